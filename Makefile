@@ -1,0 +1,29 @@
+# Each target works alone on a fresh machine with Python >= 3.11: it makes .venv and installs what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.train
+	$(BIN)/mpcs demo --overwrite
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(VENV)/.train: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[train]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.train
+	$(BIN)/pip install --quiet --editable '.[train,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,75 @@
+"""Concern specs as YAML files: every error of a file at once, each with its line."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Problem
+
+if TYPE_CHECKING:
+    import yaml
+
+FIELDS = ("classes", "releases", "factor", "weights")
+
+
+def load_concern(path: str | Path) -> ConcernSpec:
+    """Read a concern spec from a YAML file with the keys of `ConcernSpec`: classes, releases, factor, weights.
+
+    Args:
+        path: The file. It is loaded safely: YAML tags that build Python objects are refused.
+
+    Raises:
+        ConcernError: If the file is no YAML or breaks a rule; every error stands there with file, line and column.
+        FileNotFoundError: If there is no such file.
+    """
+    import yaml  # not needed by people who only want the metrics
+
+    path = Path(path)
+    text = path.read_text(encoding="utf-8")
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise ConcernError([Problem((), f"{place}: not valid YAML: {getattr(error, 'problem', error)}")]) from None
+    if not isinstance(root, yaml.MappingNode):
+        raise ConcernError([Problem((), f"{path}: must hold a mapping with the keys {', '.join(FIELDS)}")])
+
+    problems = list(_key_problems(root, value))
+    spec = None
+    try:
+        spec = ConcernSpec(**{"classes": (), **{key: value[key] for key in FIELDS if key in value}})
+    except ConcernError as error:
+        missing = "classes" not in value
+        problems += [p for p in error.problems if not (missing and p.path == ("classes",))]
+    if problems or spec is None:
+        raise ConcernError([Problem(p.path, f"{_place(path, root, p.path)}: {p.message}") for p in problems])
+    return spec
+
+
+def _key_problems(root: "yaml.MappingNode", value: dict[Any, Any]) -> Iterator[Problem]:
+    if "classes" not in value:
+        yield Problem((), "must have the key classes")
+    seen = set()
+    for key_node, _ in root.value:
+        key = key_node.value
+        if key in seen:
+            yield Problem((key,), "must stand once")
+        elif key not in FIELDS:
+            yield Problem((key,), f"must be one of the keys {', '.join(FIELDS)}")
+        seen.add(key)
+
+
+def _place(path: Path, root: "yaml.Node", steps: tuple[str | int, ...]) -> str:
+    """File, line and column of the node that a problem's path leads to, or of the last node on the way."""
+    import yaml
+
+    node = root
+    for step in steps:
+        if isinstance(node, yaml.MappingNode):
+            node = next((child for key, child in reversed(node.value) if key.value == step), node)
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+    mark = node.start_mark
+    return f"{path}:{mark.line + 1}:{mark.column + 1}"

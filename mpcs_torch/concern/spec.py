@@ -1,0 +1,182 @@
+"""Human values as data: how much each confusion of two classes matters."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Problem(NamedTuple):
+    """One broken rule of a concern spec, and the path to it: a field name, then list indices."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class ConcernError(ValueError):
+    """A concern spec breaks its rules; `problems` lists every one of them."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{path_text(path)}: {message}" for path, message in problems))
+
+
+def path_text(path: Sequence[str | int]) -> str:
+    """A path as a reader would write it: releases[2][1]."""
+    return "".join(f"[{step}]" if isinstance(step, int) else step for step in path) or "spec"
+
+
+@dataclass(frozen=True)
+class ConcernSpec:
+    """Which errors matter less: release lists with one factor, or a full matrix of weights.
+
+    Args:
+        classes: The class names in index order, or their number (named "0", "1", ...).
+        releases: Lists ``[true, predicted, ...]``: taking the first class for any of the others is released. Classes
+            by name or index; pairs are ordered.
+        factor: The concern of a released pair, ``0 < factor <= 1``; every other pair has concern 1.
+        weights: In place of releases, the concern of each pair: C rows (true classes) of C columns (predicted
+            classes), > 0 and finite. The diagonal is not read.
+
+    Raises:
+        ConcernError: A ValueError that lists every broken rule with its place.
+
+    References:
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 8 (release list and factor). One weight
+        per pair is what the paper's introduction promises.
+
+    Example:
+        >>> spec = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
+        >>> spec.matrix()
+        tensor([[1.0000, 0.5000, 1.0000],
+                [1.0000, 1.0000, 1.0000],
+                [1.0000, 1.0000, 1.0000]], dtype=torch.float64)
+    """
+
+    classes: Sequence[str] | int
+    releases: Sequence[Sequence[str | int]] = ()
+    factor: float = 0.5
+    weights: Sequence[Sequence[float]] | None = None
+
+    def __post_init__(self) -> None:
+        problems = list(_problems(self.classes, self.releases, self.factor, self.weights))
+        if problems:
+            raise ConcernError(problems)
+        frozen = {
+            "classes": self.class_names,
+            "releases": tuple(map(tuple, self.releases)),
+            "weights": None if self.weights is None else tuple(tuple(map(float, row)) for row in self.weights),
+        }
+        for field, value in frozen.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes in index order."""
+        return _names(self.classes)
+
+    def matrix(self) -> Tensor:
+        """The concern of taking each true class (row) for each other (column): float64 (C, C), 1 on the diagonal."""
+        num_classes = len(self.class_names)
+        if self.weights is None:
+            return torch.ones(num_classes, num_classes, dtype=torch.float64).masked_fill_(self.released(), self.factor)
+        return torch.tensor(self.weights, dtype=torch.float64).fill_diagonal_(1.0)
+
+    def released(self) -> Tensor:
+        """The tolerable confusions: bool (C, C), those listed, or those with a weight below 1."""
+        num_classes = len(self.class_names)
+        if self.weights is not None:
+            return self.matrix() < 1
+        released = torch.zeros(num_classes, num_classes, dtype=torch.bool)
+        for true, *predicted in self.releases:
+            for other in predicted:
+                released[_index(true, self.class_names), _index(other, self.class_names)] = True
+        return released
+
+
+def _names(classes: Sequence[str] | int) -> tuple[str, ...]:
+    return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+
+
+def _index(entry: str | int, names: tuple[str, ...]) -> int:
+    return entry if isinstance(entry, int) else names.index(entry)
+
+
+def _problems(classes: object, releases: object, factor: object, weights: object) -> Iterator[Problem]:
+    names: tuple[str, ...] | None = None
+    class_problems = list(_class_problems(classes))
+    if class_problems:
+        yield from class_problems
+    else:
+        names = _names(classes)  # type: ignore[arg-type]  # checked on the line above
+    yield from _release_problems(releases, names)
+    if not _is_number(factor) or not 0 < factor <= 1:  # type: ignore[operator]  # a number by then
+        yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {factor!r}")
+    if weights is not None:
+        if releases:
+            yield Problem(("weights",), "must not stand beside releases: give one of the two")
+        yield from _weight_problems(weights, names)
+
+
+def _class_problems(classes: object) -> Iterator[Problem]:
+    if isinstance(classes, int) and not isinstance(classes, bool):
+        if classes < 2:
+            yield Problem(("classes",), f"must be at least 2, but got {classes}")
+        return
+    if isinstance(classes, str) or not isinstance(classes, Sequence):
+        yield Problem(("classes",), f"must be a list of names or their number, but got {classes!r}")
+        return
+    for i, name in enumerate(classes):
+        if not isinstance(name, str):
+            yield Problem(("classes", i), f"must be a name in quotes, but got {name!r}")
+        elif name in classes[:i]:
+            yield Problem(("classes", i), f"must differ from the other names, but {name!r} stands twice")
+    if len(classes) < 2:
+        yield Problem(("classes",), f"must name at least 2 classes, but got {len(classes)}")
+
+
+def _release_problems(releases: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
+    if isinstance(releases, str) or not isinstance(releases, Sequence):
+        yield Problem(("releases",), f"must be a list of lists [true, predicted, ...], but got {releases!r}")
+        return
+    for i, release in enumerate(releases):
+        if isinstance(release, str) or not isinstance(release, Sequence) or len(release) < 2:
+            yield Problem(("releases", i), f"must be a list [true, predicted, ...], but got {release!r}")
+        elif names is not None:
+            unknown = [_unknown_class(entry, names) for entry in release]
+            yield from (Problem(("releases", i, j), message) for j, message in enumerate(unknown) if message)
+            if not any(unknown):
+                true, *predicted = (_index(entry, names) for entry in release)
+                if true in predicted:
+                    place = predicted.index(true) + 1
+                    yield Problem(("releases", i, place), f"must differ from the true class {names[true]!r}")
+
+
+def _unknown_class(entry: object, names: tuple[str, ...]) -> str | None:
+    if isinstance(entry, str):
+        return None if entry in names else f"must be one of the classes {', '.join(names)}, but got {entry!r}"
+    if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(names):
+        return None
+    return f"must be a class name or an index from 0 to {len(names) - 1}, but got {entry!r}"
+
+
+def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
+    if isinstance(weights, str) or not isinstance(weights, Sequence):
+        yield Problem(("weights",), f"must be a matrix (a list of rows), but got {weights!r}")
+        return
+    size = len(weights) if names is None else len(names)
+    if len(weights) != size:
+        yield Problem(("weights",), f"must have {size} rows, one per class, but got {len(weights)}")
+    for i, row in enumerate(weights):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != size:
+            yield Problem(("weights", i), f"must be a list of {size} numbers, but got {row!r}")
+            continue
+        for j, weight in enumerate(row):
+            if not _is_number(weight) or (i != j and not 0 < weight < float("inf")):
+                yield Problem(("weights", i, j), f"must be a finite number above 0, but got {weight!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,50 @@
+"""Rules for the settings, shapes and dtypes that our kernels take; none of them looks at a batch's values."""
+
+import torch
+from torch import Tensor
+
+
+def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
+    """Refuse a pattern length k outside [1, C] and fewer than 2 intervals t (t - 1 divides)."""
+    if num_classes < 2:
+        raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
+    if not 1 <= k <= num_classes:
+        raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
+    if t < 2:
+        raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
+
+
+def check_concern(concern: Tensor, num_classes: int) -> None:
+    """Refuse a concern matrix that is not (C, C) with finite weights above 0 off the diagonal."""
+    if concern.shape != (num_classes, num_classes):
+        raise ValueError(
+            f"concern must have shape ({num_classes}, {num_classes}), one row per true class, "
+            f"but got {tuple(concern.shape)}."
+        )
+    off_diagonal = concern[~torch.eye(num_classes, dtype=torch.bool, device=concern.device)]
+    bad = ~(torch.isfinite(off_diagonal) & (off_diagonal > 0))
+    if bad.any():
+        raise ValueError(
+            f"concern must hold finite weights > 0 off its diagonal, but got {off_diagonal[bad][0].item():g}."
+        )
+
+
+def check_target(target: Tensor, expected_shape: torch.Size) -> None:
+    """Refuse targets that are not integer class indices of the expected shape."""
+    if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
+        raise ValueError(f"target must hold integer class indices, but got dtype {target.dtype}.")
+    if target.shape != expected_shape:
+        raise ValueError(
+            f"target must have shape {tuple(expected_shape)} to match preds, but got {tuple(target.shape)}."
+        )
+
+
+def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
+    """Refuse preds that are not floating point (N, C, ...) beside a target (N, ...)."""
+    if not preds.is_floating_point():
+        raise ValueError(f"preds must be floating point logits or probabilities, but got dtype {preds.dtype}.")
+    if preds.ndim < 2:
+        raise ValueError(f"preds must have shape (N, C) or (N, C, ...), but got {tuple(preds.shape)}.")
+    if preds.shape[1] != num_classes:
+        raise ValueError(f"preds must have {num_classes} classes in dimension 1, but got shape {tuple(preds.shape)}.")
+    check_target(target, preds.shape[:1] + preds.shape[2:])

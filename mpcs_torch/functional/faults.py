@@ -1,0 +1,45 @@
+"""Samples whose values break a rule: found where the data lies, reported when somebody can look."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Fault(NamedTuple):
+    """One rule over the values of a batch of M samples, and where it is broken."""
+
+    rule: str
+    """The argument and its rule, as the error message begins."""
+    broken: Tensor
+    """(M,), bool: the samples that break it."""
+    values: Tensor
+    """(M,) or (M, C): what the message quotes."""
+
+
+def raise_first(faults: Sequence[Fault]) -> None:
+    """Raise a ValueError that quotes the first value that breaks a rule. Waits for an accelerator."""
+    for rule, broken, values in faults:
+        if broken.any():
+            sample = int(broken.int().argmax())
+            raise ValueError(f"{rule}, but sample {sample} has {_quote(values[sample])}.")
+
+
+def count_faults(faults: Sequence[Fault]) -> Tensor:
+    """How many samples break each rule: int64 of shape (len(faults),), without waiting for an accelerator."""
+    return torch.stack([fault.broken.sum() for fault in faults])
+
+
+def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
+    """Raise a ValueError for the first rule with a count above 0."""
+    for rule, count in zip(rules, counts.tolist(), strict=True):
+        if count:
+            raise ValueError(f"{rule}, but {count} of the samples since the last reset do not.")
+
+
+def _quote(value: Tensor) -> str:
+    if value.ndim == 0:
+        return f"{value.item():g}"
+    shown = ", ".join(f"{entry:g}" for entry in value[:10].tolist())
+    return f"[{shown}{', ...' if len(value) > 10 else ''}]"

@@ -1,0 +1,107 @@
+"""What all our metrics share: states that are sums, and that keep their precision, their settings and their honesty."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from mpcs_torch.functional.faults import Fault, count_faults, raise_first, raise_for_counts
+from mpcs_torch.functional.samples import widest_float
+
+
+class SumMetric(Metric):
+    """A metric whose states are sums over samples, so that batches, merges and processes simply add.
+
+    On the CPU, `update` refuses a batch with bad values at once and keeps what it held. Elsewhere looking would stop
+    the device, so `update` counts the samples at fault and `compute`, which waits for the device anyway, refuses.
+    """
+
+    full_state_update = False
+    is_differentiable = False
+    higher_is_better = False
+    plot_lower_bound: float | None = 0.0
+
+    faults: Tensor
+    settings: Tensor
+
+    def __init__(self, *, value_rules: Sequence[str], settings: dict[str, Any], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.value_rules = tuple(value_rules)
+        self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
+        # Compute groups of a MetricCollection share the states of metrics whose states are equal after a first
+        # batch. The settings, held as a state, keep apart metrics that only happen to agree on it.
+        self.add_state("settings", _fingerprint(settings), dist_reduce_fx="max")
+
+    def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype) -> None:
+        """Add a state that starts at 0 and that processes and merges add up."""
+        self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
+
+    def note_faults(self, faults: Sequence[Fault]) -> None:
+        """Raise for bad values on the CPU; count them elsewhere."""
+        counts = count_faults(faults)
+        if counts.is_cpu:
+            raise_first(faults)
+        else:
+            self.faults = self.faults + counts
+
+    def check_computable(self, samples: Tensor) -> None:
+        """Refuse to compute from bad values or from no sample at all."""
+        raise_for_counts(self.faults, self.value_rules)
+        if not samples:
+            raise ValueError(f"{type(self).__name__}.compute needs at least one sample: call update first.")
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Update with a batch and return its own value; a refused batch leaves the metric as it was."""
+        before = {**self.__dict__, **self._copy_state_dict()}
+        try:
+            return super().forward(*args, **kwargs)
+        except Exception:
+            self.__dict__.update(before)  # torchmetrics resets the states before it looks at the batch
+            raise
+
+    def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
+        """Add the sums of another metric, or of its `metric_state`, that has the same settings."""
+        other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
+        self._check_settings(other.get("settings"))
+        super().merge_state(incoming_state)
+        self._update_count += incoming_state.update_count if isinstance(incoming_state, Metric) else 1
+        self._computed = None  # torchmetrics would return the value from before the merge
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot `val` (default: the value so far) on `ax` (default: a new figure); needs matplotlib."""
+        return self._plot(val, ax)
+
+    def _check_settings(self, settings: object) -> None:
+        if not isinstance(settings, Tensor) or not torch.equal(settings.to(self.settings), self.settings):
+            raise ValueError(f"the state must come from a {type(self).__name__} with the same settings, but does not.")
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
+        def move(tensor: Tensor) -> Tensor:
+            """Follow `fn` to its device only: sums and counts cast to half would lose what they hold."""
+            device = fn(torch.empty(0, device=tensor.device, dtype=tensor.dtype)).device
+            dtype = widest_float(device) if tensor.dtype == torch.float64 else tensor.dtype
+            return tensor.to(device=device, dtype=dtype)
+
+        return super()._apply(move, exclude_state)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        saved = [name for name in self._defaults if prefix + name in state_dict]
+        if saved:
+            self._check_settings(state_dict.get(prefix + "settings"))
+        before = {name: getattr(self, name) for name in saved}
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        for name in saved:
+            own = before[name]
+            setattr(self, name, getattr(self, name).to(device=own.device, dtype=own.dtype, copy=True))
+        if saved:
+            self._computed = None
+            self._update_count = max(self._update_count, 1)  # not saved; 0 would make compute warn of no update
+
+
+def _fingerprint(settings: dict[str, Any]) -> Tensor:
+    """16 numbers below 256 that differ where settings do: wide enough apart for a comparison with a tolerance."""
+    plain = {key: value.tolist() if isinstance(value, Tensor) else value for key, value in sorted(settings.items())}
+    return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
