@@ -1,0 +1,174 @@
+"""Run configs: typed, closed to unknown keys, with all errors reported together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+
+from mpcs_torch.concern import ConcernSpec, load_concern
+from mpcs_torch.trainer.data import DATASETS
+from mpcs_torch.trainer.models import MODELS
+
+
+class ConfigError(ValueError):
+    """A config, or an override of it, breaks its rules; the message lists every place."""
+
+
+class Section(BaseModel):
+    """A part of a config: unknown keys are refused, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _known(registry: dict[str, Any]) -> BeforeValidator:
+    def check(name: object) -> object:
+        if name not in registry:
+            raise ValueError(f"must be one of {', '.join(registry)}")
+        return name
+
+    return BeforeValidator(check)
+
+
+class DataConfig(Section):
+    """Which data, and how the sets that come in one piece are split."""
+
+    name: Annotated[str, _known(DATASETS)]
+    test_fraction: float = Field(0.25, gt=0, lt=1)
+    """Share of test samples, for sets without a split of their own."""
+    split_seed: int = 0
+
+
+class ModelConfig(Section):
+    """Which model."""
+
+    name: Annotated[str, _known(MODELS)]
+    hidden: int = Field(32, ge=1)
+    """Width of the hidden layer."""
+
+
+class TrainingConfig(Section):
+    """One optimizer step: cross entropy, mean over the batch, under Adam."""
+
+    batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
+    learning_rate: float = Field(0.01, gt=0)
+
+
+class TurnsConfig(Section):
+    """When the model is evaluated."""
+
+    count: int = Field(150, ge=1)
+    """The run ends after so many."""
+    every: int = Field(1, ge=1)
+    """A turn is every n-th step of a pass over the data, from the pass's first."""
+    when: Literal["before", "after"] = "after"
+    """Before or after the optimizer step."""
+
+
+class ConcernConfig(Section):
+    """The fields of a `ConcernSpec`; its classes are those of the data unless named."""
+
+    classes: list[str] | int | None = None
+    releases: list[list[str | int]] = []
+    factor: float = 0.5
+    weights: list[list[float]] | None = None
+
+    def spec(self, class_names: Sequence[str]) -> ConcernSpec:
+        """The spec over the data's classes."""
+        classes = class_names if self.classes is None else self.classes
+        return ConcernSpec(classes, releases=self.releases, factor=self.factor, weights=self.weights)
+
+
+def _read_concern(value: object, info: ValidationInfo) -> object:
+    """Take a concern given as a file (relative to the config) for the content of that file."""
+    if not isinstance(value, str):
+        return value
+    folder = info.context["folder"] if info.context else Path()
+    try:
+        spec = load_concern(folder / value)
+    except OSError as error:
+        raise ValueError(f"cannot read {error.filename}: {error.strerror}") from None
+    return {
+        "classes": list(spec.class_names),
+        "releases": [list(release) for release in spec.releases],
+        "factor": spec.factor,
+        "weights": spec.weights and [list(row) for row in spec.weights],
+    }
+
+
+class ScoreConfig(Section):
+    """The settings of MPCS: pattern length, intervals, human values."""
+
+    k: int = Field(5, ge=1)
+    t: int = Field(200, ge=2)
+    concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
+
+
+class DeviceConfig(Section):
+    """Where and in what precision, in the words of lightning-fabric."""
+
+    accelerator: Literal["cpu", "cuda", "mps", "auto"] = "cpu"
+    precision: Literal["32-true", "64-true", "16-mixed", "bf16-mixed"] = "32-true"
+
+
+class RunConfig(Section):
+    """One training run."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    """The run's folder."""
+    seed: int = 1
+    data: DataConfig
+    model: ModelConfig
+    training: TrainingConfig = TrainingConfig()
+    turns: TurnsConfig = TurnsConfig()
+    score: ScoreConfig = ScoreConfig()
+    device: DeviceConfig = DeviceConfig()
+
+
+def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a run config from YAML and apply overrides like ``training.batch_size=32`` (values are YAML too).
+
+    Raises:
+        ConfigError: With every place that breaks a rule.
+    """
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from None
+    if not isinstance(tree, dict):
+        raise ConfigError(f"{path}: must hold a mapping with the keys {', '.join(RunConfig.model_fields)}")
+    for override in overrides:
+        _apply_override(tree, override)
+    try:
+        return RunConfig.model_validate(tree, context={"folder": path.parent})
+    except ValidationError as error:
+        lines = (_line(path, detail["loc"], detail["msg"]) for detail in error.errors())
+        raise ConfigError("\n".join(lines)) from None
+
+
+def dump_config(config: RunConfig) -> str:
+    """The config with every default written out, as YAML that `load_config` reads back."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
+def _line(path: Path, place: tuple[str | int, ...], message: str) -> str:
+    message = message.removeprefix("Value error, ").replace("Extra inputs are not permitted", "unknown key")
+    return f"{path}: {'.'.join(map(str, place))}: {message}"
+
+
+def _apply_override(tree: dict[str, Any], override: str) -> None:
+    dotted, separator, value = override.partition("=")
+    *parents, key = dotted.split(".")
+    if not separator or not key:
+        raise ConfigError(f"override {override!r} must read dotted.key=value")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"override {override!r}: {parent} holds a value, not keys")
+    try:
+        tree[key] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"override {override!r}: the value is not valid YAML") from None

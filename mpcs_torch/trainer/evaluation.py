@@ -1,0 +1,82 @@
+"""All the numbers of one turn from one forward pass over the training set and one over the test set."""
+
+from dataclasses import dataclass
+
+import torch
+from sklearn import metrics as sklearn_metrics
+from torch import Tensor, nn
+from torchmetrics.functional.classification import multiclass_confusion_matrix
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.mpcs import pattern_terms, score_terms
+from mpcs_torch.trainer.data import DataSplits
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a turn measured."""
+
+    values: dict[str, float]
+    """By the names of `records.COLUMNS`, without the turn."""
+    confusion: Tensor
+    """Training set, int64 (C, C): rows true classes, columns predicted ones."""
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Measures a model on data that stays on one device, with fixed settings of MPCS."""
+
+    data: DataSplits
+    concern: ConcernSpec
+    k: int
+    t: int
+
+    @torch.no_grad()
+    def __call__(self, model: nn.Module) -> Evaluation:
+        """Evaluate, drawing nothing from the random generators and leaving the model's mode as it is."""
+        logits = forward_pass(model, self.data.train_inputs)
+        target = self.data.train_labels
+        log_probs = logits.log_softmax(dim=1)  # gives the cross entropy and, quicker than a softmax, the probabilities
+        probs = log_probs.exp()
+        confusion = multiclass_confusion_matrix(
+            logits.argmax(dim=1), target, num_classes=logits.shape[1], validate_args=False
+        ).cpu()
+        terms = pattern_terms(probs, target, k=self.k, t=self.t, concern=self.concern.matrix().to(target.device))
+
+        column = target.unsqueeze(1)
+        errors = probs.scatter_add(1, column, torch.full_like(column, -1, dtype=probs.dtype))
+        test_predicted = forward_pass(model, self.data.test_inputs).argmax(dim=1)
+        return Evaluation(
+            {
+                **confusion_scores(confusion),
+                "mean_squared_error": errors.square().mean(dtype=torch.float64).item(),
+                "cross_entropy": -log_probs.gather(1, column).mean(dtype=torch.float64).item(),
+                "mpcs": score_terms(terms, k=self.k, correct_concern="sum").mean().item(),
+                "mpcs_count": score_terms(terms, k=self.k, correct_concern="count").mean().item(),
+                "dangerous": int(count_dangerous_cells(confusion, self.concern.released())),
+                "test_accuracy": (test_predicted == self.data.test_labels).double().mean().item(),
+            },
+            confusion,
+        )
+
+
+def forward_pass(model: nn.Module, inputs: Tensor) -> Tensor:
+    """Logits (N, C), float32 or wider, of a whole set at once."""
+    logits: Tensor = model(inputs)
+    return logits if logits.dtype == torch.float64 else logits.float()
+
+
+def confusion_scores(confusion: Tensor) -> dict[str, float]:
+    """Accuracy, macro F1 over the classes that occur, and the Matthews correlation, by scikit-learn in float64."""
+    cells = confusion.nonzero().numpy()
+    pairs = {"y_true": cells[:, 0], "y_pred": cells[:, 1], "sample_weight": confusion.numpy()[cells[:, 0], cells[:, 1]]}
+    return {
+        "accuracy": float(sklearn_metrics.accuracy_score(**pairs)),
+        "f1_macro": float(sklearn_metrics.f1_score(**pairs, average="macro", zero_division=0)),
+        "mcc": float(sklearn_metrics.matthews_corrcoef(**pairs)),
+    }
+
+
+def count_dangerous_cells(confusion: Tensor, released: Tensor) -> Tensor:
+    """The errors of a confusion matrix (rows true classes) whose pair is not released: int64 scalar."""
+    return confusion.masked_fill(released, 0).fill_diagonal_(0).sum()

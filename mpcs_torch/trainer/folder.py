@@ -1,0 +1,36 @@
+"""The folder of a run: made anew, or replaced only when told to."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mpcs_torch.trainer.config import RunConfig, dump_config
+from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.loop import Hook, LoopState, run
+from mpcs_torch.trainer.records import RecordWriter
+
+OWN_FILES = ("config.yaml", "records.csv", "report.html")
+"""What a run writes, and all that replacing it deletes."""
+
+
+class RunExistsError(FileExistsError):
+    """A run of that name is already there."""
+
+
+def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
+    """Refuse, before any work, folders that hold a run, unless it may be overwritten."""
+    taken = [str(folder) for folder in folders if any((folder / name).exists() for name in OWN_FILES)]
+    if taken and not overwrite:
+        raise RunExistsError(f"{', '.join(taken)} already holds a run: choose another folder or pass --overwrite")
+
+
+def run_in_folder(
+    config: RunConfig, data: DataSplits, folder: Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
+) -> LoopState:
+    """Run with ``config.yaml`` (every default written out) and ``records.csv`` in a folder of its own."""
+    check_free([folder], overwrite=overwrite)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in OWN_FILES:
+        (folder / name).unlink(missing_ok=True)
+    (folder / "config.yaml").write_text(dump_config(config), encoding="utf-8")
+    with RecordWriter(folder / "records.csv") as writer:
+        return run(config, data, [writer, *hooks])

@@ -1,0 +1,130 @@
+"""The loop: seed, loader, model, optimizer; then steps, and turns that evaluate and tell the hooks."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import DataLoader, TensorDataset
+
+from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.evaluation import Evaluation, Evaluator
+from mpcs_torch.trainer.models import MODELS
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What happened in one turn."""
+
+    number: int
+    """Counted from 1."""
+    evaluation: Evaluation
+
+
+@dataclass
+class LoopState:
+    """What the loop holds: hooks may read all of it and change model and optimizer."""
+
+    fabric: "Fabric"
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    turns: int = 0
+    """Turns done."""
+    steps: int = 0
+    """Optimizer steps done."""
+
+
+Hook = Callable[[Turn, LoopState], None]
+"""Called after each evaluation: loggers, schedulers and selectors are hooks."""
+
+
+def run(config: RunConfig, data: DataSplits, hooks: Sequence[Hook] = ()) -> LoopState:
+    """Train and evaluate as the config says.
+
+    Args:
+        config: The run.
+        data: Its data set.
+        hooks: Called in this order at each turn.
+
+    Returns:
+        The state after the last turn.
+
+    Raises:
+        ConcernError: If the concern of the config does not fit the classes of the data.
+        ValueError: If k is more than the number of classes, or several processes were launched.
+    """
+    fabric = _single_process_fabric(config)
+    evaluator = _evaluator(config, data, fabric.device)
+    batch_size = len(data.train_labels) if config.training.batch_size == "all" else config.training.batch_size
+
+    # This order, and no other draw in between, is what makes a seed replay a published run.
+    torch.manual_seed(config.seed)
+    loader = DataLoader(TensorDataset(data.train_inputs, data.train_labels), batch_size=batch_size, shuffle=True)
+    model = MODELS[config.model.name](data.train_inputs.shape[1:], config.model.hidden, len(data.class_names))
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
+    state = LoopState(fabric, *fabric.setup(model, optimizer))
+
+    for step, batch in _endless_steps(fabric.setup_dataloaders(loader)):
+        is_turn = step % config.turns.every == 0
+        if is_turn and config.turns.when == "before":
+            _take_turn(state, evaluator, hooks)
+        train_step(state, *batch)
+        if is_turn and config.turns.when == "after":
+            _take_turn(state, evaluator, hooks)
+        if state.turns == config.turns.count:
+            break
+    return state
+
+
+def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
+    """One optimizer step on the mean cross entropy of a batch."""
+    state.optimizer.zero_grad()
+    state.fabric.backward(cross_entropy(state.model(inputs), target))
+    state.optimizer.step()
+    state.steps += 1
+
+
+def _take_turn(state: LoopState, evaluator: Evaluator, hooks: Sequence[Hook]) -> None:
+    state.turns += 1
+    turn = Turn(state.turns, evaluator(state.model))
+    for hook in hooks:
+        hook(turn, state)
+
+
+def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+    """Batches of pass after pass, each with its number in its pass."""
+    while True:
+        yield from enumerate(loader)
+
+
+def _evaluator(config: RunConfig, data: DataSplits, device: torch.device) -> Evaluator:
+    from mpcs_torch.functional.checks import check_concern, check_pattern_settings
+
+    num_classes = len(data.class_names)
+    check_pattern_settings(k=config.score.k, t=config.score.t, num_classes=num_classes)
+    concern = config.score.concern.spec(data.class_names)
+    check_concern(concern.matrix(), num_classes)
+    on_device = DataSplits(
+        data.train_inputs.to(device),
+        data.train_labels.to(device),
+        data.test_inputs.to(device),
+        data.test_labels.to(device),
+        data.class_names,
+    )
+    return Evaluator(on_device, concern, k=config.score.k, t=config.score.t)
+
+
+def _single_process_fabric(config: RunConfig) -> "Fabric":
+    from lightning_fabric import Fabric  # takes seconds to import
+
+    world_size = os.environ.get("WORLD_SIZE", "1")
+    if world_size != "1":
+        raise ValueError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}.")
+    return Fabric(accelerator=config.device.accelerator, devices=1, precision=config.device.precision)
