@@ -65,7 +65,8 @@ class SumMetric(Metric):
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
         """Add the sums of another metric, or of its `metric_state`, that has the same settings."""
         other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
-        self._check_settings(other.get("settings"))
+        if isinstance(other, dict):
+            self._check_settings(other.get("settings"))
         super().merge_state(incoming_state)
         self._update_count += incoming_state.update_count if isinstance(incoming_state, Metric) else 1
         self._computed = None  # torchmetrics would return the value from before the merge

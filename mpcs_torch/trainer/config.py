@@ -35,7 +35,7 @@ class DataConfig(Section):
     """Which data, and how the sets that come in one piece are split."""
 
     name: Annotated[str, _known(DATASETS)]
-    test_fraction: float = Field(0.25, gt=0, lt=1)
+    test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.25
     """Share of test samples, for sets without a split of their own."""
     split_seed: int = 0
 
@@ -44,7 +44,7 @@ class ModelConfig(Section):
     """Which model."""
 
     name: Annotated[str, _known(MODELS)]
-    hidden: int = Field(32, ge=1)
+    hidden: Annotated[int, Field(ge=1)] = 32
     """Width of the hidden layer."""
 
 
@@ -52,15 +52,15 @@ class TrainingConfig(Section):
     """One optimizer step: cross entropy, mean over the batch, under Adam."""
 
     batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
-    learning_rate: float = Field(0.01, gt=0)
+    learning_rate: Annotated[float, Field(gt=0)] = 0.01
 
 
 class TurnsConfig(Section):
     """When the model is evaluated."""
 
-    count: int = Field(150, ge=1)
+    count: Annotated[int, Field(ge=1)] = 150
     """The run ends after so many."""
-    every: int = Field(1, ge=1)
+    every: Annotated[int, Field(ge=1)] = 1
     """A turn is every n-th step of a pass over the data, from the pass's first."""
     when: Literal["before", "after"] = "after"
     """Before or after the optimizer step."""
@@ -100,8 +100,8 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
 class ScoreConfig(Section):
     """The settings of MPCS: pattern length, intervals, human values."""
 
-    k: int = Field(5, ge=1)
-    t: int = Field(200, ge=2)
+    k: Annotated[int, Field(ge=1)] = 5
+    t: Annotated[int, Field(ge=2)] = 200
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
@@ -115,7 +115,7 @@ class DeviceConfig(Section):
 class RunConfig(Section):
     """One training run."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """The run's folder."""
     seed: int = 1
     data: DataConfig

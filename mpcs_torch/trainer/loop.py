@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
+from mpcs_torch.functional.checks import check_concern, check_pattern_settings
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluation, Evaluator
@@ -61,7 +62,7 @@ def run(config: RunConfig, data: DataSplits, hooks: Sequence[Hook] = ()) -> Loop
         ValueError: If k is more than the number of classes, or several processes were launched.
     """
     fabric = _single_process_fabric(config)
-    evaluator = _evaluator(config, data, fabric.device)
+    evaluator = make_evaluator(config, data.to(fabric.device))
     batch_size = len(data.train_labels) if config.training.batch_size == "all" else config.training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
@@ -104,21 +105,13 @@ def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         yield from enumerate(loader)
 
 
-def _evaluator(config: RunConfig, data: DataSplits, device: torch.device) -> Evaluator:
-    from mpcs_torch.functional.checks import check_concern, check_pattern_settings
-
+def make_evaluator(config: RunConfig, data: DataSplits) -> Evaluator:
+    """The evaluator of a run; refuses a score or concern that does not fit the classes of the data."""
     num_classes = len(data.class_names)
     check_pattern_settings(k=config.score.k, t=config.score.t, num_classes=num_classes)
     concern = config.score.concern.spec(data.class_names)
     check_concern(concern.matrix(), num_classes)
-    on_device = DataSplits(
-        data.train_inputs.to(device),
-        data.train_labels.to(device),
-        data.test_inputs.to(device),
-        data.test_labels.to(device),
-        data.class_names,
-    )
-    return Evaluator(on_device, concern, k=config.score.k, t=config.score.t)
+    return Evaluator(data, concern, k=config.score.k, t=config.score.t)
 
 
 def _single_process_fabric(config: RunConfig) -> "Fabric":

@@ -1,9 +1,10 @@
 """What every data set gives: training and test samples in memory, and the names of the classes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 
@@ -30,6 +31,16 @@ class DataSplits:
     test_inputs: Tensor
     test_labels: Tensor
     class_names: tuple[str, ...]
+
+    def to(self, device: torch.device) -> "DataSplits":
+        """The same samples on a device."""
+        return replace(
+            self,
+            train_inputs=self.train_inputs.to(device),
+            train_labels=self.train_labels.to(device),
+            test_inputs=self.test_inputs.to(device),
+            test_labels=self.test_labels.to(device),
+        )
 
 
 Loader = Callable[[DataRequest], DataSplits]

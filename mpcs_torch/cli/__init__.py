@@ -1,0 +1,14 @@
+"""The ``mpcs`` command: parse, call, print; one verb per file."""
+
+import sys
+
+
+def main() -> None:
+    """Run ``mpcs``; errors that a user can mend are one message and exit status 2, not a traceback."""
+    try:
+        import typer  # noqa: F401
+    except ImportError:
+        sys.exit("mpcs: the command line needs more packages: pip install 'mpcs_torch[train]'")
+    from mpcs_torch.cli.app import run_app
+
+    sys.exit(run_app(sys.argv[1:]))

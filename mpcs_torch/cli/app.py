@@ -1,0 +1,34 @@
+"""The verbs of ``mpcs``, and how their errors reach the user."""
+
+from collections.abc import Sequence
+
+import typer
+
+from mpcs_torch.cli.demo import demo
+from mpcs_torch.cli.reproduce import reproduce
+from mpcs_torch.cli.train import train
+
+app = typer.Typer(
+    help="Evaluate and train classifiers whose errors are not equally bad.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(train)
+app.command()(reproduce)
+app.command()(demo)
+
+
+def run_app(arguments: Sequence[str]) -> int:
+    """Run one command line; return its exit status."""
+    from mpcs_torch.concern import ConcernError
+    from mpcs_torch.trainer.config import ConfigError
+    from mpcs_torch.trainer.data import DataError
+    from mpcs_torch.trainer.folder import RunExistsError
+
+    try:
+        app(list(arguments), standalone_mode=True)
+    except (ConcernError, ConfigError, DataError, RunExistsError) as error:
+        typer.echo(f"mpcs: {error}", err=True)
+        return 2
+    return 0

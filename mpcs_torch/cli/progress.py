@@ -1,0 +1,29 @@
+"""A progress bar of turns, as a hook."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from mpcs_torch.trainer.loop import Hook, LoopState, Turn
+
+
+@contextmanager
+def progress_bar(name: str, turns: int) -> Iterator[Hook]:
+    """A hook that moves a bar on standard error, with the accuracy and MPCS of the last turn."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("accuracy {task.fields[accuracy]:.4f}  MPCS {task.fields[mpcs]:.4f}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=turns, accuracy=float("nan"), mpcs=float("nan"))
+
+        def advance(turn: Turn, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+            values = turn.evaluation.values
+            progress.update(task, advance=1, accuracy=values["accuracy"], mpcs=values["mpcs"])
+
+        yield advance

@@ -1,0 +1,31 @@
+"""``mpcs train``: one run from a config."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpcs_torch.cli.options import DataRoot, Out, Overwrite
+from mpcs_torch.cli.progress import progress_bar
+from mpcs_torch.paper.experiments import load_data
+from mpcs_torch.trainer.config import load_config
+from mpcs_torch.trainer.folder import check_free, run_in_folder
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="Run config (YAML).")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Such as training.batch_size=32")
+    ] = None,
+    data_root: DataRoot = Path("data"),
+    out: Out = Path("runs"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Train as a config says; write OUT/<name>/records.csv, a row per turn, and config.yaml."""
+    settings = load_config(config, overrides or [])
+    folder = out / settings.name
+    check_free([folder], overwrite=overwrite)
+    data = load_data(settings, data_root)
+    with progress_bar(settings.name, settings.turns.count) as bar:
+        run_in_folder(settings, data, folder, [bar], overwrite=overwrite)
+    typer.echo(f"wrote {folder / 'records.csv'}")

@@ -1,0 +1,40 @@
+"""A run beside its published per-turn record."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mpcs_torch.trainer.records import Record
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far a replay and its published record agree."""
+
+    turns: int
+    agreeing: int
+    """Turns that are equal in every published column at 4 decimals."""
+    first_difference: str | None
+    """The first turn that is not, and its columns."""
+
+    def __str__(self) -> str:
+        text = f"{self.agreeing} of {self.turns} turns agree with the published record in all columns at 4 decimals"
+        return text if self.first_difference is None else f"{text}; first difference: {self.first_difference}"
+
+
+def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
+    """Compare at the 4 decimals that were published; their ``mpcs`` follows the count rule, so is our mpcs_count."""
+    differences = []
+    for ours, theirs in zip(records, published, strict=False):
+        unequal = [
+            f"{column} {_ours(ours, column):.4f} for {value:.4f}"
+            for column, value in theirs.items()
+            if f"{_ours(ours, column):.4f}" != f"{value:.4f}"
+        ]
+        if unequal:
+            differences.append(f"turn {theirs['turn']:.0f}, {', '.join(unequal)}")
+    compared = min(len(records), len(published))
+    return Agreement(len(published), compared - len(differences), differences[0] if differences else None)
+
+
+def _ours(record: Record, column: str) -> float:
+    return record["mpcs_count" if column == "mpcs" else column]

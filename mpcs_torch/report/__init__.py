@@ -1,0 +1,1 @@
+"""Finished runs in; figures and one self-contained HTML file out."""

@@ -1,0 +1,52 @@
+"""The case study's story as one HTML file that needs nothing beside it."""
+
+import base64
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from mpcs_torch.paper.case_study import Pick, picks, picks_table
+from mpcs_torch.paper.experiments import FinishedRun
+from mpcs_torch.paper.published import BENCHMARKS
+from mpcs_torch.report.figures import confusion_matrix, to_svg, trends
+from mpcs_torch.trainer.records import pick
+
+
+def write_report(run: FinishedRun, path: Path) -> None:
+    """Write trends, the confusion matrices of the picks of accuracy and MPCS, and the table of all picks."""
+    environment = Environment(
+        loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
+    )
+    chosen = picks(run)
+    by_accuracy = _of_turn(chosen, pick(run.records, "accuracy"))
+    by_mpcs = _of_turn(chosen, pick(run.records, "mpcs"))
+    header, rows = picks_table(chosen)
+    released = run.concern.released()
+    names = run.concern.class_names
+    page = environment.get_template("case_study.html.j2").render(
+        run=run,
+        benchmarks=", ".join(BENCHMARKS),
+        by_accuracy=by_accuracy,
+        by_mpcs=by_mpcs,
+        header=header,
+        rows=rows,
+        released_pairs=int(released.sum()),
+        trends=_data_uri(trends(run.records, [by_accuracy.turn, by_mpcs.turn])),
+        matrices=[
+            (title, _data_uri(confusion_matrix(chosen_one.confusion, released, names, title)))
+            for title, chosen_one in (
+                (f"Picked by accuracy: turn {by_accuracy.turn}, {by_accuracy.dangerous} dangerous", by_accuracy),
+                (f"Picked by MPCS: turn {by_mpcs.turn}, {by_mpcs.dangerous} dangerous", by_mpcs),
+            )
+        ],
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _of_turn(chosen: list[Pick], turn: int) -> Pick:
+    return next(chosen_one for chosen_one in chosen if chosen_one.turn == turn)
+
+
+def _data_uri(figure: Figure) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
