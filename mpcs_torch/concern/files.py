@@ -32,9 +32,9 @@ def load_concern(path: str | Path) -> ConcernSpec:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise ConcernError([Problem((), f"{place}: not valid YAML: {getattr(error, 'problem', error)}")]) from None
+        raise ConcernError([Problem((), f"not valid YAML: {getattr(error, 'problem', error)}", place)]) from None
     if not isinstance(root, yaml.MappingNode):
-        raise ConcernError([Problem((), f"{path}: must hold a mapping with the keys {', '.join(FIELDS)}")])
+        raise ConcernError([Problem((), f"must hold a mapping with the keys {', '.join(FIELDS)}", str(path))])
 
     problems = list(_key_problems(root, value))
     spec = None
@@ -44,7 +44,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
         missing = "classes" not in value
         problems += [p for p in error.problems if not (missing and p.path == ("classes",))]
     if problems or spec is None:
-        raise ConcernError([Problem(p.path, f"{_place(path, root, p.path)}: {p.message}") for p in problems])
+        raise ConcernError([problem._replace(place=_place(path, root, problem.path)) for problem in problems])
     return spec
 
 

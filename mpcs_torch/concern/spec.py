@@ -9,10 +9,17 @@ from torch import Tensor
 
 
 class Problem(NamedTuple):
-    """One broken rule of a concern spec, and the path to it: a field name, then list indices."""
+    """One broken rule of a concern spec."""
 
     path: tuple[str | int, ...]
+    """A field name, then list indices; empty for the spec as a whole."""
     message: str
+    place: str = ""
+    """File, line and column, for a spec from a file."""
+
+    def __str__(self) -> str:
+        steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
+        return ": ".join(part for part in (self.place, "".join(steps), self.message) if part)
 
 
 class ConcernError(ValueError):
@@ -20,12 +27,7 @@ class ConcernError(ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(f"{path_text(path)}: {message}" for path, message in problems))
-
-
-def path_text(path: Sequence[str | int]) -> str:
-    """A path as a reader would write it: releases[2][1]."""
-    return "".join(f"[{step}]" if isinstance(step, int) else step for step in path) or "spec"
+        super().__init__("\n".join(map(str, problems)))
 
 
 @dataclass(frozen=True)

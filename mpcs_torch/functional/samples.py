@@ -62,7 +62,10 @@ def flatten_samples(
     probs = wide.softmax(dim=-1) if from_logits else wide
 
     labels = target.reshape(-1).long()
-    scored = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
+    scored = torch.ones_like(labels, dtype=torch.bool)
+    if ignore_index is not None:
+        scored = labels != ignore_index
+        probs = torch.where(scored.unsqueeze(1), probs, 1 / num_classes)  # weight 0 would not cancel a NaN
     in_range = (labels >= 0) & (labels < num_classes)
     sound = _is_distribution(probs, from_logits=from_logits, given_as=preds.dtype)
     weight = scored.to(widest_float(preds.device))

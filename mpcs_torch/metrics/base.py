@@ -24,12 +24,14 @@ class SumMetric(Metric):
     higher_is_better = False
     plot_lower_bound: float | None = 0.0
 
+    batch_count: Tensor
     faults: Tensor
     settings: Tensor
 
     def __init__(self, *, value_rules: Sequence[str], settings: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.value_rules = tuple(value_rules)
+        self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
         # Compute groups of a MetricCollection share the states of metrics whose states are equal after a first
         # batch. The settings, held as a state, keep apart metrics that only happen to agree on it.
@@ -39,19 +41,19 @@ class SumMetric(Metric):
         """Add a state that starts at 0 and that processes and merges add up."""
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
-    def note_faults(self, faults: Sequence[Fault]) -> None:
-        """Raise for bad values on the CPU; count them elsewhere."""
+    def admit(self, faults: Sequence[Fault]) -> None:
+        """Count a batch; for its bad values raise on the CPU, and count them elsewhere."""
         counts = count_faults(faults)
         if counts.is_cpu:
             raise_first(faults)
-        else:
-            self.faults = self.faults + counts
+        self.faults = self.faults + counts
+        self.batch_count = self.batch_count + 1
 
-    def check_computable(self, samples: Tensor) -> None:
-        """Refuse to compute from bad values or from no sample at all."""
+    def check_computable(self) -> None:
+        """Refuse to compute from bad values or from nothing."""
         raise_for_counts(self.faults, self.value_rules)
-        if not samples:
-            raise ValueError(f"{type(self).__name__}.compute needs at least one sample: call update first.")
+        if not self.batch_count:
+            raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return its own value; a refused batch leaves the metric as it was."""
@@ -68,8 +70,8 @@ class SumMetric(Metric):
         if isinstance(other, dict):
             self._check_settings(other.get("settings"))
         super().merge_state(incoming_state)
-        self._update_count += incoming_state.update_count if isinstance(incoming_state, Metric) else 1
         self._computed = None  # torchmetrics would return the value from before the merge
+        self._update_count = int(self.batch_count)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Plot `val` (default: the value so far) on `ax` (default: a new figure); needs matplotlib."""
@@ -99,7 +101,7 @@ class SumMetric(Metric):
             setattr(self, name, getattr(self, name).to(device=own.device, dtype=own.dtype, copy=True))
         if saved:
             self._computed = None
-            self._update_count = max(self._update_count, 1)  # not saved; 0 would make compute warn of no update
+            self._update_count = int(self.batch_count)  # torchmetrics saves neither
 
 
 def _fingerprint(settings: dict[str, Any]) -> Tensor:

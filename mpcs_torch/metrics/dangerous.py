@@ -28,7 +28,7 @@ class DangerousErrors(SumMetric):
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            sample was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU bad values are reported by `compute`.
 
     Example:
         >>> import torch
@@ -64,14 +64,14 @@ class DangerousErrors(SumMetric):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target (N, ...)."""
         counts, faults = count_dangerous(preds, target, released=self.released, ignore_index=self.ignore_index)
-        self.note_faults(faults)
+        self.admit(faults)
         self.dangerous_count = self.dangerous_count + counts.dangerous
         self.error_count = self.error_count + counts.errors
         self.sample_count = self.sample_count + counts.samples
 
     def compute(self) -> dict[str, Tensor]:
         """The number of dangerous errors, their rate among samples, and their rate among errors."""
-        self.check_computable(self.sample_count)
+        self.check_computable()
         return {
             "dangerous": self.dangerous_count,
             "dangerous_rate": self.dangerous_count.double() / self.sample_count,

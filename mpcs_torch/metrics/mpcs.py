@@ -30,7 +30,7 @@ class MetaPatternConcernScore(SumMetric):
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            sample was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU bad values are reported by `compute`.
 
     Example:
         >>> import torch
@@ -45,7 +45,6 @@ class MetaPatternConcernScore(SumMetric):
 
     score_sum: Tensor
     weight_sum: Tensor
-    sample_count: Tensor
     concern: Tensor
 
     def __init__(
@@ -78,7 +77,6 @@ class MetaPatternConcernScore(SumMetric):
         self.register_buffer("concern", matrix, persistent=False)
         self.add_sum("score_sum", dtype=torch.float64)
         self.add_sum("weight_sum", dtype=torch.float64)
-        self.add_sum("sample_count", dtype=torch.int64)
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
@@ -90,16 +88,15 @@ class MetaPatternConcernScore(SumMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.note_faults(samples.faults)
+        self.admit(samples.faults)
         terms = pattern_terms(samples.probs, samples.target, k=self.k, t=self.t, concern=self.concern)
         scores = score_terms(terms, k=self.k, correct_concern=self.correct_concern)
         self.score_sum = self.score_sum + (scores * samples.weight).sum()
         self.weight_sum = self.weight_sum + samples.weight.sum()
-        self.sample_count = self.sample_count + len(samples.target)
 
     def compute(self) -> Tensor:
         """The (weighted) mean score of all samples, float64; NaN where none of them has weight."""
-        self.check_computable(self.sample_count)
+        self.check_computable()
         return self.score_sum / self.weight_sum
 
 

@@ -3,7 +3,6 @@
 import io
 from collections.abc import Sequence
 
-from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
@@ -11,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.trainer.records import Record
 
 ACCURACY, CROSS_ENTROPY, MPCS = "#0072b2", "#999999", "#d55e00"  # apart for colour-blind eyes as well
-RELEASED = "#009e73"
+RELEASED, DANGEROUS = "#009e73", "#b00020"
 
 
 def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
@@ -26,42 +25,44 @@ def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
         axes.plot(turns, shares, color=colour, label=f"{label} / {highest:.3g}")
     for turn in marked_turns:
         axes.axvline(turn, color="black", linewidth=0.8, linestyle=":")
-        axes.annotate(f" {turn}", (turn, 0.5), rotation=90, fontsize=8, ha="right")
-    axes.legend(loc="center right", bbox_to_anchor=(0.97, 0.5))
+    if marked_turns:
+        label = "picked: " + ", ".join(map(str, sorted(set(marked_turns))))
+        axes.text(marked_turns[0], 1.03, label, transform=axes.get_xaxis_transform(), ha="center", fontsize=9)
+    axes.legend(loc="center")
     return figure
 
 
 def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[str], title: str) -> Figure:
     """A confusion matrix as Fig. 5 draws it, rows predictions and columns labels, released pairs framed."""
     size = len(class_names)
-    figure = Figure(figsize=(1.6 + 0.5 * size, 1.7 + 0.5 * size), layout="constrained")
+    figure = Figure(figsize=(1.0 + 0.45 * size, 1.5 + 0.45 * size), layout="constrained")
     axes = figure.add_subplot(xlabel="true class", ylabel="predicted class")
     axes.set_title(title, fontsize=10)
     counts = confusion.t()
-    highest = max(int(counts.max()), 2)
-    axes.imshow(counts.clamp(min=1), cmap="Blues", norm=LogNorm(1, 4 * highest))
+    most_errors = int(counts.clone().fill_diagonal_(0).max())
+    axes.imshow(counts, cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # errors light, the diagonal dark
     axes.set_xticks(range(size), class_names)
     axes.set_yticks(range(size), class_names)
     for row in range(size):
         for column in range(size):
             count = int(counts[row, column])
             dangerous = row != column and not released[column, row]
-            colour = "#bbbbbb" if count == 0 else "#b00020" if dangerous else "black"
-            axes.text(column, row, str(count), ha="center", va="center", fontsize=8, color=colour)
+            colour = "white" if row == column else "#bbbbbb" if count == 0 else DANGEROUS if dangerous else "black"
+            weight = "bold" if dangerous and count else "normal"
+            axes.text(column, row, str(count), ha="center", va="center", fontsize=8, color=colour, weight=weight)
             if released[column, row] and row != column:
                 frame = Rectangle(
                     (column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor=RELEASED, linewidth=1.5
                 )
                 axes.add_patch(frame)
-    axes.legend(
+    figure.legend(
         handles=[
             Patch(fill=False, edgecolor=RELEASED, linewidth=1.5, label="released pair"),
-            Patch(color="#b00020", label="dangerous errors (numbers in red)"),
+            Patch(color=DANGEROUS, label="dangerous errors (red numbers)"),
         ],
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.12),
+        loc="outside lower center",
         ncols=2,
-        fontsize=8,
+        fontsize=9,
         frameon=False,
     )
     return figure

@@ -1,0 +1,34 @@
+"""Where tests find data: published files stay outside the repository, and tests that need them say so."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ORACLES = Path(__file__).parent / "oracles" / "data"
+
+
+def load_oracle(name: str) -> Any:
+    return json.loads((ORACLES / f"{name}.json").read_text())
+
+
+def _folder(variable: str) -> Path:
+    if variable not in os.environ:
+        pytest.skip(f"{variable} is not set: it names a folder with files that the repository does not hold")
+    folder = Path(os.environ[variable])
+    assert folder.is_dir(), f"{variable} is set to {folder}, which is no folder"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    """Data files in the layout of the project's data root."""
+    return _folder("MPCS_DATA_ROOT")
+
+
+@pytest.fixture(scope="session")
+def published_records() -> Path:
+    """Published per-turn records."""
+    return _folder("MPCS_RECORDS_ROOT")
