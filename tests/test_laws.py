@@ -1,5 +1,6 @@
 """Laws that every public Metric keeps; one that is not listed in `tests.metrics.cases` fails."""
 
+import itertools
 import math
 import pickle
 from typing import Any
@@ -63,7 +64,7 @@ def test_batches_and_their_order_do_not_matter() -> None:
     @given(st.lists(st.integers(1, 39), unique=True, max_size=5), st.randoms(use_true_random=False))
     def law(cuts: list[int], random: Any) -> None:
         edges = [0, *sorted(cuts), 40]
-        batches = [part(start, stop) for start, stop in zip(edges, edges[1:], strict=False)]
+        batches = [part(start, stop) for start, stop in itertools.pairwise(edges)]
         random.shuffle(batches)
         for case in CASES.values():
             metric = case.make()
@@ -118,7 +119,7 @@ def test_merging_into_a_fresh_metric_is_no_compute_before_update(case: MetricCas
 
 def test_merging_other_settings_is_refused(case: MetricCase) -> None:
     metric = updated(case.make())
-    with pytest.raises(ValueError, match="must come from a .* with the same settings"):
+    with pytest.raises(ValueError, match=r"must come from a .* with the same settings"):
         metric.merge_state(updated(case.make_other()))
     assert values_of(metric.compute()) == expected(case)
 
@@ -147,7 +148,7 @@ def test_a_loaded_metric_counts_as_updated(case: MetricCase) -> None:
 def test_loading_other_settings_is_refused(case: MetricCase) -> None:
     saved = updated(case.make_other())
     saved.persistent(True)
-    with pytest.raises(ValueError, match="must come from a .* with the same settings"):
+    with pytest.raises(ValueError, match=r"must come from a .* with the same settings"):
         case.make().load_state_dict(saved.state_dict())
 
 
@@ -200,9 +201,9 @@ def test_bad_values_on_a_gpu_are_refused_by_compute(case: MetricCase, monkeypatc
 def test_a_refused_batch_leaves_the_metric_as_it_was(case: MetricCase) -> None:
     metric = updated(case.make())
     bad = (torch.zeros(2, CLASSES), torch.tensor([0, CLASSES]))
-    with pytest.raises(ValueError, match="target must hold class indices from 0 to 3 .*, but sample 1 has 4"):
+    with pytest.raises(ValueError, match=r"target must hold class indices from 0 to 3 .*, but sample 1 has 4"):
         metric.update(*bad)
-    with pytest.raises(ValueError, match="target must hold class indices"):
+    with pytest.raises(ValueError, match=r"target must hold class indices"):
         metric(*bad)
     assert values_of(metric.compute()) == expected(case)
     assert values_of(metric(*part(0, 10))) == expected(case, part(0, 10))
@@ -211,7 +212,7 @@ def test_a_refused_batch_leaves_the_metric_as_it_was(case: MetricCase) -> None:
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_compute_without_a_batch_is_refused(case: MetricCase) -> None:
     metric = case.make()
-    with pytest.raises(ValueError, match=f"{type(metric).__name__}.compute needs at least one batch: call update"):
+    with pytest.raises(ValueError, match=rf"{type(metric).__name__}.compute needs at least one batch: call update"):
         metric.compute()
 
 

@@ -11,4 +11,4 @@ def main() -> None:
         sys.exit("mpcs: the command line needs more packages: pip install 'mpcs_torch[train]'")
     from mpcs_torch.cli.app import run_app
 
-    sys.exit(run_app(sys.argv[1:]))
+    run_app(sys.argv[1:])

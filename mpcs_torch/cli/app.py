@@ -1,12 +1,17 @@
 """The verbs of ``mpcs``, and how their errors reach the user."""
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import typer
 
 from mpcs_torch.cli.demo import demo
 from mpcs_torch.cli.reproduce import reproduce
 from mpcs_torch.cli.train import train
+from mpcs_torch.concern import ConcernError
+from mpcs_torch.trainer.config import ConfigError
+from mpcs_torch.trainer.data import DataError
+from mpcs_torch.trainer.folder import RunExistsError
 
 app = typer.Typer(
     help="Evaluate and train classifiers whose errors are not equally bad.",
@@ -19,16 +24,11 @@ app.command()(reproduce)
 app.command()(demo)
 
 
-def run_app(arguments: Sequence[str]) -> int:
-    """Run one command line; return its exit status."""
-    from mpcs_torch.concern import ConcernError
-    from mpcs_torch.trainer.config import ConfigError
-    from mpcs_torch.trainer.data import DataError
-    from mpcs_torch.trainer.folder import RunExistsError
-
+def run_app(arguments: Sequence[str]) -> NoReturn:
+    """Run one command line and exit: with 0, or with 2 and one message for an error that the user can mend."""
     try:
-        app(list(arguments), standalone_mode=True)
+        app(list(arguments))
     except (ConcernError, ConfigError, DataError, RunExistsError) as error:
         typer.echo(f"mpcs: {error}", err=True)
-        return 2
-    return 0
+        raise SystemExit(2) from None
+    raise SystemExit(0)

@@ -164,11 +164,12 @@ def pattern_terms(probs: Tensor, target: Tensor, *, k: int, t: int, concern: Ten
     for label, confidence, present in pattern:
         weight = table.take(row_start + label).mul_(present)
         others_concern += weight
-        others_punishment += _punishment(_interval(confidence, t).neg_().add_(t - 1), t).mul_(weight)
+        others_level = _interval(confidence, t).neg_().add_(t - 1)  # Eq. 6; below 0 for the interval of p = 1
+        others_punishment.addcmul_(_log_level(others_level, t), weight, value=-1)
 
     true_confidence = probs.gather(1, target.unsqueeze(1)).squeeze(1)
-    true_punishment = _punishment(_interval(true_confidence, t), t)
-    return PatternTerms(others_concern, others_punishment, true_present, true_punishment)
+    true_level = _interval(true_confidence, t).clamp_(max=t - 1)
+    return PatternTerms(others_concern, others_punishment, true_present, -_log_level(true_level, t))
 
 
 def score_terms(terms: PatternTerms, *, k: int, correct_concern: CorrectConcern) -> Tensor:
@@ -192,12 +193,11 @@ def _concern_table(probs: Tensor, concern: Tensor | None) -> Tensor:
 
 
 def _interval(confidence: Tensor, t: int) -> Tensor:
-    """The interval of each confidence, 0 to t - 1 (Alg. 1 lines 4, 5), as the widest float."""
+    """The interval of each confidence, 0 to t (Alg. 1 line 4; p = 1 alone gives t), as the widest float."""
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
-    wide = confidence.to(widest_float(confidence.device), copy=True)
-    return wide.mul_(t).floor_().clamp_(max=t - 1)
+    return confidence.to(widest_float(confidence.device), copy=True).mul_(t).floor_()
 
 
-def _punishment(level: Tensor, t: int) -> Tensor:
-    """-log of a level over the best level (Alg. 1 lines 18, 19); overwrites the levels."""
-    return level.clamp_(min=1e-7).div_(t - 1).log_().neg_()
+def _log_level(level: Tensor, t: int) -> Tensor:
+    """Log of a level over the best level (Alg. 1 lines 18, 19); overwrites the levels."""
+    return level.clamp_(min=1e-7).div_(t - 1).log_()

@@ -40,7 +40,7 @@ def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[
     axes.set_title(title, fontsize=10)
     counts = confusion.t()
     most_errors = int(counts.clone().fill_diagonal_(0).max())
-    axes.imshow(counts, cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # errors light, the diagonal dark
+    axes.imshow(counts.numpy(), cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # errors light, the diagonal dark
     axes.set_xticks(range(size), class_names)
     axes.set_yticks(range(size), class_names)
     for row in range(size):

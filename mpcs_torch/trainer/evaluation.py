@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import torch
-from sklearn import metrics as sklearn_metrics
 from torch import Tensor, nn
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.confusion import accuracy, count_dangerous_cells, macro_f1, matthews_correlation
 from mpcs_torch.functional.mpcs import pattern_terms, score_terms
 from mpcs_torch.trainer.data import DataSplits
 
@@ -48,7 +48,9 @@ class Evaluator:
         test_predicted = forward_pass(model, self.data.test_inputs).argmax(dim=1)
         return Evaluation(
             {
-                **confusion_scores(confusion),
+                "accuracy": accuracy(confusion).item(),
+                "f1_macro": macro_f1(confusion).item(),
+                "mcc": matthews_correlation(confusion).item(),
                 "mean_squared_error": errors.square().mean(dtype=torch.float64).item(),
                 "cross_entropy": -log_probs.gather(1, column).mean(dtype=torch.float64).item(),
                 "mpcs": score_terms(terms, k=self.k, correct_concern="sum").mean().item(),
@@ -64,19 +66,3 @@ def forward_pass(model: nn.Module, inputs: Tensor) -> Tensor:
     """Logits (N, C), float32 or wider, of a whole set at once."""
     logits: Tensor = model(inputs)
     return logits if logits.dtype == torch.float64 else logits.float()
-
-
-def confusion_scores(confusion: Tensor) -> dict[str, float]:
-    """Accuracy, macro F1 over the classes that occur, and the Matthews correlation, by scikit-learn in float64."""
-    cells = confusion.nonzero().numpy()
-    pairs = {"y_true": cells[:, 0], "y_pred": cells[:, 1], "sample_weight": confusion.numpy()[cells[:, 0], cells[:, 1]]}
-    return {
-        "accuracy": float(sklearn_metrics.accuracy_score(**pairs)),
-        "f1_macro": float(sklearn_metrics.f1_score(**pairs, average="macro", zero_division=0)),
-        "mcc": float(sklearn_metrics.matthews_corrcoef(**pairs)),
-    }
-
-
-def count_dangerous_cells(confusion: Tensor, released: Tensor) -> Tensor:
-    """The errors of a confusion matrix (rows true classes) whose pair is not released: int64 scalar."""
-    return confusion.masked_fill(released, 0).fill_diagonal_(0).sum()

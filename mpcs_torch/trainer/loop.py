@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.functional.checks import check_concern, check_pattern_settings
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluation, Evaluator
 from mpcs_torch.trainer.models import MODELS
@@ -58,8 +58,7 @@ def run(config: RunConfig, data: DataSplits, hooks: Sequence[Hook] = ()) -> Loop
         The state after the last turn.
 
     Raises:
-        ConcernError: If the concern of the config does not fit the classes of the data.
-        ValueError: If k is more than the number of classes, or several processes were launched.
+        ConfigError: If k or the concern does not fit the classes of the data, or several processes were launched.
     """
     fabric = _single_process_fabric(config)
     evaluator = make_evaluator(config, data.to(fabric.device))
@@ -108,9 +107,12 @@ def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
 def make_evaluator(config: RunConfig, data: DataSplits) -> Evaluator:
     """The evaluator of a run; refuses a score or concern that does not fit the classes of the data."""
     num_classes = len(data.class_names)
-    check_pattern_settings(k=config.score.k, t=config.score.t, num_classes=num_classes)
-    concern = config.score.concern.spec(data.class_names)
-    check_concern(concern.matrix(), num_classes)
+    try:
+        check_pattern_settings(k=config.score.k, t=config.score.t, num_classes=num_classes)
+        concern = config.score.concern.spec(data.class_names)
+        check_concern(concern.matrix(), num_classes)
+    except ValueError as error:
+        raise ConfigError(f"{config.name}: score does not fit {config.data.name}: {error}") from None
     return Evaluator(data, concern, k=config.score.k, t=config.score.t)
 
 
@@ -119,5 +121,5 @@ def _single_process_fabric(config: RunConfig) -> "Fabric":
 
     world_size = os.environ.get("WORLD_SIZE", "1")
     if world_size != "1":
-        raise ValueError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}.")
+        raise ConfigError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}.")
     return Fabric(accelerator=config.device.accelerator, devices=1, precision=config.device.precision)

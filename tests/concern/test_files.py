@@ -63,5 +63,5 @@ def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> No
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="absent.yaml"):
+    with pytest.raises(FileNotFoundError, match=r"absent.yaml"):
         load_concern(tmp_path / "absent.yaml")

@@ -38,7 +38,7 @@ def test_score_is_that_of_exact_arithmetic(case: dict[str, Any], dtype: torch.dt
 
 @st.composite
 def batches(draw: st.DrawFn) -> dict[str, Any]:
-    """Probabilities on a coarse grid, so that ties and interval edges are frequent, on both sides of COUNTED_CLASSES."""
+    """Probabilities on a coarse grid, rich in ties and interval edges, on both sides of COUNTED_CLASSES."""
     num_classes = draw(st.integers(2, 6) | st.integers(COUNTED_CLASSES - 1, COUNTED_CLASSES + 3))
     grid = draw(st.sampled_from([2, 3, 8, 1000]))
     rows = st.lists(st.integers(0, grid), min_size=num_classes, max_size=num_classes).filter(any)

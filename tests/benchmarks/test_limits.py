@@ -1,0 +1,17 @@
+"""The limits of our benchmarks; timings, so only on demand: pytest -m benchmark."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import mpcs_against_topk, replay_overhead
+
+
+@pytest.mark.benchmark
+def test_mpcs_takes_a_few_topk() -> None:
+    assert mpcs_against_topk.ratio() <= mpcs_against_topk.LIMIT
+
+
+@pytest.mark.benchmark
+def test_measuring_costs_less_than_training(data_root: Path) -> None:
+    assert replay_overhead.ratio(data_root) <= replay_overhead.LIMIT

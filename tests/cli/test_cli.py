@@ -1,0 +1,79 @@
+"""The command line: what it writes, what it prints, how it fails."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.cli.app import run_app
+from mpcs_torch.trainer.records import read_records
+
+IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        run_app([str(argument) for argument in arguments])
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code
+
+
+def test_train_writes_records_and_the_resolved_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", IRIS, "turns.count=3", "name=mine", "--out", tmp_path) == 0
+    assert len(read_records(tmp_path / "mine" / "records.csv")) == 3
+    assert "count: 3" in (tmp_path / "mine" / "config.yaml").read_text()
+    assert f"wrote {tmp_path / 'mine' / 'records.csv'}" in capsys.readouterr().out
+
+
+def test_train_keeps_a_run_that_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", IRIS, "turns.count=2", "--out", tmp_path) == 0
+    assert run("train", IRIS, "turns.count=3", "--out", tmp_path) == 2
+    assert "already holds a run" in capsys.readouterr().err
+    assert len(read_records(tmp_path / "exp01" / "records.csv")) == 2
+    assert run("train", IRIS, "turns.count=3", "--out", tmp_path, "--overwrite") == 0
+    assert len(read_records(tmp_path / "exp01" / "records.csv")) == 3
+
+
+def test_train_reports_every_error_of_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", IRIS, "model.hiden=3", "score.t=0", "--out", tmp_path) == 2
+    error = capsys.readouterr().err
+    assert "model.hiden: unknown key" in error
+    assert "score.t: Input should be greater than or equal to 2" in error
+    assert not list(tmp_path.iterdir())
+
+
+def test_train_reports_settings_that_do_not_fit_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", IRIS, "score.k=9", "--out", tmp_path) == 2
+    assert "k must be from 1 to the number of classes (3), but got 9" in capsys.readouterr().err
+
+
+def test_reproduce_prints_the_papers_correlations_beside_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("reproduce", "exp01", "--out", tmp_path) == 0
+    printed = capsys.readouterr().out
+    assert "## exp01: mlp on iris, 150 turns" in printed
+    assert "-0.9091" in printed
+    assert (tmp_path / "exp01" / "report.html").exists()
+    assert run("reproduce", "exp01", "--out", tmp_path) == 2
+
+
+def test_reproduce_checks_its_arguments_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("reproduce", "exp01", "exp99", "--out", tmp_path) == 2
+    assert "exp99" in capsys.readouterr().err
+    assert run("reproduce", "exp01", "exp03", "--records", tmp_path, "--out", tmp_path) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_demo_tells_the_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("demo", "--out", tmp_path) == 0
+    assert "| picked by" in capsys.readouterr().out
+    assert "Which turn would you ship? DIGITS" in (tmp_path / "demo" / "report.html").read_text()
+
+
+def test_without_the_train_extra_the_command_says_what_to_install() -> None:
+    code = "import sys; sys.modules['typer'] = None; from mpcs_torch.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert "pip install 'mpcs_torch[train]'" in result.stderr

@@ -1,0 +1,26 @@
+"""The numbers we print as the paper's are the paper's."""
+
+from mpcs_torch.paper.experiments import EXPERIMENTS, experiment_config
+from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, TABLE_2
+from tests.conftest import load_oracle
+
+PAPER = load_oracle("paper_tables")
+
+
+def test_table_2() -> None:
+    assert list(BENCHMARKS) == PAPER["table_2"]["columns"]
+    printed = {f"exp{row['exp']:02}": tuple(row["values"]) for row in PAPER["table_2"]["rows"]}
+    assert set(TABLE_2) <= set(printed)
+    assert all(printed[name] == values for name, values in TABLE_2.items())
+
+
+def test_figure_5() -> None:
+    for turn, matrix in FIGURE_5.items():
+        printed = PAPER["figure_5"][f"turn_{turn}"]
+        assert [list(row) for row in matrix] == printed["matrix"]
+        assert CASE_STUDY_ERRORS[turn] == (printed["errors"], printed["dangerous"])
+        assert {metric for metric, pick in CASE_STUDY_PICKS.items() if pick == turn} == set(printed["picked_by"])
+
+
+def test_every_experiment_has_its_config() -> None:
+    assert [experiment_config(name).name for name in EXPERIMENTS] == list(EXPERIMENTS)

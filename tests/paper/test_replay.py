@@ -1,0 +1,66 @@
+"""The published runs, digit for digit, and what the paper reads off them."""
+
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.paper.case_study import figure_5_comparison, picks
+from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, load_data
+from mpcs_torch.paper.published import RECORD_FILES
+from mpcs_torch.paper.replay import Agreement, compare
+from mpcs_torch.paper.tables import spearman
+from mpcs_torch.trainer.records import read_records
+from tests.conftest import load_oracle
+
+FIGURE_5 = load_oracle("paper_tables")["figure_5"]
+
+
+def replay(name: str, folder: Path, data_root: Path, turns: int) -> FinishedRun:
+    config = experiment_config(name)
+    config = config.model_copy(update={"turns": config.turns.model_copy(update={"count": turns})})
+    return finish_run(config, load_data(config, data_root), folder / name)
+
+
+@pytest.fixture(scope="module")
+def case_study(tmp_path_factory: pytest.TempPathFactory, data_root: Path) -> FinishedRun:
+    return replay("case-study", tmp_path_factory.mktemp("runs"), data_root, 150)
+
+
+def test_exp03_replays_its_first_turns(tmp_path: Path, data_root: Path, published_records: Path) -> None:
+    run = replay("exp03", tmp_path, data_root, 20)
+    published = read_records(published_records / RECORD_FILES["exp03"])
+    assert compare(run.records, published[:20]) == Agreement(20, 20, None)
+
+
+def test_the_case_study_replays_its_first_turns(case_study: FinishedRun, published_records: Path) -> None:
+    published = read_records(published_records / RECORD_FILES["case-study"])
+    assert compare(case_study.records[:20], published[:20]) == Agreement(20, 20, None)
+
+
+def test_the_case_study_gives_the_picks_of_figure_5(case_study: FinishedRun) -> None:
+    benchmarks, mpcs = picks(case_study)
+    for chosen, name in ((benchmarks, "turn_132"), (mpcs, "turn_133")):
+        printed = FIGURE_5[name]
+        assert list(chosen.metrics) == printed["picked_by"]
+        assert chosen.confusion.t().tolist() == printed["matrix"]
+        assert chosen.errors == printed["errors"]
+        assert chosen.dangerous == printed["dangerous"]
+    text = figure_5_comparison(case_study)
+    assert text.count("100 of 100 cells") == 2
+    assert "mpcs picks turn 133 (paper: 133)" in text
+
+
+def test_a_difference_is_counted_and_named() -> None:
+    ours = [{"turn": 1, "accuracy": 0.50004, "mpcs_count": 1.0}, {"turn": 2, "accuracy": 0.7, "mpcs_count": 0.9}]
+    theirs = [{"turn": 1, "accuracy": 0.5, "mpcs": 1.0}, {"turn": 2, "accuracy": 0.7, "mpcs": 0.8}]
+    agreement = compare(ours, theirs)
+    assert agreement == Agreement(2, 1, "turn 2, mpcs 0.9000 for 0.8000")
+    assert str(agreement).startswith("1 of 2 turns agree")
+
+
+def test_spearman_ranks_ties_in_the_middle() -> None:
+    scipy_stats = pytest.importorskip("scipy.stats")
+    columns = {"mpcs": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    expected = scipy_stats.spearmanr(columns["mpcs"], columns["accuracy"]).statistic
+    assert spearman(records, "mpcs", "accuracy") == pytest.approx(expected, abs=1e-6)

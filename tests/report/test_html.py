@@ -1,0 +1,42 @@
+"""The report: one file, nothing beside it, numbers from the run."""
+
+import re
+from pathlib import Path
+
+import torch
+
+from mpcs_torch.paper.case_study import picks
+from mpcs_torch.paper.experiments import FinishedRun, finish_run
+from mpcs_torch.report.figures import confusion_matrix
+from mpcs_torch.report.html import write_report
+from tests.trainer.toy import toy_config, toy_data
+
+
+def toy_run(folder: Path, **changed: object) -> FinishedRun:
+    return finish_run(toy_config(**changed), toy_data(), folder / "toy")
+
+
+def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> None:
+    run = toy_run(tmp_path)
+    write_report(run, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in re.findall(r'src="([^"]*)"', page))
+    assert page.count("<img") == 3
+    assert not re.findall(r"https?://|<script|<link", page)
+    for chosen in picks(run):
+        assert f"<td>{chosen.turn}</td>" in page
+        assert f"<td>{chosen.dangerous}</td>" in page
+
+
+def test_report_of_weights_names_no_factor(tmp_path: Path) -> None:
+    weights = [[1, 0.5, 1], [1, 1, 1], [2, 1, 1]]
+    write_report(toy_run(tmp_path, score={"k": 3, "concern": {"weights": weights}}), tmp_path / "report.html")
+    assert "counts less than any other error" in (tmp_path / "report.html").read_text()
+
+
+def test_matrix_frames_released_pairs_only() -> None:
+    released = torch.tensor([[False, True, False], [False, False, False], [True, False, False]])
+    figure = confusion_matrix(torch.arange(9).reshape(3, 3), released, ["a", "b", "c"], "title")
+    (axes,) = figure.axes
+    assert len(axes.patches) == 2
+    assert {(patch.get_x() + 0.46, patch.get_y() + 0.46) for patch in axes.patches} == {(0, 1), (2, 0)}

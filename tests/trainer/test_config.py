@@ -1,0 +1,83 @@
+"""Configs: typed, closed, all errors at once."""
+
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.trainer.config import ConfigError, RunConfig, dump_config, load_config
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "experiments"
+MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\n"
+
+
+def write(folder: Path, text: str, name: str = "run.yaml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_shipped_configs_are_named_after_their_files_and_make_a_round_trip(path: Path, tmp_path: Path) -> None:
+    config = load_config(path)
+    assert config.name == path.stem
+    assert load_config(write(tmp_path, dump_config(config))) == config
+
+
+def test_overrides_are_yaml_by_dotted_key(tmp_path: Path) -> None:
+    overrides = ["training.batch_size=7", "turns.when=before", "score.concern.releases=[[0, 1]]"]
+    config = load_config(write(tmp_path, MINIMAL), overrides)
+    assert config.training.batch_size == 7
+    assert config.turns.when == "before"
+    assert config.score.concern.releases == [[0, 1]]
+
+
+def test_a_concern_file_lies_relative_to_the_config(tmp_path: Path) -> None:
+    (tmp_path / "concerns").mkdir()
+    write(tmp_path / "concerns", "classes: [a, b, c]\nreleases: [[a, b]]\nfactor: 0.25\n", "mine.yaml")
+    config = load_config(write(tmp_path, MINIMAL + "score: {concern: concerns/mine.yaml}\n"))
+    assert config.score.concern.spec(["x", "y", "z"]).class_names == ("a", "b", "c")
+    assert config.score.concern.factor == 0.25
+
+
+def test_all_errors_are_reported_together(tmp_path: Path) -> None:
+    path = write(tmp_path, "name: a/b\ndata: {name: cifar}\nmodel: {name: mlp, hiden: 3}\nscore: {t: 1}\n")
+    with pytest.raises(ConfigError) as error:
+        load_config(path)
+    lines = str(error.value).splitlines()
+    assert len(lines) == 4
+    assert f"{path}: data.name: must be one of iris, digits, breast_cancer, mnist" in lines
+    assert f"{path}: model.hiden: unknown key" in lines
+    assert f"{path}: score.t: Input should be greater than or equal to 2" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "message"),
+    [
+        ("[", [], "not valid YAML"),
+        ("3", [], "must hold a mapping with the keys name, seed, data"),
+        (MINIMAL, ["training.batch_size"], "override 'training.batch_size' must read dotted.key=value"),
+        (MINIMAL, ["name.first=a"], "override 'name.first=a': name holds a value, not keys"),
+        (MINIMAL, ["seed=["], r"override 'seed=\[': the value is not valid YAML"),
+        (MINIMAL + "score: {concern: none.yaml}\n", [], "score.concern: cannot read .*none.yaml: No such file"),
+    ],
+)
+def test_broken_configs_are_refused(tmp_path: Path, text: str, overrides: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_config(write(tmp_path, text), overrides)
+
+
+def test_a_broken_concern_file_shows_its_own_lines(tmp_path: Path) -> None:
+    write(tmp_path, "classes: [a, b]\nreleases: [[a, d]]\n", "concern.yaml")
+    with pytest.raises(ConfigError, match=r"score.concern: .*concern.yaml:2:16: releases\[0\]\[1\]: must be one of"):
+        load_config(write(tmp_path, MINIMAL + "score: {concern: concern.yaml}\n"))
+
+
+def test_a_missing_config_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent.yaml: cannot be read: No such file"):
+        load_config(tmp_path / "absent.yaml")
+
+
+def test_configs_do_not_change() -> None:
+    config = RunConfig.model_validate({"name": "a", "data": {"name": "iris"}, "model": {"name": "mlp"}})
+    with pytest.raises(ValueError, match=r"frozen"):
+        config.seed = 2  # type: ignore[misc]

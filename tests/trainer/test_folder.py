@@ -1,0 +1,57 @@
+"""Run folders: written as the run goes, never lost by accident."""
+
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.trainer.config import load_config
+from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from mpcs_torch.trainer.loop import LoopState, Turn
+from mpcs_torch.trainer.records import COLUMNS, as_record, read_records
+from tests.trainer.toy import toy_config, toy_data
+
+
+def test_records_hold_every_turn_at_full_precision(tmp_path: Path) -> None:
+    turns: list[Turn] = []
+    run_in_folder(toy_config(), toy_data(), tmp_path / "toy", [lambda turn, state: turns.append(turn)])
+    records = read_records(tmp_path / "toy" / "records.csv")
+    assert records == [as_record(turn) for turn in turns]
+    assert tuple(records[0]) == COLUMNS
+
+
+def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> None:
+    run_in_folder(toy_config(), toy_data(), tmp_path / "toy")
+    again = load_config(tmp_path / "toy" / "config.yaml")
+    run_in_folder(again, toy_data(), tmp_path / "again")
+    assert (tmp_path / "toy" / "records.csv").read_bytes() == (tmp_path / "again" / "records.csv").read_bytes()
+
+
+def test_an_interrupted_run_keeps_the_turns_it_had(tmp_path: Path) -> None:
+    def interrupt(turn: Turn, state: LoopState) -> None:
+        if turn.number == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_folder(toy_config(), toy_data(), tmp_path, [interrupt])
+    assert [record["turn"] for record in read_records(tmp_path / "records.csv")] == [1, 2, 3, 4]
+
+
+def test_a_run_is_replaced_only_when_told_to(tmp_path: Path) -> None:
+    run_in_folder(toy_config(), toy_data(), tmp_path)
+    before = (tmp_path / "records.csv").read_bytes()
+    with pytest.raises(RunExistsError, match=r"already holds a run: choose another folder or pass --overwrite"):
+        run_in_folder(toy_config(seed=6), toy_data(), tmp_path)
+    assert (tmp_path / "records.csv").read_bytes() == before
+    foreign = tmp_path / "notes.txt"
+    foreign.write_text("mine")
+    run_in_folder(toy_config(seed=6), toy_data(), tmp_path, overwrite=True)
+    assert (tmp_path / "records.csv").read_bytes() != before
+    assert foreign.read_text() == "mine"
+
+
+def test_a_config_that_cannot_run_replaces_nothing(tmp_path: Path) -> None:
+    run_in_folder(toy_config(), toy_data(), tmp_path)
+    before = (tmp_path / "records.csv").read_bytes()
+    with pytest.raises(ValueError, match=r"k must be from 1"):
+        run_in_folder(toy_config(score={"k": 9}), toy_data(), tmp_path, overwrite=True)
+    assert (tmp_path / "records.csv").read_bytes() == before

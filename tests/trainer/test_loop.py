@@ -1,0 +1,121 @@
+"""The reference loop beside a loop in plain PyTorch, scikit-learn and plain Python."""
+
+from typing import Any
+
+import pytest
+import torch
+from sklearn import metrics as sklearn_metrics
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mpcs_torch.trainer.config import ConfigError
+from mpcs_torch.trainer.loop import LoopState, Turn, run
+from tests.oracles import algorithm_1
+from tests.trainer.toy import toy_config, toy_data
+
+
+def turns_of(**changed: Any) -> list[Turn]:
+    turns: list[Turn] = []
+    run(toy_config(**changed), toy_data(), [lambda turn, state: turns.append(turn)])
+    return turns
+
+
+def plain_values(model: nn.Module) -> dict[str, float]:
+    data = toy_data()
+    with torch.no_grad():
+        logits, test_logits = model(data.train_inputs), model(data.test_inputs)
+    labels, predicted = data.train_labels, logits.argmax(dim=1)
+    probs = logits.softmax(dim=1)
+    concern = [[1, 0.1, 1], [1, 1, 1], [1, 1, 1]]
+    score = (probs.tolist(), labels.tolist(), 3, 20, concern)
+    pairs = list(zip(labels.tolist(), predicted.tolist(), strict=True))
+    return {
+        "accuracy": float(sklearn_metrics.accuracy_score(labels, predicted)),
+        "f1_macro": float(sklearn_metrics.f1_score(labels, predicted, average="macro")),
+        "mcc": float(sklearn_metrics.matthews_corrcoef(labels, predicted)),
+        "mean_squared_error": nn.functional.mse_loss(probs, nn.functional.one_hot(labels, 3).float()).item(),
+        "cross_entropy": nn.functional.cross_entropy(logits, labels).item(),
+        "mpcs": algorithm_1.score(*score),
+        "mpcs_count": algorithm_1.score(*score, correct_concern="count"),
+        "dangerous": sum(true != guess and (true, guess) != (0, 1) for true, guess in pairs),
+        "test_accuracy": float(sklearn_metrics.accuracy_score(data.test_labels, test_logits.argmax(dim=1))),
+    }
+
+
+def plain_loop(when: str, every: int, count: int) -> list[dict[str, float]]:
+    """The order of random draws that published runs have, written down a second time."""
+    data = toy_data()
+    torch.manual_seed(5)
+    loader = DataLoader(TensorDataset(data.train_inputs, data.train_labels), batch_size=10, shuffle=True)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    values = []
+    while True:
+        for step, (inputs, labels) in enumerate(loader):
+            if step % every == 0 and when == "before":
+                values.append(plain_values(model))
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(inputs), labels).backward()
+            optimizer.step()
+            if step % every == 0 and when == "after":
+                values.append(plain_values(model))
+            if len(values) == count:
+                return values
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("every", [1, 3])
+def test_turns_are_those_of_a_plain_loop(when: str, every: int) -> None:
+    turns = turns_of(turns={"count": 12, "every": every, "when": when})
+    assert [turn.number for turn in turns] == list(range(1, 13))
+    for turn, plain in zip(turns, plain_loop(when, every, 12), strict=True):
+        assert turn.evaluation.values == pytest.approx(plain, rel=1e-5)
+
+
+def test_whole_batches_step_once_a_pass() -> None:
+    states: list[int] = []
+    run(
+        toy_config(training={"batch_size": "all"}, turns={"count": 3}),
+        toy_data(),
+        [lambda turn, state: states.append(state.steps)],
+    )
+    assert states == [1, 2, 3]
+
+
+def test_hooks_may_change_the_optimizer() -> None:
+    def stop_learning(turn: Turn, state: LoopState) -> None:
+        for group in state.optimizer.param_groups:
+            group["lr"] = 0.0
+
+    turns: list[Turn] = []
+    run(toy_config(), toy_data(), [stop_learning, lambda turn, state: turns.append(turn)])
+    assert len({turn.evaluation.values["cross_entropy"] for turn in turns}) == 1
+
+
+def test_a_diverged_run_records_nan_and_goes_on() -> None:
+    turns = turns_of(training={"batch_size": 10, "learning_rate": 1e30})
+    assert len(turns) == 12
+    assert turns[-1].evaluation.values["mpcs"] != turns[-1].evaluation.values["mpcs"]
+
+
+@pytest.mark.parametrize("precision", ["64-true", "bf16-mixed"])
+def test_other_precisions_learn_as_well(precision: str) -> None:
+    turns = turns_of(device={"precision": precision})
+    assert turns[-1].evaluation.values["accuracy"] > 0.8
+
+
+def test_settings_that_do_not_fit_the_data_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"k must be from 1 to the number of classes \(3\), but got 5"):
+        turns_of(score={"k": 5})
+    with pytest.raises(
+        ConfigError, match=r"releases\[0\]\[1\]: must be a class name or an index from 0 to 2, but got 3"
+    ):
+        turns_of(score={"k": 3, "concern": {"releases": [[2, 3]]}})
+    with pytest.raises(ConfigError, match=r"concern must have shape \(3, 3\)"):
+        turns_of(score={"k": 3, "concern": {"classes": 4}})
+
+
+def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match=r"must be launched as one process, but WORLD_SIZE is 2"):
+        turns_of()
