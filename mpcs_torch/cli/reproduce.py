@@ -8,11 +8,11 @@ import typer
 
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 from mpcs_torch.cli.progress import progress_bar
-from mpcs_torch.paper.case_study import figure_5_comparison
+from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
 from mpcs_torch.paper.experiments import EXPERIMENTS, experiment_config, finish_run, load_data
 from mpcs_torch.paper.published import RECORD_FILES
 from mpcs_torch.paper.replay import compare
-from mpcs_torch.paper.tables import table_2
+from mpcs_torch.paper.tables import markdown, table_2
 from mpcs_torch.report.html import write_report
 from mpcs_torch.trainer.folder import check_free
 from mpcs_torch.trainer.records import read_records
@@ -60,6 +60,6 @@ def _reproduce_one(name: str, *, data_root: Path, out: Path, records: Path | Non
             else "\nNo comparison by turns: the published run split its data without a seed."
         )
     if name == "case-study":
-        typer.echo(f"\n{figure_5_comparison(run)}")
+        typer.echo(f"\n{markdown(*picks_table(picks(run)))}\n\n{figure_5_comparison(run)}")
     write_report(run, out / name / "report.html")
     typer.echo(f"\nwrote {out / name / 'records.csv'} and report.html beside it")

@@ -1,0 +1,26 @@
+"""What the README shows is there and runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_drop_in_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    exec(example, {})
+    assert "'dangerous': tensor(1)" in capsys.readouterr().out
+
+
+def test_linked_files_exist() -> None:
+    links = re.findall(r"\]\(((?!http)[^)]+)\)", README)
+    assert links
+    assert all((ROOT / link).exists() for link in links)
+
+
+def test_the_promised_commands_are_targets() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert set(re.findall(r"^make (\w+)", README, flags=re.MULTILINE)) <= targets
