@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("noisy machines", deadline=None)
+settings.load_profile("noisy machines")
 
 ORACLES = Path(__file__).parent / "oracles" / "data"
 

@@ -136,6 +136,17 @@ def test_state_dict_makes_a_round_trip(case: MetricCase) -> None:
     assert values_of(saved.compute()) == expected(case, part(0, 10))
 
 
+def test_a_state_saved_in_less_precision_is_loaded_into_ours(case: MetricCase) -> None:
+    saved = updated(case.make())
+    saved.persistent(True)
+    narrow = {name: state.float() for name, state in saved.state_dict().items()}
+    loaded = case.make()
+    loaded.load_state_dict(narrow)
+    assert [state.dtype for state in loaded.metric_state.values()] == [
+        state.dtype for state in saved.metric_state.values()
+    ]
+
+
 def test_a_loaded_metric_counts_as_updated(case: MetricCase) -> None:
     saved = updated(case.make())
     saved.persistent(True)

@@ -98,7 +98,7 @@ class SumMetric(Metric):
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         for name in saved:
             own = before[name]
-            setattr(self, name, getattr(self, name).to(device=own.device, dtype=own.dtype, copy=True))
+            setattr(self, name, getattr(self, name).to(device=own.device, dtype=own.dtype))
         if saved:
             self._computed = None
             self._update_count = int(self.batch_count)  # torchmetrics saves neither

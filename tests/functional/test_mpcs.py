@@ -41,18 +41,16 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
     """Probabilities on a coarse grid, rich in ties and interval edges, on both sides of COUNTED_CLASSES."""
     num_classes = draw(st.integers(2, 6) | st.integers(COUNTED_CLASSES - 1, COUNTED_CLASSES + 3))
     grid = draw(st.sampled_from([2, 3, 8, 1000]))
-    rows = st.lists(st.integers(0, grid), min_size=num_classes, max_size=num_classes).filter(any)
-    counts = torch.tensor(draw(st.lists(rows, min_size=1, max_size=6)), dtype=torch.float64)
-    weights = st.floats(0.01, 10)
-    matrix = st.lists(weights, min_size=num_classes**2, max_size=num_classes**2)
+    size = draw(st.integers(1, 6))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    counts = torch.randint(0, grid, (size, num_classes), generator=generator).double()
+    counts[:, draw(st.integers(0, num_classes - 1))] += 1  # no row of zeros
     return {
         "probs": counts / counts.sum(dim=1, keepdim=True),
-        "target": torch.tensor(
-            draw(st.lists(st.integers(0, num_classes - 1), min_size=len(counts), max_size=len(counts)))
-        ),
+        "target": torch.randint(0, num_classes, (size,), generator=generator),
         "k": draw(st.integers(1, num_classes)),
         "t": draw(st.sampled_from([2, 3, 8, 20, 200])),
-        "concern": torch.tensor(draw(matrix), dtype=torch.float64).reshape(num_classes, num_classes),
+        "concern": 10 * torch.rand(num_classes, num_classes, generator=generator).double() + 0.01,
         "correct_concern": draw(st.sampled_from(["sum", "count"])),
     }
 
