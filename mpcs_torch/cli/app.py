@@ -11,7 +11,6 @@ from mpcs_torch.cli.train import train
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.trainer.config import ConfigError
 from mpcs_torch.trainer.data import DataError
-from mpcs_torch.trainer.folder import RunExistsError
 
 app = typer.Typer(
     help="Evaluate and train classifiers whose errors are not equally bad.",
@@ -28,7 +27,7 @@ def run_app(arguments: Sequence[str]) -> NoReturn:
     """Run one command line and exit: with 0, or with 2 and one message for an error that the user can mend."""
     try:
         app(list(arguments))
-    except (ConcernError, ConfigError, DataError, RunExistsError) as error:
+    except (ConcernError, ConfigError, DataError, OSError) as error:
         typer.echo(f"mpcs: {error}", err=True)
         raise SystemExit(2) from None
     raise SystemExit(0)

@@ -25,10 +25,12 @@ def load_concern(path: str | Path) -> ConcernSpec:
     import yaml  # not needed by people who only want the metrics
 
     path = Path(path)
-    text = path.read_text(encoding="utf-8")
     try:
+        text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         value = yaml.safe_load(text)
+    except UnicodeDecodeError:
+        raise ConcernError([Problem((), "is no UTF-8 text", str(path))]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
@@ -53,7 +55,7 @@ def _key_problems(root: "yaml.MappingNode", value: dict[Any, Any]) -> Iterator[P
         yield Problem((), "must have the key classes")
     seen = set()
     for key_node, _ in root.value:
-        key = key_node.value
+        key = str(key_node.value)
         if key in seen:
             yield Problem((key,), "must stand once")
         elif key not in FIELDS:

@@ -136,6 +136,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is no UTF-8 text") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(tree, dict):

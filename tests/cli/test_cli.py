@@ -48,6 +48,12 @@ def test_train_reports_settings_that_do_not_fit_the_data(tmp_path: Path, capsys:
     assert "k must be from 1 to the number of classes (3), but got 9" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert run("train", IRIS, "--out", tmp_path / "file") == 2
+    assert "Not a directory" in capsys.readouterr().err
+
+
 def test_reproduce_prints_the_papers_correlations_beside_ours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

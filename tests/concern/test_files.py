@@ -62,6 +62,13 @@ def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> No
         load_concern(write(tmp_path, text))
 
 
+def test_a_binary_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "concern.yaml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConcernError, match=r"concern.yaml: is no UTF-8 text"):
+        load_concern(path)
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent.yaml"):
         load_concern(tmp_path / "absent.yaml")
