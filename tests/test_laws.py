@@ -1,7 +1,6 @@
 """Laws that every public Metric keeps; one that is not listed in `tests.metrics.cases` fails."""
 
 import itertools
-import math
 import pickle
 from typing import Any
 
@@ -9,11 +8,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import Metric, MetricCollection
 
-from mpcs_torch import metrics
+from mpcs_torch import DangerousErrors, MetaPatternConcernScore, metrics
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.cases import CASES, CLASSES, Batch, MetricCase, random_batch, values_of
 from tests.metrics.two_processes import values_of_two_processes
@@ -49,7 +49,7 @@ def test_constants_say_what_a_trainer_must_know(case: MetricCase) -> None:
     kind = type(case.make())
     assert kind.full_state_update is False
     assert isinstance(kind.is_differentiable, bool)
-    assert isinstance(kind.higher_is_better, bool)
+    assert kind.higher_is_better is case.higher_is_better
 
 
 def test_value_is_that_of_the_oracle(case: MetricCase) -> None:
@@ -227,12 +227,29 @@ def test_compute_without_a_batch_is_refused(case: MetricCase) -> None:
         metric.compute()
 
 
-def test_a_batch_of_ignored_samples_does_not_end_a_run() -> None:
-    for kind in CASES:
-        metric = kind(CLASSES, ignore_index=-1)
-        metric(torch.zeros(2, CLASSES), torch.tensor([-1, -1]))
-        metric(*WHOLE)
-        assert all(math.isfinite(value) for value in values_of(metric.compute()).values())
+def test_a_batch_of_ignored_samples_does_not_end_a_run(case: MetricCase) -> None:
+    metric = case.make(ignore_index=-1)
+    metric(torch.zeros(2, CLASSES), torch.tensor([-1, -1]))
+    metric(*WHOLE)
+    assert values_of(metric.compute()) == expected(case)
+
+
+def test_values_go_unlooked_at_when_told_so(case: MetricCase) -> None:
+    metric = updated(case.make(validate_args=False))
+    metric.update(torch.zeros(1, CLASSES), torch.tensor([CLASSES]))
+    assert values_of(metric.compute()) != expected(case)
+
+
+def test_a_diagonal_that_is_not_read_makes_no_other_settings() -> None:
+    for kind, matrix in ((MetaPatternConcernScore, torch.ones(3, 3)), (DangerousErrors, torch.ones(3, 3).bool())):
+        metric = kind(3, concern=matrix)
+        metric.merge_state(kind(3, concern=matrix.clone().fill_diagonal_(0)))
+
+
+def test_states_can_be_shared_between_processes(case: MetricCase) -> None:
+    metric = case.make()
+    metric.share_memory()
+    assert all(state.is_shared() for state in metric.metric_state.values())
 
 
 def test_core_compiles_without_a_break(case: MetricCase) -> None:
@@ -247,9 +264,14 @@ def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
     assert not any(state.requires_grad for state in metric.metric_state.values())
 
 
-def test_plot_draws(case: MetricCase) -> None:
-    figure, _ = updated(case.make()).plot()
+def test_plot_draws_what_it_is_given_where_it_is_told(case: MetricCase) -> None:
+    metric = updated(case.make())
+    figure, _ = metric.plot()
     assert figure.axes
+    axes = Figure().add_subplot()
+    _, drawn_on = metric.plot([metric.compute(), metric.compute()], ax=axes)
+    assert drawn_on is axes
+    assert len(axes.lines[0].get_xdata()) == 2
 
 
 def test_two_processes_agree_with_one() -> None:

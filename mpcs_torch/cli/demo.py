@@ -7,7 +7,7 @@ import typer
 from mpcs_torch.cli.options import Out, Overwrite
 from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.paper.case_study import picks, picks_table
-from mpcs_torch.paper.experiments import experiment_config, finish_run, load_data
+from mpcs_torch.paper.experiments import experiment_config, finish_run
 from mpcs_torch.paper.tables import markdown
 from mpcs_torch.report.html import write_report
 
@@ -16,7 +16,7 @@ def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
     """Train on DIGITS, pick a turn by MPCS and by the usual metrics, and write OUT/demo/report.html to look at."""
     config = experiment_config("demo")
     with progress_bar("demo", config.turns.count) as bar:
-        run = finish_run(config, load_data(config, Path("data")), out / "demo", [bar], overwrite=overwrite)
+        run = finish_run(config, config.data.load(Path("data")), out / "demo", [bar], overwrite=overwrite)
     write_report(run, out / "demo" / "report.html")
     typer.echo(markdown(*picks_table(picks(run))))
     typer.echo(f"\nwrote {out / 'demo' / 'report.html'}")

@@ -9,7 +9,7 @@ import typer
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
-from mpcs_torch.paper.experiments import EXPERIMENTS, experiment_config, finish_run, load_data
+from mpcs_torch.paper.experiments import EXPERIMENTS, experiment_config, finish_run
 from mpcs_torch.paper.published import RECORD_FILES
 from mpcs_torch.paper.replay import compare
 from mpcs_torch.paper.tables import markdown, table_2
@@ -31,6 +31,8 @@ def reproduce(
     unknown = [name for name in experiments if name not in EXPERIMENTS]
     if unknown:
         raise typer.BadParameter(f"{', '.join(unknown)}: must be among {', '.join(EXPERIMENTS)}")
+    if len(set(experiments)) < len(experiments):
+        raise typer.BadParameter(f"{' '.join(experiments)}: each must stand once")
     if records is not None:
         missing = [
             name for name in experiments if name in RECORD_FILES and not (records / RECORD_FILES[name]).is_file()
@@ -45,7 +47,7 @@ def reproduce(
 
 def _reproduce_one(name: str, *, data_root: Path, out: Path, records: Path | None, overwrite: bool) -> None:
     config = experiment_config(name)
-    data = load_data(config, data_root)
+    data = config.data.load(data_root)
     start = perf_counter()
     with progress_bar(name, config.turns.count) as bar:
         run = finish_run(config, data, out / name, [bar], overwrite=overwrite)

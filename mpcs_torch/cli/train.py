@@ -7,7 +7,6 @@ import typer
 
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 from mpcs_torch.cli.progress import progress_bar
-from mpcs_torch.paper.experiments import load_data
 from mpcs_torch.trainer.config import load_config
 from mpcs_torch.trainer.folder import check_free, run_in_folder
 
@@ -25,7 +24,7 @@ def train(
     settings = load_config(config, overrides or [])
     folder = out / settings.name
     check_free([folder], overwrite=overwrite)
-    data = load_data(settings, data_root)
+    data = settings.data.load(data_root)
     with progress_bar(settings.name, settings.turns.count) as bar:
         run_in_folder(settings, data, folder, [bar], overwrite=overwrite)
     typer.echo(f"wrote {folder / 'records.csv'}")

@@ -21,8 +21,16 @@ def load_concern(path: str | Path) -> ConcernSpec:
     Raises:
         ConcernError: If the file is no YAML or breaks a rule; every error stands there with file, line and column.
         FileNotFoundError: If there is no such file.
+        ImportError: If PyYAML is not installed.
+
+    Example:
+        >>> load_concern("configs/concerns/traffic-lights.yaml").class_names
+        ('red', 'yellow', 'green')
     """
-    import yaml  # not needed by people who only want the metrics
+    try:
+        import yaml  # not needed by people who only want the metrics
+    except ImportError:
+        raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[train]'") from None
 
     path = Path(path)
     try:
@@ -31,7 +39,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
         value = yaml.safe_load(text)
     except UnicodeDecodeError:
         raise ConcernError([Problem((), "is no UTF-8 text", str(path))]) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError for a date that no calendar has
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         raise ConcernError([Problem((), f"not valid YAML: {getattr(error, 'problem', error)}", place)]) from None

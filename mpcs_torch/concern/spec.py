@@ -1,11 +1,15 @@
 """Human values as data: how much each confusion of two classes matters."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+MOST_CLASSES = 10_000
+"""A matrix over more would fill a gigabyte: rather a slip than a task."""
 
 
 class Problem(NamedTuple):
@@ -68,7 +72,7 @@ class ConcernSpec:
             raise ConcernError(problems)
         frozen = {
             "classes": self.class_names,
-            "releases": tuple(map(tuple, self.releases)),
+            "releases": tuple(tuple(_index(e, self.class_names) for e in release) for release in self.releases),
             "weights": None if self.weights is None else tuple(tuple(map(float, row)) for row in self.weights),
         }
         for field, value in frozen.items():
@@ -93,8 +97,7 @@ class ConcernSpec:
             return self.matrix() < 1
         released = torch.zeros(num_classes, num_classes, dtype=torch.bool)
         for true, *predicted in self.releases:
-            for other in predicted:
-                released[_index(true, self.class_names), _index(other, self.class_names)] = True
+            released[int(true), [int(other) for other in predicted]] = True
         return released
 
 
@@ -124,8 +127,8 @@ def _problems(classes: object, releases: object, factor: object, weights: object
 
 def _class_problems(classes: object) -> Iterator[Problem]:
     if isinstance(classes, int) and not isinstance(classes, bool):
-        if classes < 2:
-            yield Problem(("classes",), f"must be at least 2, but got {classes}")
+        if not 2 <= classes <= MOST_CLASSES:
+            yield Problem(("classes",), f"must be at least 2 and at most {MOST_CLASSES}, but got {classes}")
         return
     if isinstance(classes, str) or not isinstance(classes, Sequence):
         yield Problem(("classes",), f"must be a list of names or their number, but got {classes!r}")
@@ -181,4 +184,4 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -3,19 +3,31 @@
 import torch
 from torch import Tensor
 
+MOST_INTERVALS = 2**29
+"""A float32 has 24 bits of mantissa; times a whole number of up to 29 bits, it fits the 53 bits of a float64."""
+
 
 def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
-    """Refuse a pattern length k outside [1, C] and fewer than 2 intervals t (t - 1 divides)."""
+    """Refuse a pattern length k outside [1, C], and a number of intervals t below 2 (t - 1 divides) or beyond 2^29."""
     if num_classes < 2:
         raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
+    for name, value in (("k", k), ("t", t)):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{name} must be an integer, but got {value!r}.")
     if not 1 <= k <= num_classes:
         raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
     if t < 2:
         raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
+    if t > MOST_INTERVALS:
+        raise ValueError(
+            f"t must be at most {MOST_INTERVALS} (t times a confidence is exact up to there), but got {t}."
+        )
 
 
 def check_concern(concern: Tensor, num_classes: int) -> None:
     """Refuse a concern matrix that is not (C, C) with finite weights above 0 off the diagonal."""
+    if not isinstance(concern, Tensor):
+        raise ValueError(f"concern must be a tensor of weights (of a ConcernSpec, its matrix()), but got {concern!r}.")
     if concern.shape != (num_classes, num_classes):
         raise ValueError(
             f"concern must have shape ({num_classes}, {num_classes}), one row per true class, "

@@ -40,6 +40,6 @@ def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
 
 def _quote(value: Tensor) -> str:
     if value.ndim == 0:
-        return f"{value.item():g}"
+        return str(value.item()) if not value.is_floating_point() else f"{value.item():g}"
     shown = ", ".join(f"{entry:g}" for entry in value[:10].tolist())
     return f"[{shown}{', ...' if len(value) > 10 else ''}]"

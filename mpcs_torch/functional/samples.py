@@ -88,6 +88,6 @@ def _is_distribution(probs: Tensor, *, from_logits: bool, given_as: torch.dtype)
     total = probs.sum(dim=-1)
     if from_logits:
         return torch.isfinite(total)  # softmax spreads one NaN or +inf over its whole row
-    # Rounding each probability moves their sum by at most the type's eps; 1e-3 forgives printed decimals.
+    # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
     tolerance = max(1e-3, torch.finfo(given_as).eps)
     return ((total - 1).abs() <= tolerance) & (probs.amin(dim=-1) >= 0)

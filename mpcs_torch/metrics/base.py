@@ -28,8 +28,11 @@ class SumMetric(Metric):
     faults: Tensor
     settings: Tensor
 
-    def __init__(self, *, value_rules: Sequence[str], settings: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(
+        self, *, value_rules: Sequence[str], settings: dict[str, Any], validate_args: bool, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
+        self.validate_args = validate_args
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
@@ -43,10 +46,11 @@ class SumMetric(Metric):
 
     def admit(self, faults: Sequence[Fault]) -> None:
         """Count a batch; for its bad values raise on the CPU, and count them elsewhere."""
-        counts = count_faults(faults)
-        if counts.is_cpu:
-            raise_first(faults)
-        self.faults = self.faults + counts
+        if self.validate_args:
+            counts = count_faults(faults)
+            if counts.is_cpu:
+                raise_first(faults)
+            self.faults = self.faults + counts
         self.batch_count = self.batch_count + 1
 
     def check_computable(self) -> None:
@@ -83,10 +87,12 @@ class SumMetric(Metric):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
         def move(tensor: Tensor) -> Tensor:
-            """Follow `fn` to its device only: sums and counts cast to half would lose what they hold."""
-            device = fn(torch.empty(0, device=tensor.device, dtype=tensor.dtype)).device
-            dtype = widest_float(device) if tensor.dtype == torch.float64 else tensor.dtype
-            return tensor.to(device=device, dtype=dtype)
+            """Do as `fn` says but for its casts: sums and counts in half would lose what they hold."""
+            device = fn(tensor.new_empty(0, dtype=torch.float32)).device
+            if tensor.dtype == torch.float64:
+                tensor = tensor.to(widest_float(device))
+            moved = fn(tensor)
+            return moved if moved.dtype == tensor.dtype else tensor.to(device)
 
         return super()._apply(move, exclude_state)
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.dangerous import check_released, count_dangerous, dangerous_rules
+from mpcs_torch.functional.samples import widest_float
 from mpcs_torch.metrics.base import SumMetric
 
 
@@ -16,7 +17,7 @@ class DangerousErrors(SumMetric):
     `compute` gives a dictionary of scalars:
 
     - ``dangerous`` (int64): the number of dangerous errors;
-    - ``dangerous_rate`` (float64): dangerous errors per sample;
+    - ``dangerous_rate`` (float64): dangerous errors per sample; NaN where every sample was ignored;
     - ``destructive_rate`` (float64): dangerous errors per error, the paper's term; 0 where there is no error.
 
     Args:
@@ -24,6 +25,7 @@ class DangerousErrors(SumMetric):
         concern: A `ConcernSpec`, or its ``(C, C)`` bool matrix of released pairs (rows true classes, columns
             predicted ones). Default: nothing is released, every error is dangerous.
         ignore_index: Label of samples to leave out.
+        validate_args: Whether to look for bad values in batches. Without, they give wrong counts silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -51,11 +53,14 @@ class DangerousErrors(SumMetric):
         *,
         concern: ConcernSpec | Tensor | None = None,
         ignore_index: int | None = None,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         released = _released_matrix(concern, num_classes)
         settings = {"num_classes": num_classes, "released": released, "ignore_index": ignore_index}
-        super().__init__(value_rules=dangerous_rules(num_classes), settings=settings, **kwargs)
+        super().__init__(
+            value_rules=dangerous_rules(num_classes), settings=settings, validate_args=validate_args, **kwargs
+        )
         self.num_classes, self.ignore_index = num_classes, ignore_index
         self.register_buffer("released", released, persistent=False)
         for name in ("dangerous_count", "error_count", "sample_count"):
@@ -72,10 +77,11 @@ class DangerousErrors(SumMetric):
     def compute(self) -> dict[str, Tensor]:
         """The number of dangerous errors, their rate among samples, and their rate among errors."""
         self.check_computable()
+        dangerous = self.dangerous_count.to(widest_float(self.device))
         return {
             "dangerous": self.dangerous_count,
-            "dangerous_rate": self.dangerous_count.double() / self.sample_count,
-            "destructive_rate": self.dangerous_count.double() / self.error_count.clamp(min=1),
+            "dangerous_rate": dangerous / self.sample_count,
+            "destructive_rate": dangerous / self.error_count.clamp(min=1),
         }
 
 
@@ -85,4 +91,4 @@ def _released_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> 
     released = concern.released() if isinstance(concern, ConcernSpec) else concern.detach().clone()
     if check_released(released) != num_classes:
         raise ValueError(f"concern must cover {num_classes} classes, but covers {len(released)}.")
-    return released
+    return released.fill_diagonal_(False)  # not read; settings that mean the same must look the same

@@ -26,6 +26,7 @@ class MetaPatternConcernScore(SumMetric):
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others, or their ``"count"`` k - 1.
         ignore_index: Label of samples to leave out.
+        validate_args: Whether to look for bad values in batches. Without, they give a wrong score silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -57,6 +58,7 @@ class MetaPatternConcernScore(SumMetric):
         from_logits: bool = True,
         correct_concern: CorrectConcern = "sum",
         ignore_index: int | None = None,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         k = min(5, num_classes) if k is None else k
@@ -71,7 +73,12 @@ class MetaPatternConcernScore(SumMetric):
             "correct_concern": correct_concern,
             "ignore_index": ignore_index,
         }
-        super().__init__(value_rules=sample_rules(num_classes, from_logits=from_logits), settings=settings, **kwargs)
+        super().__init__(
+            value_rules=sample_rules(num_classes, from_logits=from_logits),
+            settings=settings,
+            validate_args=validate_args,
+            **kwargs,
+        )
         self.num_classes, self.k, self.t = num_classes, k, t
         self.from_logits, self.correct_concern, self.ignore_index = from_logits, correct_concern, ignore_index
         self.register_buffer("concern", matrix, persistent=False)
@@ -105,4 +112,4 @@ def _concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> T
         return torch.ones(num_classes, num_classes, dtype=torch.float64)
     matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern.detach().to(torch.float64)
     check_concern(matrix, num_classes)
-    return matrix.clone()
+    return matrix.clone().fill_diagonal_(1)  # not read; settings that mean the same must look the same

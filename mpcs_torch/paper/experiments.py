@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.trainer.config import RunConfig, load_config
-from mpcs_torch.trainer.data import DATASETS, DataRequest, DataSplits
+from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 from mpcs_torch.trainer.records import Record, as_record
@@ -32,12 +32,6 @@ def experiment_config(name: str) -> RunConfig:
     package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
     return load_config(root / "experiments" / f"{name}.yaml")
-
-
-def load_data(config: RunConfig, data_root: Path) -> DataSplits:
-    """The data set of a config."""
-    request = DataRequest(data_root, config.data.test_fraction, config.data.split_seed)
-    return DATASETS[config.data.name](request)
 
 
 def finish_run(

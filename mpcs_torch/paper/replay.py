@@ -25,11 +25,8 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
     """Compare at the 4 decimals that were published; their ``mpcs`` follows the count rule, so is our mpcs_count."""
     differences = []
     for ours, theirs in zip(records, published, strict=False):
-        unequal = [
-            f"{column} {_ours(ours, column):.4f} for {value:.4f}"
-            for column, value in theirs.items()
-            if f"{_ours(ours, column):.4f}" != f"{value:.4f}"
-        ]
+        pairs = [(column, _printed(_ours(ours, column)), _printed(value)) for column, value in theirs.items()]
+        unequal = [f"{column} {mine} for {printed}" for column, mine, printed in pairs if mine != printed]
         if unequal:
             differences.append(f"turn {theirs['turn']:.0f}, {', '.join(unequal)}")
     compared = min(len(records), len(published))
@@ -37,4 +34,11 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
 
 
 def _ours(record: Record, column: str) -> float:
-    return record["mpcs_count" if column == "mpcs" else column]
+    name = "mpcs_count" if column == "mpcs" else column
+    if name not in record:
+        raise ValueError(f"published records must have columns of ours, {', '.join(record)}, but got {column}.")
+    return record[name]
+
+
+def _printed(value: float) -> str:
+    return f"{value:.4f}".replace("-0.0000", "0.0000")

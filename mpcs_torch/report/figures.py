@@ -20,7 +20,7 @@ def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
     turns = [record["turn"] for record in records]
     axes.plot(turns, [record["accuracy"] for record in records], color=ACCURACY, label="accuracy")
     for column, label, colour in (("cross_entropy", "cross entropy", CROSS_ENTROPY), ("mpcs", "MPCS", MPCS)):
-        highest = max(record[column] for record in records)
+        highest = max(record[column] for record in records) or 1.0
         shares = [record[column] / highest for record in records]
         axes.plot(turns, shares, color=colour, label=f"{label} / {highest:.3g}")
     for turn in marked_turns:

@@ -8,8 +8,9 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from mpcs_torch.concern import ConcernSpec, load_concern
-from mpcs_torch.trainer.data import DATASETS
+from mpcs_torch.trainer.data import DATASETS, DataRequest, DataSplits
 from mpcs_torch.trainer.models import MODELS
+from mpcs_torch.trainer.yaml_files import parse_yaml
 
 
 class ConfigError(ValueError):
@@ -19,25 +20,40 @@ class ConfigError(ValueError):
 class Section(BaseModel):
     """A part of a config: unknown keys are refused, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 def _known(registry: dict[str, Any]) -> BeforeValidator:
     def check(name: object) -> object:
-        if name not in registry:
+        if not isinstance(name, str) or name not in registry:
             raise ValueError(f"must be one of {', '.join(registry)}")
         return name
 
     return BeforeValidator(check)
 
 
+def _number(value: object) -> object:
+    """YAML 1.1 reads 1e-3 (without a dot) as text."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+
+
 class DataConfig(Section):
     """Which data, and how the sets that come in one piece are split."""
 
     name: Annotated[str, _known(DATASETS)]
-    test_fraction: Annotated[float, Field(gt=0, lt=1)] = 0.25
+    test_fraction: Annotated[Number, Field(gt=0, lt=1)] = 0.25
     """Share of test samples, for sets without a split of their own."""
-    split_seed: int = 0
+    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    def load(self, root: Path) -> DataSplits:
+        """The data set, its files under a data root."""
+        return DATASETS[self.name](DataRequest(root, self.test_fraction, self.split_seed))
 
 
 class ModelConfig(Section):
@@ -52,7 +68,7 @@ class TrainingConfig(Section):
     """One optimizer step: cross entropy, mean over the batch, under Adam."""
 
     batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
-    learning_rate: Annotated[float, Field(gt=0)] = 0.01
+    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
 
 
 class TurnsConfig(Section):
@@ -71,13 +87,15 @@ class ConcernConfig(Section):
 
     classes: list[str] | int | None = None
     releases: list[list[str | int]] = []
-    factor: float = 0.5
+    factor: Number = 0.5
     weights: list[list[float]] | None = None
 
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
-        """The spec over the data's classes."""
-        classes = class_names if self.classes is None else self.classes
-        return ConcernSpec(classes, releases=self.releases, factor=self.factor, weights=self.weights)
+        """The spec over the data's classes; refuses a concern that was written for others."""
+        fits = self.classes in (None, len(class_names), list(class_names))
+        if not fits:
+            raise ConfigError(f"concern.classes must be those of the data, {list(class_names)}, but got {self.classes}")
+        return ConcernSpec(class_names, releases=self.releases, factor=self.factor, weights=self.weights)
 
 
 def _read_concern(value: object, info: ValidationInfo) -> object:
@@ -100,7 +118,8 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
 class ScoreConfig(Section):
     """The settings of MPCS: pattern length, intervals, human values."""
 
-    k: Annotated[int, Field(ge=1)] = 5
+    k: Annotated[int, Field(ge=1)] | None = None
+    """Default: 5, or the number of classes if that is less."""
     t: Annotated[int, Field(ge=2)] = 200
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
@@ -108,8 +127,8 @@ class ScoreConfig(Section):
 class DeviceConfig(Section):
     """Where and in what precision, in the words of lightning-fabric."""
 
-    accelerator: Literal["cpu", "cuda", "mps", "auto"] = "cpu"
-    precision: Literal["32-true", "64-true", "16-mixed", "bf16-mixed"] = "32-true"
+    accelerator: Literal["cpu", "cuda"] = "cpu"
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
 
 
 class RunConfig(Section):
@@ -117,7 +136,7 @@ class RunConfig(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """The run's folder."""
-    seed: int = 1
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     data: DataConfig
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
@@ -133,22 +152,21 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: With every place that breaks a rule.
     """
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tree = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is no UTF-8 text") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: must hold a mapping with the keys {', '.join(RunConfig.model_fields)}")
-    for override in overrides:
-        _apply_override(tree, override)
+    problems = [problem for override in overrides if (problem := _apply_override(tree, override))]
     try:
-        return RunConfig.model_validate(tree, context={"folder": path.parent})
+        config = RunConfig.model_validate(tree, context={"folder": path.parent})
     except ValidationError as error:
-        lines = (_line(path, detail["loc"], detail["msg"]) for detail in error.errors())
-        raise ConfigError("\n".join(lines)) from None
+        problems += [_line(path, detail["loc"], detail["msg"]) for detail in error.errors()]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return config
 
 
 def dump_config(config: RunConfig) -> str:
@@ -161,16 +179,18 @@ def _line(path: Path, place: tuple[str | int, ...], message: str) -> str:
     return f"{path}: {'.'.join(map(str, place))}: {message}"
 
 
-def _apply_override(tree: dict[str, Any], override: str) -> None:
-    dotted, separator, value = override.partition("=")
+def _apply_override(tree: dict[str, Any], override: str) -> str | None:
+    """Set the key in the tree, or say why not."""
+    dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
-    if not separator or not key:
-        raise ConfigError(f"override {override!r} must read dotted.key=value")
+    if not separator or not all([*parents, key]):
+        return f"override {override!r} must read dotted.key=value"
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            raise ConfigError(f"override {override!r}: {parent} holds a value, not keys")
+            return f"override {override!r}: {parent} holds a value, not keys"
     try:
-        tree[key] = yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise ConfigError(f"override {override!r}: the value is not valid YAML") from None
+        tree[key] = parse_yaml(text)
+    except ValueError as error:
+        return f"override {override!r}: {error}"
+    return None

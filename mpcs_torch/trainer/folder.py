@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.loop import Hook, LoopState, make_evaluator, run
+from mpcs_torch.trainer.loop import Hook, LoopState, prepare_run
 from mpcs_torch.trainer.records import RecordWriter
 
 OWN_FILES = ("config.yaml", "records.csv", "report.html")
@@ -28,10 +28,10 @@ def run_in_folder(
 ) -> LoopState:
     """Run with ``config.yaml`` (every default written out) and ``records.csv`` in a folder of its own."""
     check_free([folder], overwrite=overwrite)
-    make_evaluator(config, data)  # what is wrong with the config must show before an old run is deleted
+    prepared = prepare_run(config, data)  # what is wrong with the config must show before an old run is deleted
     folder.mkdir(parents=True, exist_ok=True)
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
-    (folder / "config.yaml").write_text(dump_config(config), encoding="utf-8")
+    (folder / "config.yaml").write_text(dump_config(prepared.config), encoding="utf-8")
     with RecordWriter(folder / "records.csv") as writer:
-        return run(config, data, [writer, *hooks])
+        return prepared.start([writer, *hooks])

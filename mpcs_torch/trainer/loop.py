@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch.functional.checks import check_concern, check_pattern_settings
+from mpcs_torch.functional.checks import check_pattern_settings
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluation, Evaluator
@@ -46,22 +46,42 @@ Hook = Callable[[Turn, LoopState], None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks."""
 
 
-def run(config: RunConfig, data: DataSplits, hooks: Sequence[Hook] = ()) -> LoopState:
-    """Train and evaluate as the config says.
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that has all it needs; nothing that its config can get wrong is left to fail."""
 
-    Args:
-        config: The run.
-        data: Its data set.
-        hooks: Called in this order at each turn.
+    config: RunConfig
+    """With the defaults that depend on the data filled in."""
+    state: LoopState
+    loader: Any
+    evaluator: Evaluator
 
-    Returns:
-        The state after the last turn.
+    def start(self, hooks: Sequence[Hook] = ()) -> LoopState:
+        """Train and evaluate, calling the hooks in this order at each turn; return the state after the last turn."""
+        turns = self.config.turns
+        for step, batch in _endless_steps(self.loader):
+            is_turn = step % turns.every == 0
+            if is_turn and turns.when == "before":
+                _take_turn(self.state, self.evaluator, hooks)
+            train_step(self.state, *batch)
+            if is_turn and turns.when == "after":
+                _take_turn(self.state, self.evaluator, hooks)
+            if self.state.turns == turns.count:
+                break
+        return self.state
+
+
+def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
+    """Seed the generators and build loader, model and optimizer.
 
     Raises:
-        ConfigError: If k or the concern does not fit the classes of the data, or several processes were launched.
+        ConfigError: If k or the concern does not fit the classes of the data, the accelerator is not there, or several
+            processes were launched.
     """
+    k = config.score.k or min(5, len(data.class_names))
+    config = config.model_copy(update={"score": config.score.model_copy(update={"k": k})})
     fabric = _single_process_fabric(config)
-    evaluator = make_evaluator(config, data.to(fabric.device))
+    evaluator = _make_evaluator(config, k, data.to(fabric.device))
     batch_size = len(data.train_labels) if config.training.batch_size == "all" else config.training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
@@ -70,17 +90,7 @@ def run(config: RunConfig, data: DataSplits, hooks: Sequence[Hook] = ()) -> Loop
     model = MODELS[config.model.name](data.train_inputs.shape[1:], config.model.hidden, len(data.class_names))
     optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
     state = LoopState(fabric, *fabric.setup(model, optimizer))
-
-    for step, batch in _endless_steps(fabric.setup_dataloaders(loader)):
-        is_turn = step % config.turns.every == 0
-        if is_turn and config.turns.when == "before":
-            _take_turn(state, evaluator, hooks)
-        train_step(state, *batch)
-        if is_turn and config.turns.when == "after":
-            _take_turn(state, evaluator, hooks)
-        if state.turns == config.turns.count:
-            break
-    return state
+    return PreparedRun(config, state, fabric.setup_dataloaders(loader), evaluator)
 
 
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
@@ -104,22 +114,22 @@ def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         yield from enumerate(loader)
 
 
-def make_evaluator(config: RunConfig, data: DataSplits) -> Evaluator:
-    """The evaluator of a run; refuses a score or concern that does not fit the classes of the data."""
-    num_classes = len(data.class_names)
+def _make_evaluator(config: RunConfig, k: int, data: DataSplits) -> Evaluator:
     try:
-        check_pattern_settings(k=config.score.k, t=config.score.t, num_classes=num_classes)
-        concern = config.score.concern.spec(data.class_names)
-        check_concern(concern.matrix(), num_classes)
+        check_pattern_settings(k=k, t=config.score.t, num_classes=len(data.class_names))
+        return Evaluator(data, config.score.concern.spec(data.class_names), k=k, t=config.score.t)
     except ValueError as error:
         raise ConfigError(f"{config.name}: score does not fit {config.data.name}: {error}") from None
-    return Evaluator(data, concern, k=config.score.k, t=config.score.t)
 
 
 def _single_process_fabric(config: RunConfig) -> "Fabric":
     from lightning_fabric import Fabric  # takes seconds to import
+    from lightning_fabric.utilities.exceptions import MisconfigurationException
 
     world_size = os.environ.get("WORLD_SIZE", "1")
     if world_size != "1":
-        raise ConfigError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}.")
-    return Fabric(accelerator=config.device.accelerator, devices=1, precision=config.device.precision)
+        raise ConfigError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}")
+    try:
+        return Fabric(accelerator=config.device.accelerator, devices=1, precision=config.device.precision)
+    except (MisconfigurationException, RuntimeError) as error:
+        raise ConfigError(f"{config.name}: device.accelerator {config.device.accelerator}: {error}") from None

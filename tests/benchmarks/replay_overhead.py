@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 from mpcs_torch.cli.progress import progress_bar
-from mpcs_torch.paper.experiments import experiment_config, finish_run, load_data
+from mpcs_torch.paper.experiments import experiment_config, finish_run
 from mpcs_torch.trainer import evaluation, loop
 
 LIMIT = 1.5
@@ -37,7 +37,7 @@ class Stopwatch:
 def ratio(data_root: Path) -> float:
     """Seconds of the whole run (150 turns, all metrics, records, progress bar) per second of its steps and forwards."""
     config = experiment_config("case-study")
-    data = load_data(config, data_root)
+    data = config.data.load(data_root)
     watch = Stopwatch()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -68,8 +68,20 @@ def test_reproduce_prints_the_papers_correlations_beside_ours(
 def test_reproduce_checks_its_arguments_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("reproduce", "exp01", "exp99", "--out", tmp_path) == 2
     assert "exp99" in capsys.readouterr().err
+    assert run("reproduce", "exp01", "exp01", "--out", tmp_path) == 2
     assert run("reproduce", "exp01", "exp03", "--records", tmp_path, "--out", tmp_path) == 2
     assert not list(tmp_path.iterdir())
+
+
+def test_reproduce_compares_with_published_records(
+    tmp_path: Path, data_root: Path, published_records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--data-root", data_root, "--records", published_records, "--out", tmp_path)
+    assert run("reproduce", "case-study", *arguments) == 0
+    printed = capsys.readouterr().out
+    assert "of 150 turns agree with the published record in all columns at 4 decimals" in printed
+    assert "mpcs picks turn 133 (paper: 133)" in printed
+    assert (tmp_path / "case-study" / "report.html").exists()
 
 
 def test_demo_tells_the_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """Concern files: safe, and every error with its line."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,12 @@ def test_all_errors_stand_together_with_their_places(tmp_path: Path) -> None:
 def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConcernError, match=message):
         load_concern(write(tmp_path, text))
+
+
+def test_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[train\]'"):
+        load_concern(CONCERNS / "traffic-lights.yaml")
 
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:

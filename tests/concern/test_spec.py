@@ -37,7 +37,7 @@ def test_weights_below_one_are_released_and_the_diagonal_is_not_read() -> None:
 
 
 def test_specs_are_values() -> None:
-    assert ConcernSpec(2, releases=[[0, 1]]) == ConcernSpec(2, releases=((0, 1),))
+    assert ConcernSpec(["a", "b"], releases=[["a", "b"]]) == ConcernSpec(["a", "b"], releases=((0, 1),))
     assert hash(ConcernSpec(2, weights=[[1, 2], [3, 4]])) == hash(ConcernSpec(2, weights=((1, 2), (3, 4))))
 
 
@@ -64,7 +64,9 @@ def test_specs_are_values() -> None:
         ({"classes": LIGHTS, "factor": 0}, "factor: must be a number above 0 and at most 1, but got 0"),
         ({"classes": LIGHTS, "factor": 1.5}, "factor: must be a number above 0 and at most 1, but got 1.5"),
         ({"classes": LIGHTS, "factor": "half"}, "factor: must be a number above 0 and at most 1, but got 'half'"),
-        ({"classes": 1}, "classes: must be at least 2, but got 1"),
+        ({"classes": 1}, "classes: must be at least 2 and at most 10000, but got 1"),
+        ({"classes": 10**20}, "classes: must be at least 2 and at most 10000, but got 1000"),
+        ({"classes": 2, "weights": [[1, 10**400], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number above 0"),
         ({"classes": ["a"]}, "classes: must name at least 2 classes, but got 1"),
         ({"classes": ["a", "b", "a"]}, r"classes\[2\]: must differ from the other names, but 'a' stands twice"),
         ({"classes": [0, 1]}, r"classes\[0\]: must be a name in quotes, but got 0"),

@@ -45,8 +45,9 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
     counts = torch.randint(0, grid, (size, num_classes), generator=generator).double()
     counts[:, draw(st.integers(0, num_classes - 1))] += 1  # no row of zeros
+    probs = counts / counts.sum(dim=1, keepdim=True)
     return {
-        "probs": counts / counts.sum(dim=1, keepdim=True),
+        "probs": probs.to(draw(st.sampled_from([torch.float32, torch.float64]))),
         "target": torch.randint(0, num_classes, (size,), generator=generator),
         "k": draw(st.integers(1, num_classes)),
         "t": draw(st.sampled_from([2, 3, 8, 20, 200])),
@@ -76,6 +77,20 @@ def test_reductions_agree(batch: dict[str, Any]) -> None:
     assert none.shape == target.shape
     assert total.item() == pytest.approx(none.sum().item())
     assert mean.item() == pytest.approx(none.mean().item())
+
+
+def test_a_float32_below_an_interval_edge_stays_below_it() -> None:
+    probs = torch.tensor([[0.7, 0.3]])  # 0.7 in float32 is less than 0.7, but 200 times it rounds to 140
+    assert (probs * 200).floor()[0, 0] == 140
+    ours = meta_pattern_concern_score(probs, torch.tensor([0]), k=1, t=200, from_logits=False)
+    assert ours.item() == pytest.approx(-math.log(139 / 199), rel=1e-12)
+
+
+def test_probabilities_may_sum_to_one_within_a_thousandth() -> None:
+    target = torch.tensor([0])
+    assert meta_pattern_concern_score(torch.tensor([[0.6, 0.4009]]), target, k=2, t=20, from_logits=False) > 0
+    with pytest.raises(ValueError, match=r"preds must be probabilities"):
+        meta_pattern_concern_score(torch.tensor([[0.6, 0.402]]), target, k=2, t=20, from_logits=False)
 
 
 def test_default_concern_is_one_everywhere() -> None:
@@ -167,6 +182,13 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ({"k": 4}, r"k must be from 1 to the number of classes \(3\), but got 4"),
         ({"k": 0}, r"k must be from 1 to the number of classes \(3\), but got 0"),
         ({"t": 1}, r"t must be at least 2 \(scores divide by t - 1\), but got 1"),
+        (
+            {"t": 2**30},
+            r"t must be at most 536870912 \(t times a confidence is exact up to there\), but got 1073741824",
+        ),
+        ({"t": 2.5}, r"t must be an integer, but got 2.5"),
+        ({"k": True}, r"k must be an integer, but got True"),
+        ({"concern": [[1, 1, 1]] * 3}, r"concern must be a tensor of weights \(of a ConcernSpec, its matrix"),
         ({"correct_concern": "mean"}, "correct_concern must be 'sum' or 'count', but got 'mean'"),
         ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none', but got 'max'"),
         ({"concern": torch.ones(2, 2)}, r"concern must have shape \(3, 3\), one row per true class, but got \(2, 2\)"),

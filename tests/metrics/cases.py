@@ -23,7 +23,9 @@ Batch = tuple[Tensor, Tensor]
 class MetricCase:
     """What the laws need to know of a metric."""
 
-    make: Callable[[], SumMetric]
+    make: Callable[..., SumMetric]
+    """With more settings by keyword."""
+    higher_is_better: bool
     make_other: Callable[[], SumMetric]
     """Other settings, whose value is the same on `agreeing_batch` and another one on other batches."""
     agreeing_batch: Batch
@@ -64,7 +66,8 @@ MPCS_AGREEING = (torch.tensor([[9.0, -9.0, 0.0, 1.0]]), torch.tensor([0]))
 
 CASES = {
     MetaPatternConcernScore: MetricCase(
-        make=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20, concern=CONCERN),
+        make=lambda **settings: MetaPatternConcernScore(CLASSES, k=3, t=20, concern=CONCERN, **settings),
+        higher_is_better=False,
         make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
         agreeing_batch=MPCS_AGREEING,
         oracle=mpcs_oracle,
@@ -75,7 +78,8 @@ CASES = {
         ),
     ),
     DangerousErrors: MetricCase(
-        make=lambda: DangerousErrors(CLASSES, concern=CONCERN),
+        make=lambda **settings: DangerousErrors(CLASSES, concern=CONCERN, **settings),
+        higher_is_better=False,
         make_other=lambda: DangerousErrors(CLASSES),
         agreeing_batch=MPCS_AGREEING,
         oracle=dangerous_oracle,

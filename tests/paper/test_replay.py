@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from mpcs_torch.paper.case_study import figure_5_comparison, picks
-from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, load_data
+from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run
 from mpcs_torch.paper.published import RECORD_FILES
 from mpcs_torch.paper.replay import Agreement, compare
 from mpcs_torch.paper.tables import spearman
@@ -18,7 +19,7 @@ FIGURE_5 = load_oracle("paper_tables")["figure_5"]
 def replay(name: str, folder: Path, data_root: Path, turns: int) -> FinishedRun:
     config = experiment_config(name)
     config = config.model_copy(update={"turns": config.turns.model_copy(update={"count": turns})})
-    return finish_run(config, load_data(config, data_root), folder / name)
+    return finish_run(config, config.data.load(data_root), folder / name)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +59,17 @@ def test_a_difference_is_counted_and_named() -> None:
     assert str(agreement).startswith("1 of 2 turns agree")
 
 
+def test_zero_has_no_sign_at_four_decimals() -> None:
+    assert compare([{"turn": 1, "mcc": -1e-6}], [{"turn": 1, "mcc": 0.0}]).agreeing == 1
+
+
+def test_a_published_column_that_is_none_of_ours_is_named() -> None:
+    with pytest.raises(ValueError, match=r"published records must have columns of ours, turn, mcc, but got auc"):
+        compare([{"turn": 1, "mcc": 0.5}], [{"turn": 1, "auc": 0.5}])
+
+
 def test_spearman_ranks_ties_in_the_middle() -> None:
-    scipy_stats = pytest.importorskip("scipy.stats")
     columns = {"mpcs": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    expected = scipy_stats.spearmanr(columns["mpcs"], columns["accuracy"]).statistic
+    expected = stats.spearmanr(columns["mpcs"], columns["accuracy"]).statistic
     assert spearman(records, "mpcs", "accuracy") == pytest.approx(expected, abs=1e-6)

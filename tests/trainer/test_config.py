@@ -35,7 +35,7 @@ def test_a_concern_file_lies_relative_to_the_config(tmp_path: Path) -> None:
     (tmp_path / "concerns").mkdir()
     write(tmp_path / "concerns", "classes: [a, b, c]\nreleases: [[a, b]]\nfactor: 0.25\n", "mine.yaml")
     config = load_config(write(tmp_path, MINIMAL + "score: {concern: concerns/mine.yaml}\n"))
-    assert config.score.concern.spec(["x", "y", "z"]).class_names == ("a", "b", "c")
+    assert config.score.concern.spec(["a", "b", "c"]).released().nonzero().tolist() == [[0, 1]]
     assert config.score.concern.factor == 0.25
 
 
@@ -57,7 +57,13 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
         ("3", [], "must hold a mapping with the keys name, seed, data"),
         (MINIMAL, ["training.batch_size"], "override 'training.batch_size' must read dotted.key=value"),
         (MINIMAL, ["name.first=a"], "override 'name.first=a': name holds a value, not keys"),
-        (MINIMAL, ["seed=["], r"override 'seed=\[': the value is not valid YAML"),
+        (MINIMAL, ["seed=["], r"override 'seed=\[': not valid YAML"),
+        (MINIMAL, ["seed=2020-13-45"], r"override 'seed=2020-13-45': not valid YAML: month must be in 1..12"),
+        (MINIMAL + "seed: 1\nseed: 2\n", [], r"run.yaml: not valid YAML: line 5, column 1: seed stands twice"),
+        (MINIMAL, ["training.batch_size=true"], r"training.batch_size.*: Input should be a valid integer"),
+        (MINIMAL, ["score.concern.releases=[[yes, no]]"], r"score.concern.releases.0.0.*: Input should be a valid"),
+        (MINIMAL, ["data.name=[iris]"], r"data.name: must be one of iris, digits"),
+        (MINIMAL, ["seed=99999999999999999999"], r"seed: Input should be less than"),
         (MINIMAL + "score: {concern: none.yaml}\n", [], "score.concern: cannot read .*none.yaml: No such file"),
     ],
 )
@@ -70,6 +76,23 @@ def test_a_broken_concern_file_shows_its_own_lines(tmp_path: Path) -> None:
     write(tmp_path, "classes: [a, b]\nreleases: [[a, d]]\n", "concern.yaml")
     with pytest.raises(ConfigError, match=r"score.concern: .*concern.yaml:2:16: releases\[0\]\[1\]: must be one of"):
         load_config(write(tmp_path, MINIMAL + "score: {concern: concern.yaml}\n"))
+
+
+def test_errors_of_overrides_stand_beside_those_of_keys(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_config(write(tmp_path, MINIMAL), ["bogus", "score.t=0"])
+    assert len(str(error.value).splitlines()) == 2
+
+
+def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path, MINIMAL), ["training.learning_rate=1e-3"]).training.learning_rate == 0.001
+
+
+def test_a_binary_config_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"run.yaml: .*can't decode byte"):
+        load_config(path)
 
 
 def test_a_missing_config_is_named(tmp_path: Path) -> None:

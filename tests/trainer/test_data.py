@@ -39,6 +39,11 @@ def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> Non
     assert torch.equal(torch.get_rng_state(), before)
 
 
+def test_a_split_without_training_samples_is_refused() -> None:
+    with pytest.raises(DataError, match=r"data.test_fraction 0.9999 cannot split 150 samples"):
+        DATASETS["iris"](DataRequest(Path(), test_fraction=0.9999, split_seed=0))
+
+
 def test_mnist_is_read_from_the_data_root(data_root: Path) -> None:
     data = load("mnist", data_root)
     assert data.train_inputs.shape == (60000, 1, 28, 28)

@@ -9,14 +9,14 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.trainer.config import ConfigError
-from mpcs_torch.trainer.loop import LoopState, Turn, run
+from mpcs_torch.trainer.loop import LoopState, Turn, prepare_run
 from tests.oracles import algorithm_1
 from tests.trainer.toy import toy_config, toy_data
 
 
 def turns_of(**changed: Any) -> list[Turn]:
     turns: list[Turn] = []
-    run(toy_config(**changed), toy_data(), [lambda turn, state: turns.append(turn)])
+    prepare_run(toy_config(**changed), toy_data()).start([lambda turn, state: turns.append(turn)])
     return turns
 
 
@@ -74,11 +74,8 @@ def test_turns_are_those_of_a_plain_loop(when: str, every: int) -> None:
 
 def test_whole_batches_step_once_a_pass() -> None:
     states: list[int] = []
-    run(
-        toy_config(training={"batch_size": "all"}, turns={"count": 3}),
-        toy_data(),
-        [lambda turn, state: states.append(state.steps)],
-    )
+    config = toy_config(training={"batch_size": "all"}, turns={"count": 3})
+    prepare_run(config, toy_data()).start([lambda turn, state: states.append(state.steps)])
     assert states == [1, 2, 3]
 
 
@@ -88,7 +85,7 @@ def test_hooks_may_change_the_optimizer() -> None:
             group["lr"] = 0.0
 
     turns: list[Turn] = []
-    run(toy_config(), toy_data(), [stop_learning, lambda turn, state: turns.append(turn)])
+    prepare_run(toy_config(), toy_data()).start([stop_learning, lambda turn, state: turns.append(turn)])
     assert len({turn.evaluation.values["cross_entropy"] for turn in turns}) == 1
 
 
@@ -98,9 +95,8 @@ def test_a_diverged_run_records_nan_and_goes_on() -> None:
     assert turns[-1].evaluation.values["mpcs"] != turns[-1].evaluation.values["mpcs"]
 
 
-@pytest.mark.parametrize("precision", ["64-true", "bf16-mixed"])
-def test_other_precisions_learn_as_well(precision: str) -> None:
-    turns = turns_of(device={"precision": precision})
+def test_mixed_precision_learns_as_well() -> None:
+    turns = turns_of(device={"precision": "bf16-mixed"})
     assert turns[-1].evaluation.values["accuracy"] > 0.8
 
 
@@ -111,8 +107,21 @@ def test_settings_that_do_not_fit_the_data_are_refused() -> None:
         ConfigError, match=r"releases\[0\]\[1\]: must be a class name or an index from 0 to 2, but got 3"
     ):
         turns_of(score={"k": 3, "concern": {"releases": [[2, 3]]}})
-    with pytest.raises(ConfigError, match=r"concern must have shape \(3, 3\)"):
-        turns_of(score={"k": 3, "concern": {"classes": 4}})
+    for classes in (4, ["yellow", "red", "green"]):
+        with pytest.raises(
+            ConfigError, match=r"concern.classes must be those of the data, \['red', 'yellow', 'green'\]"
+        ):
+            turns_of(score={"k": 3, "concern": {"classes": classes}})
+
+
+def test_k_is_five_or_the_number_of_classes() -> None:
+    assert prepare_run(toy_config(score={}), toy_data()).config.score.k == 3
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_an_accelerator_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"toy: device.accelerator cuda: "):
+        turns_of(device={"accelerator": "cuda"})
 
 
 def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import torch
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from mpcs_torch.trainer.data.splits import DataRequest, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataRequest, DataSplits
 
 
 def load_iris(request: DataRequest) -> DataSplits:
@@ -27,8 +27,13 @@ def _split(bunch: "datasets.Bunch", request: DataRequest, shape: tuple[int, ...]
     if shape is not None:
         inputs = inputs.reshape(-1, *shape)
     labels = torch.tensor(bunch.target, dtype=torch.int64)
-    train, test = train_test_split(
-        torch.arange(len(labels)).numpy(), test_size=request.test_fraction, random_state=request.split_seed
-    )
+    try:
+        train, test = train_test_split(
+            torch.arange(len(labels)).numpy(), test_size=request.test_fraction, random_state=request.split_seed
+        )
+    except ValueError as error:  # such as no sample left to train on
+        raise DataError(
+            f"data.test_fraction {request.test_fraction} cannot split {len(labels)} samples: {error}"
+        ) from None
     names = tuple(str(name) for name in bunch.target_names)
     return DataSplits(inputs[train], labels[train], inputs[test], labels[test], names)

@@ -1,0 +1,108 @@
+"""The options of single metrics, and every path of their updates under fake CUDA tensors."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from mpcs_torch import DangerousErrors, MetaPatternConcernScore
+from mpcs_torch.functional import dangerous_errors, meta_pattern_concern_score
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.cases import random_batch
+
+LOGITS, TARGET = random_batch(30, seed=3)
+ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # taking a class for a higher one weighs more
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"concern": ORDERED},
+        {"concern": ORDERED, "k": 3, "correct_concern": "count"},
+        {"k": 1},
+        {"t": 7},
+        {"ignore_index": 2},
+    ],
+)
+def test_mpcs_passes_its_settings_on(settings: dict[str, Any]) -> None:
+    metric = MetaPatternConcernScore(4, **settings)
+    metric.update(LOGITS, TARGET)
+    alone = meta_pattern_concern_score(LOGITS, TARGET, **{"k": 4, "t": 200, **settings})
+    assert metric.compute() == alone
+    assert alone != meta_pattern_concern_score(LOGITS, TARGET, k=4, t=200)
+
+
+def test_mpcs_takes_probabilities_when_told_so() -> None:
+    metric = MetaPatternConcernScore(4, from_logits=False)
+    metric.update(LOGITS.softmax(dim=1), TARGET)
+    assert metric.compute() == meta_pattern_concern_score(LOGITS, TARGET, k=4, t=200)
+
+
+def test_mpcs_weighs_samples_over_batches() -> None:
+    weight = torch.rand(30)
+    metric = MetaPatternConcernScore(4)
+    for part in (slice(0, 11), slice(11, 30)):
+        metric.update(LOGITS[part], TARGET[part], weight[part])
+    whole = meta_pattern_concern_score(LOGITS, TARGET, k=4, t=200, sample_weight=weight)
+    assert metric.compute().item() == pytest.approx(whole.item())
+
+
+def test_dangerous_errors_take_a_matrix_of_released_pairs() -> None:
+    released = ORDERED > 0.5
+    metric = DangerousErrors(4, concern=released)
+    metric.update(LOGITS, TARGET)
+    counted = dangerous_errors(LOGITS, TARGET, released=released).dangerous
+    assert metric.compute()["dangerous"] == counted
+    assert counted != dangerous_errors(LOGITS, TARGET, released=released.t()).dangerous
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: MetaPatternConcernScore(1), r"num_classes must be at least 2, but got 1"),
+        (lambda: MetaPatternConcernScore(3, k=4), r"k must be from 1 to the number of classes \(3\), but got 4"),
+        (lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)), r"concern must have shape \(3, 3\)"),
+        (lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()), r"concern must cover 3 classes, but covers 2"),
+        (lambda: DangerousErrors(2, concern=torch.ones(2, 2)), r"released must be a bool \(C, C\) matrix"),
+    ],
+)
+def test_wrong_settings_are_named(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def fake(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.zeros(shape, dtype=dtype, device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("metric", "shapes"),
+    [
+        (MetaPatternConcernScore(40), [((5, 40), torch.float32), ((5,), torch.int64)]),
+        (MetaPatternConcernScore(40, k=40), [((5, 40), torch.float32), ((5,), torch.int64)]),
+        (MetaPatternConcernScore(3, ignore_index=-1), [((5, 3, 2), torch.bfloat16), ((5, 2), torch.int32)]),
+        (MetaPatternConcernScore(3, from_logits=False), [((5, 3), torch.float64)] + 2 * [((5,), torch.int64)]),
+        (DangerousErrors(3, ignore_index=-1), [((5, 2), torch.int64), ((5, 2), torch.int64)]),
+        (DangerousErrors(3), [((5, 3, 2), torch.float16), ((5, 2), torch.int64)]),
+    ],
+)
+def test_no_path_of_update_waits_for_a_gpu(
+    metric: SumMetric, shapes: list[tuple[tuple[int, ...], torch.dtype]]
+) -> None:
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        metric.to("cuda")
+        metric.update(*(fake(shape, dtype) for shape, dtype in shapes))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_ties_go_to_the_lower_class_on_a_gpu_too() -> None:
+    for num_classes in (4, 40):
+        probs = torch.randint(0, 3, (500, num_classes)).double() + 1
+        probs /= probs.sum(dim=1, keepdim=True)
+        target = torch.randint(0, num_classes, (500,))
+        settings: dict[str, Any] = {"k": 3, "t": 20, "from_logits": False, "reduction": "none"}
+        here = meta_pattern_concern_score(probs, target, **settings)
+        there = meta_pattern_concern_score(probs.cuda(), target.cuda(), **settings)
+        assert torch.allclose(here, there.cpu())
