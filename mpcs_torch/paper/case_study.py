@@ -78,6 +78,7 @@ def figure_5_comparison(run: FinishedRun) -> str:
         lines += [
             f"\nTurn {turn}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous (paper: {dangerous}); "
             f"{equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
+            "",
             markdown(["predicted \\ true", *run.concern.class_names], _labelled(matrix, run.concern.class_names)),
         ]
     return "\n".join(lines)
