@@ -52,14 +52,14 @@ def _reproduce_one(name: str, *, data_root: Path, out: Path, records: Path | Non
     with progress_bar(name, config.turns.count) as bar:
         run = finish_run(config, data, out / name, [bar], overwrite=overwrite)
     seconds = perf_counter() - start
-    typer.echo(f"\n## {name}: {config.model.name} on {config.data.name}, {len(run.records)} turns, {seconds:.0f} s\n")
+    typer.echo(f"\n## {name}: {config.model} on {config.data}, {len(run.records)} turns, {seconds:.0f} s\n")
     typer.echo(table_2(name, run.records))
     if records is not None:
         published = RECORD_FILES.get(name)
         typer.echo(
             f"\n{compare(run.records, read_records(records / published))}."
             if published
-            else "\nNo comparison by turns: the published run split its data without a seed."
+            else "\nNo comparison by turns: no record to replay was published (or its data were split without a seed)."
         )
     if name == "case-study":
         typer.echo(f"\n{markdown(*picks_table(picks(run)))}\n\n{figure_5_comparison(run)}")

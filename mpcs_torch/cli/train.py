@@ -1,5 +1,6 @@
 """``mpcs train``: one run from a config."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +22,7 @@ def train(
     overwrite: Overwrite = False,
 ) -> None:
     """Train as a config says; write OUT/<name>/records.csv, a row per turn, and config.yaml."""
+    sys.path.insert(0, str(Path.cwd()))  # where a user's own model or data set, named by import path, lies
     settings = load_config(config, overrides or [])
     folder = out / settings.name
     check_free([folder], overwrite=overwrite)

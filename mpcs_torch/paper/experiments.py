@@ -13,7 +13,7 @@ from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 from mpcs_torch.trainer.records import Record, as_record
 
-EXPERIMENTS = ("exp01", "exp02", "exp03", "case-study")
+EXPERIMENTS = (*(f"exp{number:02}" for number in range(1, 11)), "case-study")
 
 
 @dataclass(frozen=True)

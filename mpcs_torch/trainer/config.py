@@ -5,31 +5,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
+from torch import nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
-from mpcs_torch.trainer.data import DATASETS, DataRequest, DataSplits
+from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.models import MODELS
+from mpcs_torch.trainer.parts import PartConfig, Section
 from mpcs_torch.trainer.yaml_files import parse_yaml
 
 
 class ConfigError(ValueError):
     """A config, or an override of it, breaks its rules; the message lists every place."""
-
-
-class Section(BaseModel):
-    """A part of a config: unknown keys are refused, values never change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-def _known(registry: dict[str, Any]) -> BeforeValidator:
-    def check(name: object) -> object:
-        if not isinstance(name, str) or name not in registry:
-            raise ValueError(f"must be one of {', '.join(registry)}")
-        return name
-
-    return BeforeValidator(check)
 
 
 def _number(value: object) -> object:
@@ -43,25 +30,26 @@ def _number(value: object) -> object:
 Number = Annotated[float, BeforeValidator(_number)]
 
 
-class DataConfig(Section):
-    """Which data, and how the sets that come in one piece are split."""
+class DataConfig(PartConfig):
+    """Which data: a loader and its keyword arguments."""
 
-    name: Annotated[str, _known(DATASETS)]
-    test_fraction: Annotated[Number, Field(gt=0, lt=1)] = 0.25
-    """Share of test samples, for sets without a split of their own."""
-    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    registry = DATASETS
 
     def load(self, root: Path) -> DataSplits:
         """The data set, its files under a data root."""
-        return DATASETS[self.name](DataRequest(root, self.test_fraction, self.split_seed))
+        data: DataSplits = self.make(root)
+        return data
 
 
-class ModelConfig(Section):
-    """Which model."""
+class ModelConfig(PartConfig):
+    """Which model: a class or function and its keyword arguments."""
 
-    name: Annotated[str, _known(MODELS)]
-    hidden: Annotated[int, Field(ge=1)] = 32
-    """Width of the hidden layer."""
+    registry = MODELS
+
+    def build(self, data: DataSplits) -> nn.Module:
+        """A model that fits the data, drawn from the global random generator."""
+        model: nn.Module = self.make(data.train_inputs.shape[1:], len(data.class_names))
+        return model
 
 
 class TrainingConfig(Section):
@@ -80,13 +68,17 @@ class TurnsConfig(Section):
     """A turn is every n-th step of a pass over the data, from the pass's first."""
     when: Literal["before", "after"] = "after"
     """Before or after the optimizer step."""
+    mode: Literal["eval", "train"] = "eval"
+    """The mode of the model meanwhile; the published runs left it in training, where batch norm goes on learning."""
+    batches: Annotated[int, Field(ge=1)] | None = None
+    """Evaluate on so many training batches, drawn in a pass of their own before training. Default: all samples."""
 
 
 class ConcernConfig(Section):
     """The fields of a `ConcernSpec`; its classes are those of the data unless named."""
 
     classes: list[str] | int | None = None
-    releases: list[list[str | int]] = []
+    releases: list[list[str | int]] = Field(default_factory=list)
     factor: Number = 0.5
     weights: list[list[float]] | None = None
 

@@ -1,6 +1,7 @@
 """All the numbers of one turn from one forward pass over the training set and one over the test set."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,11 +31,20 @@ class Evaluator:
     concern: ConcernSpec
     k: int
     t: int
+    mode: Literal["eval", "train"]
+    batch_size: int
+    """How many training samples go through the model at once."""
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> Evaluation:
-        """Evaluate, drawing nothing from the random generators and leaving the model's mode as it is."""
-        logits = forward_pass(model, self.data.train_inputs)
+        """Evaluate, drawing nothing from the random generators and giving the model back in its own mode."""
+        own_mode = model.training
+        model.train(self.mode == "train")
+        logits = torch.cat(
+            [forward_pass(model, inputs) for inputs in torch.split(self.data.train_inputs, self.batch_size)]
+        )
+        test_predicted = forward_pass(model, self.data.test_inputs).argmax(dim=1)
+        model.train(own_mode)
         target = self.data.train_labels
         log_probs = logits.log_softmax(dim=1)  # gives the cross entropy and, quicker than a softmax, the probabilities
         probs = log_probs.exp()
@@ -45,7 +55,6 @@ class Evaluator:
 
         column = target.unsqueeze(1)
         errors = probs.scatter_add(1, column, torch.full_like(column, -1, dtype=probs.dtype))
-        test_predicted = forward_pass(model, self.data.test_inputs).argmax(dim=1)
         return Evaluation(
             {
                 "accuracy": accuracy(confusion).item(),

@@ -1,8 +1,9 @@
 """The loop: seed, loader, model, optimizer; then steps, and turns that evaluate and tell the hooks."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.checks import check_pattern_settings
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluation, Evaluator
-from mpcs_torch.trainer.models import MODELS
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -81,16 +82,35 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
     k = config.score.k or min(5, len(data.class_names))
     config = config.model_copy(update={"score": config.score.model_copy(update={"k": k})})
     fabric = _single_process_fabric(config)
-    evaluator = _make_evaluator(config, k, data.to(fabric.device))
+    concern = _check_score(config, k, data)
     batch_size = len(data.train_labels) if config.training.batch_size == "all" else config.training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
     torch.manual_seed(config.seed)
     loader = DataLoader(TensorDataset(data.train_inputs, data.train_labels), batch_size=batch_size, shuffle=True)
-    model = MODELS[config.model.name](data.train_inputs.shape[1:], config.model.hidden, len(data.class_names))
+    try:
+        model = config.model.build(data)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
     optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
+    measured = data if config.turns.batches is None else _first_batches(loader, config.turns.batches, data)
+
+    evaluator = Evaluator(
+        measured.to(fabric.device),
+        concern,
+        k=k,
+        t=config.score.t,
+        mode=config.turns.mode,
+        batch_size=len(data.train_labels) if config.turns.batches is None else batch_size,
+    )
     state = LoopState(fabric, *fabric.setup(model, optimizer))
     return PreparedRun(config, state, fabric.setup_dataloaders(loader), evaluator)
+
+
+def _first_batches(loader: Any, count: int, data: DataSplits) -> DataSplits:
+    """The data with the first batches of a pass of the loader as its training samples."""
+    inputs, labels = zip(*itertools.islice(loader, count), strict=True)
+    return replace(data, train_inputs=torch.cat(inputs), train_labels=torch.cat(labels))
 
 
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
@@ -114,12 +134,12 @@ def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         yield from enumerate(loader)
 
 
-def _make_evaluator(config: RunConfig, k: int, data: DataSplits) -> Evaluator:
+def _check_score(config: RunConfig, k: int, data: DataSplits) -> ConcernSpec:
     try:
         check_pattern_settings(k=k, t=config.score.t, num_classes=len(data.class_names))
-        return Evaluator(data, config.score.concern.spec(data.class_names), k=k, t=config.score.t)
+        return config.score.concern.spec(data.class_names)
     except ValueError as error:
-        raise ConfigError(f"{config.name}: score does not fit {config.data.name}: {error}") from None
+        raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
 
 
 def _single_process_fabric(config: RunConfig) -> "Fabric":

@@ -26,6 +26,25 @@ def test_train_writes_records_and_the_resolved_config(tmp_path: Path, capsys: py
     assert f"wrote {tmp_path / 'mine' / 'records.csv'}" in capsys.readouterr().out
 
 
+def test_train_takes_a_users_own_model_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_parts.py").write_text(
+        "import torch\n"
+        "from mpcs_torch.trainer.data import DataSplits\n\n"
+        "def net(input_shape, num_classes, *, bias: bool = True):\n"
+        "    return torch.nn.Linear(input_shape[0], num_classes, bias=bias)\n\n"
+        "def blobs(root, *, size: int):\n"
+        "    labels = torch.arange(size) % 2\n"
+        "    inputs = torch.randn(size, 3) + labels.unsqueeze(1)\n"
+        "    return DataSplits(inputs, labels, inputs, labels, ('left', 'right'))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    own = ("data={path: 'my_parts:blobs', size: 30}", "model={path: 'my_parts:net', bias: false}", "score={}")
+    assert run("train", IRIS, *own, "turns.count=2") == 0
+    assert "bias: false" in (tmp_path / "runs" / "exp01" / "config.yaml").read_text()
+    assert run("train", IRIS, "data={path: 'my_parts:blobs', size: many}", "name=other") == 2
+
+
 def test_train_keeps_a_run_that_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", IRIS, "turns.count=2", "--out", tmp_path) == 0
     assert run("train", IRIS, "turns.count=3", "--out", tmp_path) == 2

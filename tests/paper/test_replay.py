@@ -33,6 +33,15 @@ def test_exp03_replays_its_first_turns(tmp_path: Path, data_root: Path, publishe
     assert compare(run.records, published[:20]) == Agreement(20, 20, None)
 
 
+@pytest.mark.parametrize(("name", "turns"), [("exp05", 15), ("exp07", 15), ("exp09", 5)])
+def test_other_experiments_replay_until_rounding_parts_them(
+    tmp_path: Path, data_root: Path, published_records: Path, name: str, turns: int
+) -> None:
+    run = replay(name, tmp_path, data_root, turns)
+    published = read_records(published_records / RECORD_FILES[name])
+    assert compare(run.records, published[:turns]) == Agreement(turns, turns, None)
+
+
 def test_the_case_study_replays_its_first_turns(case_study: FinishedRun, published_records: Path) -> None:
     published = read_records(published_records / RECORD_FILES["case-study"])
     assert compare(case_study.records[:20], published[:20]) == Agreement(20, 20, None)

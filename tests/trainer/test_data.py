@@ -1,16 +1,17 @@
 """Data sets: shapes, ranges, and a clear word where one is missing."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torchvision.datasets import MNIST
 
-from mpcs_torch.trainer.data import DATASETS, DataError, DataRequest, DataSplits
+from mpcs_torch.trainer.data import DATASETS, DataError, DataSplits
 
 
-def load(name: str, root: Path = Path(), split_seed: int = 0) -> DataSplits:
-    return DATASETS[name](DataRequest(root, test_fraction=0.25, split_seed=split_seed))
+def load(name: str, root: Path = Path(), **arguments: Any) -> DataSplits:
+    return DATASETS[name](root, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> Non
 
 def test_a_split_without_training_samples_is_refused() -> None:
     with pytest.raises(DataError, match=r"data.test_fraction 0.9999 cannot split 150 samples"):
-        DATASETS["iris"](DataRequest(Path(), test_fraction=0.9999, split_seed=0))
+        load("iris", test_fraction=0.9999)
 
 
 def test_mnist_is_read_from_the_data_root(data_root: Path) -> None:
@@ -49,6 +50,29 @@ def test_mnist_is_read_from_the_data_root(data_root: Path) -> None:
     assert data.train_inputs.shape == (60000, 1, 28, 28)
     assert data.test_inputs.shape == (10000, 1, 28, 28)
     assert data.train_inputs.aminmax() == (0, 1)
+
+
+def test_mnist_as_rows_is_the_same_images(data_root: Path) -> None:
+    rows = load("mnist", data_root, rows=True)
+    assert rows.train_inputs.shape == (60000, 28, 28)
+    assert torch.equal(rows.test_inputs, load("mnist", data_root).test_inputs[:, 0])
+
+
+def test_add_trajectories_are_read_from_the_data_root(data_root: Path) -> None:
+    data = load("add", data_root)
+    assert data.train_inputs.shape == (2400, 40, 2)
+    assert data.test_inputs.shape == (600, 40, 2)
+    assert data.train_inputs.dtype == torch.float32
+    assert data.train_labels.unique().tolist() == [0, 1, 2]
+
+
+def test_a_missing_or_broken_add_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"X_train.npy cannot be read as an array"):
+        load("add", tmp_path)
+    (tmp_path / "ADD").mkdir()
+    (tmp_path / "ADD" / "X_train.npy").write_bytes(b"not an array")
+    with pytest.raises(DataError, match=r"X_train.npy cannot be read as an array"):
+        load("add", tmp_path)
 
 
 def test_mnist_without_files_or_network_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The reference loop beside a loop in plain PyTorch, scikit-learn and plain Python."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -112,6 +113,46 @@ def test_settings_that_do_not_fit_the_data_are_refused() -> None:
             ConfigError, match=r"concern.classes must be those of the data, \['red', 'yellow', 'green'\]"
         ):
             turns_of(score={"k": 3, "concern": {"classes": classes}})
+
+
+def test_a_model_that_does_not_fit_the_data_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"model does not fit iris: model cnn_m takes inputs of shape \(1, 28, 28\)"):
+        turns_of(model={"name": "cnn_m"})
+    with pytest.raises(
+        ConfigError, match=r"a recurrent model takes inputs of shape \(steps, features\), but .* \(4,\)"
+    ):
+        turns_of(model={"name": "rnn"})
+
+
+def test_turns_can_be_evaluated_on_the_first_batches_of_a_pass_of_their_own() -> None:
+    turns = turns_of(turns={"count": 2, "batches": 3})
+    assert turns[0].evaluation.confusion.sum() == 30
+    data = toy_data()
+    torch.manual_seed(5)
+    loader = DataLoader(TensorDataset(data.train_inputs, data.train_labels), batch_size=10, shuffle=True)
+    nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
+    labels = torch.cat([labels for _, labels in itertools.islice(loader, 3)])
+    assert torch.equal(turns[0].evaluation.confusion.sum(dim=1), labels.bincount(minlength=3))
+
+
+class Dropping(nn.Sequential):
+    """A user's own model, which tells its modes apart."""
+
+    def __init__(self, input_shape: tuple[int, ...], num_classes: int, *, p: float = 0.5) -> None:
+        super().__init__(nn.Linear(input_shape[0], num_classes), nn.Dropout(p))
+
+
+@pytest.mark.parametrize(("mode", "zeros"), [("eval", False), ("train", True)])
+def test_evaluation_sets_the_mode_and_gives_it_back(mode: str, zeros: bool) -> None:
+    prepared = prepare_run(
+        toy_config(model={"path": "tests.trainer.test_loop:Dropping", "p": 0.9}, turns={"count": 1, "mode": mode}),
+        toy_data(),
+    )
+    seen: list[bool] = []
+    prepared.state.model.register_forward_hook(lambda module, inputs, logits: seen.append(bool((logits == 0).any())))
+    prepared.evaluator(prepared.state.model)
+    assert seen == [zeros, zeros]
+    assert prepared.state.model.training
 
 
 def test_k_is_five_or_the_number_of_classes() -> None:

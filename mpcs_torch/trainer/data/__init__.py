@@ -1,14 +1,21 @@
 """Data sets by name: one file per source, one line here each."""
 
+from collections.abc import Callable
+
+from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.sklearn_sets import load_breast_cancer, load_digits, load_iris
-from mpcs_torch.trainer.data.splits import DataError, DataRequest, DataSplits, Loader
+from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.ucr import load_ucr
 
-DATASETS: dict[str, Loader] = {
+DATASETS: dict[str, Callable[..., DataSplits]] = {
     "iris": load_iris,
     "digits": load_digits,
     "breast_cancer": load_breast_cancer,
     "mnist": load_mnist,
+    "ucr": load_ucr,
+    "add": load_add,
 }
+"""Called with the data root; a config sets their keyword-only arguments."""
 
-__all__ = ["DATASETS", "DataError", "DataRequest", "DataSplits", "Loader"]
+__all__ = ["DATASETS", "DataError", "DataSplits"]

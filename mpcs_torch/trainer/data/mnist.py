@@ -5,17 +5,23 @@ from pathlib import Path
 from torch import Tensor
 from torchvision.datasets import MNIST
 
-from mpcs_torch.trainer.data.splits import DataError, DataRequest, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataSplits
 
 
-def load_mnist(request: DataRequest) -> DataSplits:
-    """MNIST: (N, 1, 28, 28) grey values 0 to 1, 60 000 training and 10 000 test images of 10 classes.
+def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
+    """MNIST: grey values 0 to 1, 60 000 training and 10 000 test images of 10 classes.
+
+    Args:
+        root: The data root.
+        rows: Whether an image is a series of its rows, (28, 28), rather than (1, 28, 28).
 
     Raises:
         DataError: If the files are neither in the data root nor to be downloaded.
     """
-    train_inputs, train_labels = _part(request.root, train=True)
-    test_inputs, test_labels = _part(request.root, train=False)
+    train_inputs, train_labels = _part(root, train=True)
+    test_inputs, test_labels = _part(root, train=False)
+    if rows:
+        train_inputs, test_inputs = train_inputs.squeeze(1), test_inputs.squeeze(1)
     return DataSplits(train_inputs, train_labels, test_inputs, test_labels, tuple(map(str, range(10))))
 
 

@@ -1,8 +1,6 @@
 """What every data set gives: training and test samples in memory, and the names of the classes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -10,16 +8,6 @@ from torch import Tensor
 
 class DataError(RuntimeError):
     """A data set is not there and cannot be had."""
-
-
-@dataclass(frozen=True)
-class DataRequest:
-    """What a loader may need to know."""
-
-    root: Path
-    """Folder for files; MNIST lies in ``root/MNIST/raw``."""
-    test_fraction: float
-    split_seed: int
 
 
 @dataclass(frozen=True)
@@ -41,6 +29,3 @@ class DataSplits:
             test_inputs=self.test_inputs.to(device),
             test_labels=self.test_labels.to(device),
         )
-
-
-Loader = Callable[[DataRequest], DataSplits]

@@ -1,14 +1,20 @@
 """Models by name: one file per family, one line here each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from torch import nn
 
+from mpcs_torch.trainer.models.cnn import MNISTCNN, DigitsCNN
 from mpcs_torch.trainer.models.mlp import MLP
+from mpcs_torch.trainer.models.recurrent import lstm, rnn
 
-Builder = Callable[[Sequence[int], int, int], nn.Module]
-"""From the shape of one input, the width of the hidden layer and the number of classes."""
+MODELS: dict[str, Callable[..., nn.Module]] = {
+    "mlp": MLP,
+    "cnn_d": DigitsCNN,
+    "cnn_m": MNISTCNN,
+    "rnn": rnn,
+    "lstm": lstm,
+}
+"""Called with the shape of one input and the number of classes; a config sets their keyword-only arguments."""
 
-MODELS: dict[str, Builder] = {"mlp": MLP}
-
-__all__ = ["MODELS", "Builder"]
+__all__ = ["MODELS"]
