@@ -3,7 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, create_model, model_validator
 
@@ -62,10 +62,6 @@ class PartConfig(Section):
 
     def __str__(self) -> str:
         return self.name or self.path or ""
-
-    def with_arguments(self, **changed: object) -> Self:
-        """The same part with other arguments, checked again."""
-        return type(self).model_validate({**self.model_dump(), **changed})
 
 
 def import_attribute(path: str) -> Callable[..., Any]:
