@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import typer
 
+from mpcs_torch.cli.data import data
 from mpcs_torch.cli.demo import demo
 from mpcs_torch.cli.reproduce import reproduce
 from mpcs_torch.cli.train import train
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(train)
 app.command()(reproduce)
 app.command()(demo)
+app.add_typer(data, name="data")
 
 
 def run_app(arguments: Sequence[str]) -> NoReturn:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import torch
-from torchvision.datasets import MNIST
 
 from mpcs_torch.trainer.data import DATASETS, DataError, DataSplits
+from mpcs_torch.trainer.data.sources import SHA256
 
 
 def load(name: str, root: Path = Path(), **arguments: Any) -> DataSplits:
@@ -75,7 +75,11 @@ def test_a_missing_or_broken_add_file_is_named(tmp_path: Path) -> None:
         load("add", tmp_path)
 
 
-def test_mnist_without_files_or_network_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MNIST, "mirrors", ["http://127.0.0.1:9/"])
-    with pytest.raises(DataError, match=r"MNIST is not in .*raw and cannot be downloaded there"):
+def test_mnist_without_files_says_how_to_get_them(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"MNIST is missing or broken in .*raw \(mpcs data get mnist downloads it\)"):
+        load("mnist", tmp_path)
+    (tmp_path / "MNIST" / "raw").mkdir(parents=True)
+    for file in SHA256["mnist"]:
+        (tmp_path / file).write_bytes(b"half a file")
+    with pytest.raises(DataError, match="MNIST is missing or broken"):
         load("mnist", tmp_path)

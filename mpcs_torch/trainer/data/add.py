@@ -30,4 +30,4 @@ def _array(path: Path) -> Tensor:
     try:
         return torch.from_numpy(np.load(path, allow_pickle=False))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as an array: {error}") from None
+        raise DataError(f"{path} cannot be read as an array: {error} (mpcs data get add downloads it)") from None

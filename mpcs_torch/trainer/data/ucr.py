@@ -39,7 +39,10 @@ def _find(folder: Path, stem: str) -> Path:
     for layout in LAYOUTS:
         if (folder / f"{stem}.{layout}").is_file():
             return folder / f"{stem}.{layout}"
-    raise DataError(f"{folder} must hold {stem}.tsv, .ts or .txt, but has none of them")
+    raise DataError(
+        f"{folder} must hold {stem}.tsv, .ts or .txt, but has none of them "
+        f"(mpcs data get ucr/{folder.name} downloads it)"
+    )
 
 
 def _read(path: Path) -> Series:

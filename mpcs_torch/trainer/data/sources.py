@@ -1,0 +1,177 @@
+"""Where each data set that is no part of scikit-learn comes from, and how to know that it is the published one."""
+
+import gzip
+import hashlib
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpcs_torch.trainer.data.download import Progress, download
+from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.ucr import LAYOUTS, load_ucr
+
+SHA256 = {
+    "mnist": {
+        "MNIST/raw/train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "MNIST/raw/train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "MNIST/raw/t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "MNIST/raw/t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    },
+    "add": {
+        "ADD/X_train.npy": "bd400d992a4365cb8cdb559fa049e47e5082546619c33d152f06ca61000d8652",
+        "ADD/Y_train.npy": "efb8eab9103560245b31402b0da82d6ba86f66a8fd45cd5801ffa205cce78886",
+        "ADD/X_test.npy": "a84b040fdcfa32b41a902c2b77e8d8731c9692f8969f6aa2c266921894f0b96b",
+        "ADD/Y_test.npy": "1f090f71545a32b5a14bd26f923d5ba0e7ddeaf55181839986dfccf257e32cf1",
+    },
+}
+"""Of the files under the data root."""
+
+UCR_SHA256 = {
+    "Chinatown": "336103785243d3c04d1a343f81061e73e6e7a7792f003867630e725556589b5c",
+    "SmoothSubspace": "7873f06b370102aed8f8efd678c9588056769e97becbdd3aadd4f410b2dcedb1",
+}
+"""`ucr_checksum` of the sets of the paper: of what was read, because the archive has had three layouts."""
+
+ADD_URL = (
+    "https://raw.githubusercontent.com/FlaAI/MPCS/7a52a46e17e2b4a1c4dad6587ea2bd7b2b599c1e/"
+    "Raw%20Experimental%20Records/Datasets/trajectory"
+)
+UCR_URL = "https://www.timeseriesclassification.com/aeon-toolkit"
+
+
+def get(name: str, root: Path, progress: Progress) -> None:
+    """Download ``mnist``, ``add`` or ``ucr/<set>`` to the data root; what is there and right stays as it is.
+
+    Raises:
+        DataError: If there is no such set, a file there is not the published one, or the download fails.
+    """
+    if name in SHA256:
+        for file, checksum in SHA256[name].items():
+            if not (root / file).exists():
+                (_get_mnist_file if name == "mnist" else _get_add_file)(root / file, checksum, progress)
+            elif _sha256(root / file) != checksum:
+                raise DataError(f"{root / file} is not the published file: move it away to download that one")
+    elif name.startswith("ucr/") and name.count("/") == 1 and name != "ucr/":
+        _get_ucr(name.removeprefix("ucr/"), root, progress)
+    else:
+        raise DataError(f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}")
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a data root has of a set."""
+
+    name: str
+    state: str
+
+
+def status(root: Path) -> Iterator[Status]:
+    """The sets that experiments of the paper read, and every other UCR set that lies in the data root."""
+    for name in ("iris", "digits", "breast_cancer"):
+        yield Status(name, "inside scikit-learn")
+    for name, files in SHA256.items():
+        missing = [file for file in files if not (root / file).exists()]
+        wrong = [file for file in files if file not in missing and _sha256(root / file) != files[file]]
+        if len(missing) == len(files):
+            yield Status(name, "not there")
+        else:
+            faults = [f"{file} is missing" for file in missing] + [
+                f"{file} is not the published file" for file in wrong
+            ]
+            yield Status(name, "; ".join(faults) or "there, checksums right")
+    folders = {path.name for path in (root / "UCR").glob("*") if path.is_dir() and not path.name.startswith(".")}
+    for name in sorted(folders | set(UCR_SHA256)):
+        yield Status(f"ucr/{name}", _ucr_state(name, root) if name in folders else "not there")
+
+
+def ucr_checksum(data: DataSplits) -> str:
+    """SHA-256 of the samples and labels of both parts, as float32 and int64."""
+    digest = hashlib.sha256()
+    for tensor in (data.train_inputs, data.train_labels, data.test_inputs, data.test_labels):
+        digest.update(tensor.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _get_mnist_file(path: Path, checksum: str, progress: Progress) -> None:
+    from torchvision.datasets import MNIST
+
+    packed = path.with_name(f"{path.name}.gz")
+    md5 = dict(MNIST.resources)[packed.name]
+    errors = []
+    for mirror in MNIST.mirrors:
+        try:
+            download(f"{mirror}{packed.name}", packed, known_hash=f"md5:{md5}", progress=progress)
+            break
+        except DataError as error:
+            errors.append(str(error))
+    else:
+        raise DataError("; ".join(errors))
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".unpacking-") as folder:
+        unpacked = Path(folder) / path.name
+        with gzip.open(packed) as source, unpacked.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        if _sha256(unpacked) != checksum:
+            raise DataError(f"{packed} does not hold the published file")
+        unpacked.replace(path)
+    packed.unlink()
+
+
+def _get_add_file(path: Path, checksum: str, progress: Progress) -> None:
+    download(f"{ADD_URL}/{path.name}", path, known_hash=f"sha256:{checksum}", progress=progress)
+
+
+def _get_ucr(name: str, root: Path, progress: Progress) -> None:
+    """The set's zip, of which the two parts stay, in the first layout of ours that it holds."""
+    folder = root / "UCR" / name
+    if any(folder.glob(f"{name}_T*")):
+        load_ucr(root, set=name)  # says what is wrong with files that are there
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    packed = folder / f"{name}.zip"
+    if not packed.exists():
+        download(f"{UCR_URL}/{name}.zip", packed, known_hash=None, progress=progress)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as scratch:
+        unpacked = Path(scratch) / "UCR" / name
+        unpacked.mkdir(parents=True)
+        try:
+            _unpack_parts(packed, name, unpacked)
+            data = load_ucr(Path(scratch), set=name)
+        except (zipfile.BadZipFile, DataError) as error:
+            packed.unlink()
+            raise DataError(f"{UCR_URL}/{name}.zip is not a set of the archive: {error}") from error
+        if name in UCR_SHA256 and ucr_checksum(data) != UCR_SHA256[name]:
+            packed.unlink()
+            raise DataError(f"{UCR_URL}/{name}.zip does not hold the values of the published set")
+        for part in unpacked.iterdir():
+            part.replace(folder / part.name)
+    packed.unlink()
+
+
+def _unpack_parts(packed: Path, name: str, folder: Path) -> None:
+    with zipfile.ZipFile(packed) as archive:
+        for layout in LAYOUTS:
+            wanted = {f"{name}_{part}.{layout}" for part in ("TRAIN", "TEST")}
+            members = {Path(member).name: member for member in archive.namelist() if Path(member).name in wanted}
+            if len(members) == 2:
+                for file, member in members.items():
+                    (folder / file).write_bytes(archive.read(member))  # checks the member's own checksum
+                return
+    raise DataError(f"it holds no {name}_TRAIN and {name}_TEST in one of the layouts {', '.join(LAYOUTS)}")
+
+
+def _ucr_state(name: str, root: Path) -> str:
+    try:
+        data = load_ucr(root, set=name)
+    except DataError as error:
+        return str(error)
+    if name not in UCR_SHA256:
+        return "there, readable"
+    return "there, checksum right" if ucr_checksum(data) == UCR_SHA256[name] else "there, not the published values"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
