@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from mpcs_torch.cli.options import DataRoot
-from mpcs_torch.paper.tables import markdown
+from mpcs_torch.paper.tables import Table
 from mpcs_torch.trainer.data.sources import get as get_set
 from mpcs_torch.trainer.data.sources import status
 
@@ -38,4 +38,4 @@ def get(
 @data.command("list")
 def show(data_root: DataRoot = Path("data")) -> None:
     """Say which data sets are in the data root, and whether they are the published ones."""
-    typer.echo(markdown(["data set", "state"], [[entry.name, entry.state] for entry in status(data_root)]))
+    typer.echo(Table(["data set", "state"], [[entry.name, entry.state] for entry in status(data_root)]).markdown())

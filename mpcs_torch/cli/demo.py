@@ -8,7 +8,6 @@ from mpcs_torch.cli.options import Out, Overwrite
 from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.paper.case_study import picks, picks_table
 from mpcs_torch.paper.experiments import experiment_config, finish_run
-from mpcs_torch.paper.tables import markdown
 from mpcs_torch.report.html import write_report
 
 
@@ -18,5 +17,5 @@ def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
     with progress_bar("demo", config.turns.count) as bar:
         run = finish_run(config, config.data.load(Path("data")), out / "demo", [bar], overwrite=overwrite)
     write_report(run, out / "demo" / "report.html")
-    typer.echo(markdown(*picks_table(picks(run))))
+    typer.echo(picks_table(picks(run)).markdown())
     typer.echo(f"\nwrote {out / 'demo' / 'report.html'}")

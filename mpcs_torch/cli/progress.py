@@ -1,6 +1,6 @@
-"""A progress bar of turns, as a hook."""
+"""Progress bars on standard error."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -27,3 +27,12 @@ def progress_bar(name: str, turns: int) -> Iterator[Hook]:
             progress.update(task, advance=1, accuracy=values["accuracy"], mpcs=values["mpcs"])
 
         yield advance
+
+
+@contextmanager
+def counting_bar(name: str, total: int) -> Iterator[Callable[[], None]]:
+    """A bar of runs; call what it gives when one is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=total)
+        yield lambda: progress.advance(task)

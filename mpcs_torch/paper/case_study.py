@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5
-from mpcs_torch.paper.tables import markdown
+from mpcs_torch.paper.tables import Table
 from mpcs_torch.trainer.records import Record, pick
 
 
@@ -45,8 +45,8 @@ def picks(run: FinishedRun) -> list[Pick]:
     return [Pick(tuple(metrics_by_turn[turn]), run.records[turn - 1], run.confusions[turn - 1]) for turn in turns]
 
 
-def picks_table(chosen: Sequence[Pick]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows: what each pick measures on the training set, and its test accuracy."""
+def picks_table(chosen: Sequence[Pick]) -> Table:
+    """What each pick measures on the training set, and its test accuracy."""
     header = ["picked by", "turn", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = [
         [
@@ -60,7 +60,7 @@ def picks_table(chosen: Sequence[Pick]) -> tuple[list[str], list[list[str]]]:
         ]
         for chosen_one in chosen
     ]
-    return header, rows
+    return Table(header, rows)
 
 
 def figure_5_comparison(run: FinishedRun) -> str:
@@ -79,10 +79,11 @@ def figure_5_comparison(run: FinishedRun) -> str:
             f"\nTurn {turn}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous (paper: {dangerous}); "
             f"{equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
             "",
-            markdown(["predicted \\ true", *run.concern.class_names], _labelled(matrix, run.concern.class_names)),
+            _labelled(matrix, run.concern.class_names).markdown(),
         ]
     return "\n".join(lines)
 
 
-def _labelled(matrix: list[list[int]], names: Sequence[str]) -> list[list[str]]:
-    return [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
+def _labelled(matrix: list[list[int]], names: Sequence[str]) -> Table:
+    rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
+    return Table(["predicted \\ true", *names], rows)

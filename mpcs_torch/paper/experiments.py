@@ -7,13 +7,21 @@ from pathlib import Path
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.paper.costs import MetricCosts, measure_costs
 from mpcs_torch.trainer.config import RunConfig, load_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 from mpcs_torch.trainer.records import Record, as_record
 
-EXPERIMENTS = (*(f"exp{number:02}" for number in range(1, 11)), "case-study")
+EXPERIMENTS = (
+    "exp01",
+    "exp01-breast-cancer",
+    *(f"exp{number:02}" for number in range(2, 11)),
+    "case-study",
+)
+QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
+"""Those that take seconds, not minutes: all but MNIST's."""
 
 
 @dataclass(frozen=True)
@@ -25,28 +33,47 @@ class FinishedRun:
     confusions: list[Tensor]
     """Per turn, of the training set: int64 (C, C), rows true classes."""
     concern: ConcernSpec
+    costs: MetricCosts | None
+    """Of the metrics on the trained model's predictions, if they were timed."""
 
 
-def experiment_config(name: str) -> RunConfig:
+def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of an experiment, from the installed package or from the repository."""
     package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
-    return load_config(root / "experiments" / f"{name}.yaml")
+    return load_config(root / "experiments" / f"{name}.yaml", overrides)
+
+
+def seeded_config(name: str, seed: int) -> RunConfig:
+    """An experiment under another seed, which also splits the data where the experiment splits them."""
+    config = experiment_config(name, [f"name={name}-seed{seed:02}", f"seed={seed}"])
+    if "split_seed" not in (config.data.model_extra or {}):
+        return config
+    return experiment_config(name, [f"name={config.name}", f"seed={seed}", f"data.split_seed={seed}"])
 
 
 def finish_run(
-    config: RunConfig, data: DataSplits, folder: Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
+    config: RunConfig,
+    data: DataSplits,
+    folder: Path,
+    hooks: Sequence[Hook] = (),
+    *,
+    overwrite: bool = False,
+    time_metrics: bool = False,
 ) -> FinishedRun:
-    """Run in a folder, and keep each turn's record and confusion matrix."""
+    """Run in a folder and keep each turn's record and confusion matrix; time the metrics at the end if told to."""
     turns: list[Turn] = []
 
     def keep(turn: Turn, state: LoopState) -> None:  # noqa: ARG001  # a Hook
         turns.append(turn)
 
-    run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
+    run = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
+    with run.kernels():
+        costs = measure_costs(run.state.model, run.evaluator) if time_metrics else None
     return FinishedRun(
-        config,
+        run.config,
         [as_record(turn) for turn in turns],
         [turn.evaluation.confusion for turn in turns],
         config.score.concern.spec(data.class_names),
+        costs,
     )

@@ -17,6 +17,20 @@ TABLE_2 = {
 }
 """Spearman correlation of MPCS with each benchmark over the turns of an experiment."""
 
+TABLE_3 = {
+    "exp01": (0.28, 1.76, 2.01, 0.49, 0.49, 4.27),
+    "exp02": (0.33, 1.62, 2.79, 0.59, 0.49, 13.66),
+    "exp03": (26.15, 50.21, 88.63, 33.88, 33.74, 497.49),
+    "exp04": (31.56, 32.98, 33.9, 31.8, 35.55, 43.98),
+    "exp05": (692.03, 696.62, 702.07, 693.26, 788.27, 710.92),
+    "exp06": (7.25, 8.34, 8.17, 7.26, 7.59, 7.08),
+    "exp07": (21.3, 22.27, 22.34, 21.39, 22.43, 22.4),
+    "exp08": (38.92, 40.05, 39.99, 39.04, 40.07, 38.89),
+    "exp09": (228.87, 230.86, 232.93, 229.05, 245.07, 230.59),
+    "exp10": (2672.93, 2703.11, 2746.43, 2685.93, 2927.46, 2802.63),
+}
+"""Milliseconds of one evaluation, forward pass included: the benchmarks, then MPCS."""
+
 RECORD_FILES = {
     **{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")},
     "case-study": "compare1.csv",

@@ -13,24 +13,29 @@ class Agreement:
     turns: int
     agreeing: int
     """Turns that are equal in every published column at 4 decimals."""
+    from_first: int
+    """Those of them that come before the first difference."""
     first_difference: str | None
-    """The first turn that is not, and its columns."""
+    """The first turn that is not equal, and its columns."""
 
     def __str__(self) -> str:
         text = f"{self.agreeing} of {self.turns} turns agree with the published record in all columns at 4 decimals"
-        return text if self.first_difference is None else f"{text}; first difference: {self.first_difference}"
+        if self.first_difference is None:
+            return text
+        return f"{text}, the first {self.from_first} without a break; first difference: {self.first_difference}"
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
     """Compare at the 4 decimals that were published; their ``mpcs`` follows the count rule, so is our mpcs_count."""
-    differences = []
-    for ours, theirs in zip(records, published, strict=False):
+    differences: dict[int, str] = {}
+    for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         pairs = [(column, _printed(_ours(ours, column)), _printed(value)) for column, value in theirs.items()]
         unequal = [f"{column} {mine} for {printed}" for column, mine, printed in pairs if mine != printed]
         if unequal:
-            differences.append(f"turn {theirs['turn']:.0f}, {', '.join(unequal)}")
-    compared = min(len(records), len(published))
-    return Agreement(len(published), compared - len(differences), differences[0] if differences else None)
+            differences[compared] = f"turn {theirs['turn']:.0f}, {', '.join(unequal)}"
+    both = min(len(records), len(published))
+    first = min(differences, default=both)
+    return Agreement(len(published), both - len(differences), first, differences.get(first))
 
 
 def _ours(record: Record, column: str) -> float:

@@ -1,7 +1,7 @@
 """Figures, drawn on objects of their own: nothing here touches pyplot's global state."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
@@ -10,6 +10,15 @@ from torch import Tensor
 from mpcs_torch.trainer.records import Record
 
 ACCURACY, CROSS_ENTROPY, MPCS = "#0072b2", "#999999", "#d55e00"  # apart for colour-blind eyes as well
+METRIC_LINES = {
+    "accuracy": ("accuracy", ACCURACY, "-"),
+    "f1_macro": ("F1", "#56b4e9", "--"),
+    "mcc": ("MCC", "#009e73", ":"),
+    "mean_squared_error": ("mean squared error", "#cc79a7", "--"),
+    "cross_entropy": ("cross entropy", CROSS_ENTROPY, "-"),
+    "mpcs_count": ("MPCS", MPCS, "-"),
+}
+"""Label, colour and line of each column that Figure 4 draws."""
 RELEASED, DANGEROUS = "#009e73", "#b00020"
 
 
@@ -29,6 +38,28 @@ def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
         label = "picked: " + ", ".join(map(str, sorted(set(marked_turns))))
         axes.text(marked_turns[0], 1.03, label, transform=axes.get_xaxis_transform(), ha="center", fontsize=9)
     axes.legend(loc="center")
+    return figure
+
+
+def figure_4(runs: Mapping[str, Sequence[Record]]) -> Figure:
+    """A panel for each run: every metric over the turns, from 0 at its lowest to 1 at its highest."""
+    columns = min(5, len(runs))
+    rows = -(-len(runs) // columns)
+    figure = Figure(figsize=(3.2 * columns, 2.4 * rows + 0.5), layout="constrained")
+    panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
+    for axes, (name, records) in zip(panels, runs.items(), strict=False):
+        axes.set_title(name, fontsize=10)
+        for column, (label, colour, style) in METRIC_LINES.items():
+            values = [record[column] for record in records]
+            lowest, span = min(values), (max(values) - min(values)) or 1.0
+            shares = [(value - lowest) / span for value in values]
+            axes.plot([record["turn"] for record in records], shares, style, color=colour, linewidth=1.2, label=label)
+    for axes in panels[len(runs) :]:
+        axes.set_axis_off()
+    figure.supxlabel("turn", fontsize=10)
+    figure.supylabel("share of the metric's range", fontsize=10)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return figure
 
 

@@ -117,10 +117,12 @@ class ScoreConfig(Section):
 
 
 class DeviceConfig(Section):
-    """Where and in what precision, in the words of lightning-fabric."""
+    """Where, in what precision (both in the words of lightning-fabric) and with which kernels."""
 
     accelerator: Literal["cpu", "cuda"] = "cpu"
     precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    onednn: bool = True
+    """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""
 
 
 class RunConfig(Section):

@@ -40,9 +40,7 @@ class Evaluator:
         """Evaluate, drawing nothing from the random generators and giving the model back in its own mode."""
         own_mode = model.training
         model.train(self.mode == "train")
-        logits = torch.cat(
-            [forward_pass(model, inputs) for inputs in torch.split(self.data.train_inputs, self.batch_size)]
-        )
+        logits = self.logits(model)
         test_predicted = forward_pass(model, self.data.test_inputs).argmax(dim=1)
         model.train(own_mode)
         target = self.data.train_labels
@@ -69,6 +67,11 @@ class Evaluator:
             },
             confusion,
         )
+
+    def logits(self, model: nn.Module) -> Tensor:
+        """Of the training samples, (N, C)."""
+        batches = torch.split(self.data.train_inputs, self.batch_size)
+        return torch.cat([forward_pass(model, inputs) for inputs in batches])
 
 
 def forward_pass(model: nn.Module, inputs: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.loop import Hook, LoopState, prepare_run
+from mpcs_torch.trainer.loop import Hook, PreparedRun, prepare_run
 from mpcs_torch.trainer.records import RecordWriter
 
 OWN_FILES = ("config.yaml", "records.csv", "report.html")
@@ -25,8 +25,8 @@ def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
 
 def run_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
-) -> LoopState:
-    """Run with ``config.yaml`` (every default written out) and ``records.csv`` in a folder of its own."""
+) -> PreparedRun:
+    """Run to the end, with ``config.yaml`` (every default written out) and ``records.csv`` in a folder of its own."""
     check_free([folder], overwrite=overwrite)
     prepared = prepare_run(config, data)  # what is wrong with the config must show before an old run is deleted
     folder.mkdir(parents=True, exist_ok=True)
@@ -34,4 +34,5 @@ def run_in_folder(
         (folder / name).unlink(missing_ok=True)
     (folder / "config.yaml").write_text(dump_config(prepared.config), encoding="utf-8")
     with RecordWriter(folder / "records.csv") as writer:
-        return prepared.start([writer, *hooks])
+        prepared.start([writer, *hooks])
+    return prepared

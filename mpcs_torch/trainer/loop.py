@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,16 +61,27 @@ class PreparedRun:
     def start(self, hooks: Sequence[Hook] = ()) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each turn; return the state after the last turn."""
         turns = self.config.turns
-        for step, batch in _endless_steps(self.loader):
-            is_turn = step % turns.every == 0
-            if is_turn and turns.when == "before":
-                _take_turn(self.state, self.evaluator, hooks)
-            train_step(self.state, *batch)
-            if is_turn and turns.when == "after":
-                _take_turn(self.state, self.evaluator, hooks)
-            if self.state.turns == turns.count:
-                break
+        with self.kernels():
+            for step, batch in _endless_steps(self.loader):
+                is_turn = step % turns.every == 0
+                if is_turn and turns.when == "before":
+                    _take_turn(self.state, self.evaluator, hooks)
+                train_step(self.state, *batch)
+                if is_turn and turns.when == "after":
+                    _take_turn(self.state, self.evaluator, hooks)
+                if self.state.turns == turns.count:
+                    break
         return self.state
+
+    @contextmanager
+    def kernels(self) -> Iterator[None]:
+        """Inside, PyTorch uses the kernels that the config allows."""
+        backend: Any = torch.backends.mkldnn  # its own context manager sets more than this, with a warning
+        before, backend.enabled = backend.enabled, self.config.device.onednn
+        try:
+            yield
+        finally:
+            backend.enabled = before
 
 
 def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:

@@ -12,7 +12,7 @@ from mpcs_torch.trainer.records import read_records
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
 
 
-def run(*arguments: str | Path) -> int:
+def run(*arguments: str | Path | int) -> int:
     with pytest.raises(SystemExit) as stopped:
         run_app([str(argument) for argument in arguments])
     assert isinstance(stopped.value.code, int)
@@ -89,7 +89,20 @@ def test_reproduce_checks_its_arguments_before_any_work(tmp_path: Path, capsys: 
     assert "exp99" in capsys.readouterr().err
     assert run("reproduce", "exp01", "exp01", "--out", tmp_path) == 2
     assert run("reproduce", "exp01", "exp03", "--records", tmp_path, "--out", tmp_path) == 2
-    assert not list(tmp_path.iterdir())
+    assert run("reproduce", "--out", tmp_path) == 2
+    assert run("reproduce", "exp01", "--all", "--out", tmp_path) == 2
+    (tmp_path / "evaluation").mkdir()
+    (tmp_path / "evaluation" / "table2.md").write_text("mine")
+    assert run("reproduce", "--all", "--out", tmp_path) == 2
+    assert "already holds an evaluation" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["evaluation"]
+
+
+def test_reproduce_over_seeds_reports_an_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("reproduce", "exp01-breast-cancer", "--seeds", 2, "--out", tmp_path) == 0
+    printed = capsys.readouterr().out
+    assert "## exp01-breast-cancer over seeds 0 to 1" in printed
+    assert (tmp_path / "seeds" / "exp01-breast-cancer-seed01" / "records.csv").is_file()
 
 
 def test_reproduce_compares_with_published_records(

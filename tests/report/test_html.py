@@ -12,8 +12,8 @@ from mpcs_torch.report.html import write_report
 from tests.trainer.toy import toy_config, toy_data
 
 
-def toy_run(folder: Path, **changed: object) -> FinishedRun:
-    return finish_run(toy_config(**changed), toy_data(), folder / "toy")
+def toy_run(folder: Path, *, time_metrics: bool = False, **changed: object) -> FinishedRun:
+    return finish_run(toy_config(**changed), toy_data(), folder / "toy", time_metrics=time_metrics)
 
 
 def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ def test_scikit_learn_sets_are_split(name: str, shape: tuple[int, ...], train: i
     assert len(data.class_names) == classes
 
 
+def test_unused_classes_add_names_and_nothing_else() -> None:
+    data, more = load("breast_cancer"), load("breast_cancer", unused_classes=8)
+    assert torch.equal(data.train_inputs, more.train_inputs)
+    assert len(more.class_names) == len(set(more.class_names)) == 10
+
+
 def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()

@@ -169,3 +169,15 @@ def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match=r"must be launched as one process, but WORLD_SIZE is 2"):
         turns_of()
+
+
+def test_onednn_is_off_for_a_run_that_says_so_and_for_no_other() -> None:
+    seen: list[bool] = []
+
+    def look(turn: Turn, state: LoopState) -> None:
+        seen.append(torch.backends.mkldnn.enabled)
+
+    for onednn in (False, True):
+        prepare_run(toy_config(device={"onednn": onednn}, turns={"count": 1}), toy_data()).start([look])
+    assert seen == [False, True]
+    assert torch.backends.mkldnn.enabled

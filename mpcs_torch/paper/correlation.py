@@ -1,0 +1,76 @@
+"""Table II: how MPCS goes with the usual metrics over the turns of a run."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torchmetrics.functional import spearman_corrcoef
+
+from mpcs_torch.paper.intervals import Interval, mean_interval
+from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
+from mpcs_torch.paper.tables import Table
+from mpcs_torch.trainer.records import Record
+
+
+def spearman(records: Sequence[Record], column: str, other: str) -> float:
+    """Rank correlation of two columns over the turns of a run, ties ranked in the middle."""
+    values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
+    return float(spearman_corrcoef(values[:, 0], values[:, 1]))
+
+
+def correlations(records: Sequence[Record]) -> tuple[float, ...]:
+    """Of MPCS under the rule of the published runs, with each benchmark."""
+    return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
+
+
+def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[Interval, ...]:
+    """Of the correlation with each benchmark, over runs that differ in their seeds."""
+    return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
+
+
+def table_2_row(name: str, records: Sequence[Record]) -> Table:
+    """One experiment: the correlation with each benchmark under both concern rules, and the paper's."""
+    printed = TABLE_2.get(name)
+    rows = []
+    for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
+        row = [benchmark, f"{spearman(records, 'mpcs', benchmark):.4f}", f"{ours:.4f}"]
+        rows.append(row if printed is None else [*row, f"{printed[i]:.4f}", f"{ours - printed[i]:+.4f}"])
+    header = ["Spearman with", "mpcs", "mpcs_count"]
+    return Table(header if printed is None else [*header, "paper", "difference"], rows)
+
+
+def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
+    """All experiments: our correlations with the paper's in brackets, and the first one's spread over seeds."""
+    rows = []
+    for name, records in runs.items():
+        pairs = zip(correlations(records), TABLE_2.get(name) or [None] * len(BENCHMARKS), strict=True)
+        cells = [f"{ours:.3f}" + ("" if printed is None else f" ({printed:.3f})") for ours, printed in pairs]
+        interval = seeds.get(name)
+        rows.append([name, *cells, "" if interval is None else _spread(interval[0])])
+    return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
+
+
+def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
+    """The numbers behind Table II, one row for each experiment and benchmark."""
+    rows = []
+    for name, records in runs.items():
+        for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
+            printed = [f"{TABLE_2[name][i]:.4f}", f"{ours - TABLE_2[name][i]:.4f}"] if name in TABLE_2 else ["", ""]
+            spread = seeds[name][i] if name in seeds else None
+            over_seeds = (
+                [""] * 6
+                if spread is None
+                else [
+                    str(spread.runs),
+                    *(f"{v:.4f}" for v in (spread.mean, spread.low, spread.high, spread.least, spread.most)),
+                ]
+            )
+            rows.append(
+                [name, benchmark, f"{spearman(records, 'mpcs', benchmark):.4f}", f"{ours:.4f}", *printed, *over_seeds]
+            )
+    over_seeds_header = ["seeds", "mean", "interval_low", "interval_high", "least", "most"]
+    return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
+
+
+def _spread(interval: Interval) -> str:
+    likely = f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+    return f"{likely}, runs {interval.least:.3f} to {interval.most:.3f}"

@@ -1,0 +1,85 @@
+"""One experiment from data to numbers, in a process of its own, and the tables of all of them."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mpcs_torch.paper.correlation import table_2, table_2_values
+from mpcs_torch.paper.costs import table_3, table_3_values
+from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run
+from mpcs_torch.paper.intervals import Interval
+from mpcs_torch.paper.published import RECORD_FILES
+from mpcs_torch.paper.replay import Agreement, compare
+from mpcs_torch.paper.tables import Table
+from mpcs_torch.trainer.loop import Hook
+from mpcs_torch.trainer.records import read_records
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A run of an experiment beside what was published of it."""
+
+    run: FinishedRun
+    agreement: Agreement | None
+    """With the published record, if there is one and it was at hand."""
+    seconds: float
+    """Of training and evaluation."""
+    peak_bytes: int | None
+    """The most memory that the process held; unknown on Windows."""
+
+    @property
+    def title(self) -> str:
+        """What ran, for how long, in how much memory."""
+        config, turns = self.run.config, len(self.run.records)
+        memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
+        return f"{config.name}: {config.model} on {config.data}, {turns} turns, {self.seconds:.0f} s{memory}"
+
+
+def reproduce_experiment(
+    name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
+) -> Reproduction:
+    """Run an experiment in a folder, and compare it with its published record, if one lies in ``records``."""
+    config = experiment_config(name)
+    data = config.data.load(data_root)
+    start = time.perf_counter()
+    run = finish_run(config, data, folder, hooks, overwrite=overwrite, time_metrics=True)
+    seconds = time.perf_counter() - start
+    published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
+    agreement = None if published is None else compare(run.records, published)
+    return Reproduction(run, agreement, seconds, _peak_bytes())
+
+
+def evaluation_tables(
+    finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
+) -> Iterator[tuple[str, str, Table, Table]]:
+    """File name, title, the table to read and the table of its numbers: the runs, Table II, Table III."""
+    runs = {name: reproduction.run.records for name, reproduction in finished.items()}
+    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+    yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
+    yield (
+        "table2",
+        "Table II: Spearman correlation of MPCS with the usual metrics",
+        table_2(runs, seeds),
+        table_2_values(runs, seeds),
+    )
+    yield "table3", "Table III: what a metric costs", table_3(costs), table_3_values(costs)
+
+
+def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
+    rows = []
+    for name, one in finished.items():
+        agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.turns}"
+        memory = "" if one.peak_bytes is None else f"{one.peak_bytes / 2**20:.0f}"
+        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", memory, agreement])
+    return Table(["run", "model and data", "seconds", "peak MiB", "turns equal to the record, from the first"], rows)
+
+
+def _peak_bytes() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

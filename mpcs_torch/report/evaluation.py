@@ -1,0 +1,40 @@
+"""The evaluation section as files: Tables II and III, Figure 4 and one page with all of them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mpcs_torch.paper.costs import dearer_than_printed
+from mpcs_torch.paper.intervals import Interval
+from mpcs_torch.paper.published import TABLE_2
+from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables
+from mpcs_torch.report.figures import figure_4
+from mpcs_torch.report.html import data_uri, render
+
+FILES = (
+    *(f"{name}.{kind}" for name in ("runs", "table2", "table3") for kind in ("md", "csv")),
+    "figure4.png",
+    "figure4.svg",
+    "report.html",
+)
+
+
+def write_evaluation(
+    folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
+) -> None:
+    """Write `FILES` to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = list(evaluation_tables(finished, seeds))
+    for name, _, table, values in tables:
+        (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
+        (folder / f"{name}.csv").write_text(values.csv(), encoding="utf-8")
+    figure = figure_4({name: finished[name].run.records for name in TABLE_2 if name in finished})
+    figure.savefig(folder / "figure4.png", dpi=110)
+    figure.savefig(folder / "figure4.svg", metadata={"Date": None})
+    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+    page = render(
+        "evaluation",
+        tables=[(title, table) for _, title, table, _ in tables],
+        dearer=dearer_than_printed(costs),
+        figure=data_uri(figure),
+    )
+    (folder / "report.html").write_text(page, encoding="utf-8")

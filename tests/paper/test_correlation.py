@@ -1,0 +1,55 @@
+"""Table II, from records."""
+
+import csv
+import io
+
+import pytest
+from scipy import stats
+
+from mpcs_torch.paper.correlation import seed_intervals, spearman, table_2, table_2_row, table_2_values
+from mpcs_torch.paper.intervals import mean_interval
+from mpcs_torch.paper.published import BENCHMARKS
+from mpcs_torch.trainer.records import Record
+
+VALUES = {"mpcs_count": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}
+
+
+def records(columns: dict[str, list[float]]) -> list[Record]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+RUN = records({**VALUES, "mpcs": VALUES["mpcs_count"], **dict.fromkeys(BENCHMARKS, VALUES["accuracy"])})
+RHO = stats.spearmanr(VALUES["mpcs_count"], VALUES["accuracy"]).statistic
+
+
+def test_spearman_ranks_ties_in_the_middle() -> None:
+    assert spearman(RUN, "mpcs_count", "accuracy") == pytest.approx(RHO, abs=1e-6)
+
+
+def test_table_2_puts_the_papers_values_beside_ours() -> None:
+    seeds = {"exp02": seed_intervals([RUN, RUN])}
+    (row,) = table_2({"exp02": RUN}, seeds).rows
+    assert row[:2] == ["exp02", f"{RHO:.3f} (-0.989)"]
+    assert row[-1] == f"{RHO:.3f} [{RHO:.3f}, {RHO:.3f}], runs {RHO:.3f} to {RHO:.3f}"
+    numbers = list(csv.DictReader(io.StringIO(table_2_values({"exp02": RUN}, seeds).csv())))
+    assert [number["benchmark"] for number in numbers] == list(BENCHMARKS)
+    assert float(numbers[0]["difference"]) == pytest.approx(RHO + 0.9886, abs=1e-4)
+    assert numbers[0]["seeds"] == "2"
+    assert table_2_row("exp02", RUN).rows[0][3:] == ["-0.9886", f"{RHO + 0.9886:+.4f}"]
+
+
+def test_an_experiment_that_the_table_lacks_stands_alone() -> None:
+    assert "(" not in table_2({"exp01-breast-cancer": RUN}, {}).rows[0][1]
+    assert len(table_2_row("case-study", RUN).header) == 3
+
+
+def test_an_interval_holds_its_mean_and_narrows_with_more_runs() -> None:
+    few, many = mean_interval([1.0, 2.0, 4.0, 5.0]), mean_interval([1.0, 2.0, 4.0, 5.0] * 10)
+    assert few.mean == many.mean == 3.0
+    assert few.low < many.low < 3.0 < many.high < few.high
+    assert (few.runs, few.least, few.most) == (4, 1.0, 5.0)
+
+
+def test_equal_runs_leave_no_doubt() -> None:
+    interval = mean_interval([0.5, 0.5])
+    assert (interval.low, interval.mean, interval.high) == (0.5, 0.5, 0.5)
