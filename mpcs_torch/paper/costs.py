@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
-from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.confusion import accuracy, macro_f1, matthews_correlation
+from mpcs_torch.functional.mpcs import pattern_terms, score_terms
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_3
 from mpcs_torch.paper.tables import Table
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -55,6 +55,7 @@ def measure_costs(model: nn.Module, evaluator: Evaluator) -> MetricCosts:
 
 
 def _metrics(logits: Tensor, evaluator: Evaluator) -> dict[str, Callable[[], float]]:
+    """As a turn computes them, without the checks that a model's own output cannot fail, but each by itself."""
     target = evaluator.data.train_labels
     concern = evaluator.concern.matrix().to(logits.device)
     num_classes = logits.shape[1]
@@ -68,8 +69,8 @@ def _metrics(logits: Tensor, evaluator: Evaluator) -> dict[str, Callable[[], flo
         return logits.softmax(dim=1).scatter_add(1, column, hits).square().mean().item()
 
     def mpcs() -> float:
-        probs = logits.softmax(dim=1)
-        return meta_pattern_concern_score(probs, target, k=evaluator.k, t=evaluator.t, concern=concern).mean().item()
+        terms = pattern_terms(logits.softmax(dim=1), target, k=evaluator.k, t=evaluator.t, concern=concern)
+        return score_terms(terms, k=evaluator.k, correct_concern="count").mean().item()
 
     return {
         "accuracy": lambda: accuracy(confusion()).item(),
