@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from mpcs_torch.cli.options import DataRoot
-from mpcs_torch.paper.tables import Table
+from mpcs_torch.tables import Table
 from mpcs_torch.trainer.data.sources import get as get_set
 from mpcs_torch.trainer.data.sources import status
 

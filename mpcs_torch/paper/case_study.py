@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5
-from mpcs_torch.paper.tables import Table
+from mpcs_torch.tables import Table
 from mpcs_torch.trainer.records import Record, pick
 
 

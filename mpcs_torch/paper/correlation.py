@@ -7,7 +7,7 @@ from torchmetrics.functional import spearman_corrcoef
 
 from mpcs_torch.paper.intervals import Interval, mean_interval
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
-from mpcs_torch.paper.tables import Table
+from mpcs_torch.tables import Table
 from mpcs_torch.trainer.records import Record
 
 

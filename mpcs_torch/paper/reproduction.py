@@ -12,7 +12,7 @@ from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import RECORD_FILES
 from mpcs_torch.paper.replay import Agreement, compare
-from mpcs_torch.paper.tables import Table
+from mpcs_torch.tables import Table
 from mpcs_torch.trainer.loop import Hook
 from mpcs_torch.trainer.records import read_records
 

@@ -1,0 +1,126 @@
+"""The differentiable limit of MPCS, as a training loss."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from mpcs_torch.functional.checks import check_concern, check_target
+
+LossReduction = Literal["mean", "sum", "none"]
+
+
+def concern_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    concern: Tensor | None = None,
+    concern_share: float = 0.5,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: LossReduction = "mean",
+) -> Tensor:
+    r"""Cross entropy, and a concern-weighted push away from each wrong class; in nats, lower is better, 0 is perfect.
+
+    For one sample with true class :math:`y` and probabilities :math:`p`:
+
+    .. math::
+        L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
+
+    With the share :math:`s = 1/2` this is the limit of MPCS over all classes (k = C) as its intervals grow without end
+    (t to infinity); with s = 0 it is cross entropy.
+
+    Args:
+        logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
+        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
+            read. Default: 1 everywhere.
+        concern_share: s, from 0 to 1.
+        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
+            by the sum of the samples' weights.
+        ignore_index: Label of samples that count for nothing.
+        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
+
+    Returns:
+        A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
+        is NaN where nothing is counted, as in torch.
+
+    Raises:
+        ValueError: If a setting, a shape or a dtype breaks its rule above.
+
+    References:
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 4 to 9, for k = C and t to infinity.
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
+        >>> concern_loss(logits, torch.tensor([0]))
+        tensor(0.1765)
+    """
+    _check_settings(logits, target, concern_share, label_smoothing, weight, reduction)
+    num_classes = logits.shape[1]
+    if concern is not None:
+        check_concern(concern, num_classes)
+    scores = logits.movedim(1, -1).reshape(-1, num_classes)
+    scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    labels = target.reshape(-1).long()
+    counted = labels != ignore_index
+    labels = torch.where(counted, labels, 0)
+
+    class_weight = torch.ones(num_classes) if weight is None else weight
+    class_weight = class_weight.to(scores)
+    smoothed = one_hot(labels, num_classes).to(scores) * (1 - label_smoothing) + label_smoothing / num_classes
+    label_share = smoothed * class_weight
+    loss = (1 - concern_share) * -(label_share * scores.log_softmax(dim=1)).sum(dim=1)
+    if concern_share:
+        wrong_share = label_share @ _row_shares(concern, scores)
+        loss = loss - concern_share * (wrong_share * log_complement(scores)).sum(dim=1)
+    loss = torch.where(counted, loss, 0.0)
+    if reduction == "none":
+        return loss.reshape(target.shape)
+    return loss.sum() if reduction == "sum" else loss.sum() / (class_weight[labels] * counted).sum()
+
+
+def log_complement(scores: Tensor) -> Tensor:
+    """log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
+
+    For the most probable class the others are summed by themselves; every other class has at most 1/2.
+    """
+    top = scores.argmax(dim=1, keepdim=True)
+    is_top = torch.zeros_like(scores, dtype=torch.bool).scatter(1, top, True)
+    log_total = scores.logsumexp(dim=1, keepdim=True)
+    of_top = scores.masked_fill(is_top, float("-inf")).logsumexp(dim=1, keepdim=True) - log_total
+    of_others = torch.log1p(-(scores - log_total).masked_fill(is_top, float("-inf")).exp())
+    return torch.where(is_top, of_top, of_others)
+
+
+def _row_shares(concern: Tensor | None, scores: Tensor) -> Tensor:
+    """The concern matrix with 0 on its diagonal and rows that sum to 1."""
+    num_classes = scores.shape[1]
+    matrix = torch.ones(num_classes, num_classes) if concern is None else concern
+    off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)
+    return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
+
+
+def _check_settings(
+    logits: Tensor,
+    target: Tensor,
+    concern_share: float,
+    label_smoothing: float,
+    weight: Tensor | None,
+    reduction: str,
+) -> None:
+    if not logits.is_floating_point():
+        raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
+    if logits.ndim < 2 or logits.shape[1] < 2:
+        raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
+    check_target(target, logits.shape[:1] + logits.shape[2:])
+    for name, value in (("concern_share", concern_share), ("label_smoothing", label_smoothing)):
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} must be from 0 to 1, but got {value}.")
+    if weight is not None and weight.shape != (logits.shape[1],):
+        raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}.")

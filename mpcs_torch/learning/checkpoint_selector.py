@@ -1,0 +1,240 @@
+"""Keep the checkpoints of the best epochs on disk, through crashes."""
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.learning.atomic_files import holds, rename, write_whole
+from mpcs_torch.learning.selection import Epoch, SelectionRule
+from mpcs_torch.tables import Table
+
+MANIFEST = "manifest.json"
+TEMPORARY_MANIFEST = ".manifest.json.tmp"
+
+
+@dataclass(frozen=True)
+class SavedEpoch(Epoch):
+    """An epoch in the ledger, and its checkpoint while that is kept."""
+
+    file: str | None = None
+    sha256: str = ""
+
+
+class CheckpointSelector:
+    """Saves the best epochs, and no others, in a folder; usable in any loop.
+
+    The folder's ``manifest.json`` is the ledger of all epochs, kept through restarts: make a selector on the same
+    folder to go on. Checkpoints are written to a temporary file, brought to the disk, entered in the manifest, and only
+    then are others deleted; a process that dies at any moment loses neither the best checkpoint nor the ledger. Files
+    that the manifest does not own are never touched.
+
+    Args:
+        folder: Made if it is not there.
+        rule: Which epoch is the best.
+        top_k: How many of the best to keep.
+        keep_last: Whether to keep the last epoch as well.
+        keep_every: Keep every n-th epoch as well; 0 for none.
+
+    Raises:
+        ValueError: If the manifest is of another rule, or cannot be read.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from mpcs_torch import MetaPatternConcernScore
+        >>> from mpcs_torch.learning import CheckpointSelector, SelectionRule
+        >>> directions = {"mpcs": MetaPatternConcernScore, "accuracy": "max"}
+        >>> rule = SelectionRule("mpcs", directions, within={"accuracy": 0.01})
+        >>> selector = CheckpointSelector(tempfile.mkdtemp(), rule)
+        >>> for epoch, (mpcs, accuracy) in enumerate([(0.5, 0.95), (0.3, 0.955), (0.2, 0.90)]):
+        ...     selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+        >>> selector.load_best()
+        {'weight': tensor(1)}
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        rule: SelectionRule,
+        *,
+        top_k: int = 1,
+        keep_last: bool = False,
+        keep_every: int = 0,
+    ) -> None:
+        if top_k < 1 or keep_every < 0:
+            raise ValueError(f"top_k must be at least 1 and keep_every at least 0, but got {top_k} and {keep_every}.")
+        self.folder, self.rule = Path(folder), rule
+        self.top_k, self.keep_last, self.keep_every = top_k, keep_last, keep_every
+        self.epochs: list[SavedEpoch] = []
+        """The ledger, in the order of the updates."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if (self.folder / MANIFEST).exists():
+            self._resume()
+        for leftover in [*self.folder.glob(".epoch-*.pt.tmp"), *self.folder.glob(TEMPORARY_MANIFEST)]:
+            leftover.unlink()
+
+    @property
+    def best(self) -> SavedEpoch | None:
+        """The best epoch so far; None before the first one that keeps to the rule's limits."""
+        ranking = self.rule.ranking(self.epochs)
+        return ranking[0] if ranking else None  # type: ignore[return-value]  # a ranking gives back what it took
+
+    @property
+    def last_epoch(self) -> int | None:
+        """The latest epoch in the ledger: a resumed loop goes on after it."""
+        return self.epochs[-1].number if self.epochs else None
+
+    def update(self, state: object | Callable[[], object], *, epoch: int, **values: float | Tensor) -> None:
+        """Enter an epoch, and save its state if it is to be kept.
+
+        Args:
+            state: What `torch.save` takes and ``weights_only=True`` loads, or a function that gives it (called only if
+                it is to be saved).
+            epoch: Its number. An epoch that a resumed loop repeats with the same values changes nothing; with other
+                values it is a further candidate.
+            **values: Its metrics, at least those of the rule; NaN is allowed and never wins.
+
+        Raises:
+            ValueError: If a metric of the rule is missing.
+            OSError: If the checkpoint cannot be written; the ledger and the kept checkpoints are as they were.
+        """
+        missing = [name for name in self.rule.metrics if name not in values]
+        if missing:
+            raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
+        entry = SavedEpoch(epoch, {name: float(value) for name, value in values.items()})
+        if any(entry.number == old.number and _same(entry.values, old.values) for old in self.epochs):
+            return
+        epochs = [*self.epochs, entry]
+        if entry in self._kept(epochs):
+            try:
+                epochs[-1] = self._save(entry, state() if callable(state) else state)
+            except OSError as error:
+                message = f"the checkpoint of epoch {epoch} cannot be saved, and those before it are kept"
+                raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
+        self._enter(epochs)
+
+    def load_best(self, map_location: Any = "cpu") -> Any:
+        """Load the best checkpoint whose file is whole, with ``weights_only=True``.
+
+        A torn or missing file is reported as a warning, and the one next to it in the ranking is loaded.
+
+        Raises:
+            FileNotFoundError: If there is none.
+        """
+        for entry in self.rule.ranking(self.epochs):
+            assert isinstance(entry, SavedEpoch)
+            if entry.file is None:
+                continue
+            path = self.folder / entry.file
+            if holds(path, entry.sha256):
+                return torch.load(path, map_location=map_location, weights_only=True)
+            warn(f"{path} is not the file that was saved; trying the next best epoch", stacklevel=2)
+        raise FileNotFoundError(f"{self.folder} holds no whole checkpoint that keeps to the rule")
+
+    def explain(self) -> Table:
+        """What the rule picks, what each metric would have picked alone, and what that means for the others."""
+        return explain(self.rule, self.epochs)
+
+    def _kept(self, epochs: Sequence[SavedEpoch]) -> list[Epoch]:
+        kept = self.rule.could_win(epochs, self.top_k)
+        kept += [epoch for epoch in epochs if self.keep_every and epoch.number % self.keep_every == 0]
+        return [*kept, epochs[-1]] if self.keep_last and epochs else kept
+
+    def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:
+        """Bring a checkpoint to the disk; until it is entered, the manifest knows it as pending."""
+        temporary = self.folder / _temporary(entry.number)
+        sha256 = write_whole(temporary, lambda file: torch.save(state, file))
+        saved = replace(entry, file=self._free_name(entry.number), sha256=sha256)
+        assert saved.file is not None
+        self._commit(self.epochs, pending=saved)
+        rename(temporary, self.folder / saved.file)
+        return saved
+
+    def _enter(self, epochs: list[SavedEpoch]) -> None:
+        """Make this the ledger, and delete the files that it no longer keeps."""
+        kept = [(epoch.number, _plain(epoch.values)) for epoch in self._kept(epochs)]
+        dropped = [e for e in epochs if e.file is not None and (e.number, _plain(e.values)) not in kept]
+        entered = [replace(e, file=None, sha256="") if e in dropped else e for e in epochs]
+        self._commit(entered, garbage=dropped)
+        self.epochs = entered
+        for epoch in dropped:
+            assert epoch.file is not None
+            (self.folder / epoch.file).unlink(missing_ok=True)
+
+    def _commit(
+        self, epochs: Sequence[SavedEpoch], *, pending: SavedEpoch | None = None, garbage: Sequence[SavedEpoch] = ()
+    ) -> None:
+        manifest = {
+            "format": 1,
+            "rule": asdict(self.rule),
+            "epochs": [asdict(epoch) for epoch in epochs],
+            "pending": None if pending is None else asdict(pending),
+            "garbage": [asdict(epoch) for epoch in garbage],
+        }
+        temporary = self.folder / TEMPORARY_MANIFEST
+        text = json.dumps(manifest, indent=1) + "\n"
+        write_whole(temporary, lambda file: file.write(text.encode()))
+        rename(temporary, self.folder / MANIFEST)
+
+    def _resume(self) -> None:
+        """Read the ledger, and finish what a process that died had begun."""
+        path = self.folder / MANIFEST
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            rule = manifest["rule"]
+            self.epochs, garbage = ([_entry(plain) for plain in manifest[key]] for key in ("epochs", "garbage"))
+            pending = None if manifest["pending"] is None else _entry(manifest["pending"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{path} must be the manifest of a CheckpointSelector, but cannot be read: {error!r}."
+            ) from None
+        if rule != json.loads(json.dumps(asdict(self.rule))):
+            raise ValueError(f"{path} is of another rule, {rule}: choose another folder.")
+        for epoch in garbage:
+            if epoch.file is not None and holds(self.folder / epoch.file, epoch.sha256):
+                (self.folder / epoch.file).unlink()
+        if pending is not None and pending.file is not None:
+            temporary = self.folder / _temporary(pending.number)
+            if holds(temporary, pending.sha256) and not (self.folder / pending.file).exists():
+                rename(temporary, self.folder / pending.file)
+            if holds(self.folder / pending.file, pending.sha256):
+                self._enter([*self.epochs, pending])
+
+    def _free_name(self, epoch: int) -> str:
+        names = itertools.chain([f"epoch-{epoch:05}.pt"], (f"epoch-{epoch:05}-{n}.pt" for n in itertools.count(2)))
+        return next(name for name in names if not (self.folder / name).exists())
+
+
+def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
+    """The pick of the rule, and of each metric alone: one row for each epoch that something picks."""
+    picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
+    picked |= rule.picked_by_each(epochs)
+    names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
+    rows = [
+        [picker, str(epoch.number), *(f"{epoch.values[name]:.6g}" if name in epoch.values else "" for name in names)]
+        for picker, epoch in picked.items()
+    ]
+    return Table(["picked by", "epoch", *names], rows)
+
+
+def _temporary(epoch: int) -> str:
+    return f".epoch-{epoch:05}.pt.tmp"
+
+
+def _entry(plain: dict[str, Any]) -> SavedEpoch:
+    return SavedEpoch(plain["number"], plain["values"], plain["file"], plain["sha256"])
+
+
+def _plain(values: Any) -> str:
+    """Values as text, in which NaN equals NaN."""
+    return json.dumps(dict(values), sort_keys=True)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return _plain(one) == _plain(other)

@@ -1,0 +1,109 @@
+"""Losses that know what errors matter."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern_loss import LossReduction, concern_loss
+
+
+class ConcernLoss(nn.Module):
+    """`functional.concern_loss` as a module: the differentiable limit of MPCS; lower is better.
+
+    Args:
+        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: every error matters as much.
+        concern_share: How much of the loss pushes away from wrong classes, 0 (cross entropy) to 1. 1/2 is MPCS.
+        weight: ``(C,)`` weights >= 0 of the true classes.
+        ignore_index: Label of samples that count for nothing.
+        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        ValueError: From `forward`, if an argument breaks its rule.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch import ConcernSpec
+        >>> from mpcs_torch.learning import ConcernLoss
+        >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
+        >>> logits = torch.tensor([[2.0, 1.0, 0.0], [2.0, 0.0, 1.0]])  # unsure between red and yellow; red and green
+        >>> ConcernLoss(lights, reduction="none")(logits, torch.tensor([0, 0]))
+        tensor([0.2974, 0.3310])
+    """
+
+    concern: Tensor | None
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        concern: ConcernSpec | Tensor | None = None,
+        *,
+        concern_share: float = 0.5,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: LossReduction = "mean",
+    ) -> None:
+        super().__init__()
+        matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
+        self.register_buffer("concern", matrix, persistent=False)
+        self.register_buffer("weight", weight, persistent=False)
+        self.concern_share, self.ignore_index = concern_share, ignore_index
+        self.label_smoothing, self.reduction = label_smoothing, reduction
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The loss of logits (N, C, ...) for labels (N, ...)."""
+        return concern_loss(
+            logits,
+            target,
+            concern=self.concern,
+            concern_share=self.concern_share,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+        )
+
+
+class ConcernLossScale:
+    """Multiplies batch losses by a score, as the published learning runs did with the MPCS of the training set.
+
+    Measured over many seeds (`mpcs reproduce figure6`) it does not help by itself; `ConcernLoss` and
+    `least_concern_decision` do.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.learning import ConcernLossScale
+        >>> scale = ConcernLossScale()
+        >>> scale.update(torch.tensor(0.5))  # the score of an evaluation
+        >>> scale(torch.tensor(2.0))
+        tensor(1.)
+    """
+
+    def __init__(self) -> None:
+        self.score = 1.0
+
+    def update(self, score: float | Tensor) -> None:
+        """Take a new score, a finite number >= 0; until the first one losses stay as they are.
+
+        Raises:
+            ValueError: If it is not; the old score stays.
+        """
+        value = float(score)
+        if not 0 <= value < torch.inf:
+            raise ValueError(f"score must be finite and >= 0, but got {value}.")
+        self.score = value
+
+    def __call__(self, loss: Tensor) -> Tensor:
+        """The loss times the latest score."""
+        return loss * self.score
+
+    def state_dict(self) -> dict[str, Any]:
+        """The latest score."""
+        return {"score": self.score}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved score."""
+        self.update(state["score"])

@@ -1,0 +1,126 @@
+"""A learning rate that follows a score."""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, SupportsFloat
+
+from torch import Tensor
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+
+class MPCSLR(ReduceLROnPlateau):
+    r"""Sets the learning rate from a score such as MPCS: high while much is wrong, low when little is.
+
+    .. math:: \eta = \eta_0 \cdot \min(1, n / w) \cdot \mathrm{clip}((s / s_0)^a, \text{lowest}, \text{highest})
+
+    with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, and :math:`n` counting the steps
+    of the scheduler, :math:`w` of them warmup. It is a `ReduceLROnPlateau`, because frameworks hand a metric to
+    schedulers of that class alone: call ``scheduler.step(score)`` after each evaluation.
+
+    Args:
+        optimizer: Its learning rates now are :math:`\eta_0`, one for each parameter group.
+        power: a, at least 0; 1 is the paper's proposal, 0 leaves the warmup alone.
+        reference: :math:`s_0 > 0`; None takes the first score.
+        lowest: Lowest factor, from 0.
+        highest: Highest factor.
+        smoothing: Weight of the past in the running mean of the scores, from 0 (none) to below 1.
+        warmup_steps: w; the first of them begins at once.
+
+    Attributes:
+        reason: Why the learning rate is what it is, in words.
+
+    Raises:
+        ValueError: If a setting breaks its rule above.
+
+    References:
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section III-C. Deviations: reference, power,
+        bounds, smoothing and warmup are ours.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.learning import MPCSLR
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+        >>> scheduler = MPCSLR(optimizer, power=0.5)
+        >>> scheduler.step(0.8)
+        >>> scheduler.step(0.2)
+        >>> scheduler.get_last_lr(), scheduler.reason
+        ([0.05], 'score 0.2 of reference 0.8: factor 0.5')
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        *,
+        power: float = 1.0,
+        reference: float | None = None,
+        lowest: float = 0.0,
+        highest: float = 1.0,
+        smoothing: float = 0.0,
+        warmup_steps: int = 0,
+    ) -> None:
+        _check(
+            power=power, reference=reference, lowest=lowest, highest=highest, smoothing=smoothing, warmup=warmup_steps
+        )
+        self.power, self.reference, self.lowest, self.highest = power, reference, lowest, highest
+        self.smoothing, self.warmup_steps = smoothing, warmup_steps
+        self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
+        self.score: float | None = None
+        """The smoothed score."""
+        self.reason = "no score yet"
+        super().__init__(optimizer, mode="min")
+        self._steps = 0
+        self._set_factor(1.0)
+
+    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
+        """Take the score of an evaluation; a score that is not finite changes nothing."""
+        score = float(metrics)
+        self._steps += 1
+        self.last_epoch = self._steps if epoch is None else epoch
+        if not isfinite(score):
+            self.reason = f"score {score:g} is not finite: kept"
+            return
+        self.score = score if self.score is None else self.smoothing * self.score + (1 - self.smoothing) * score
+        if self.reference is None:
+            if score <= 0:
+                self.reason = f"score {score:g} cannot be the reference: kept"
+                return
+            self.reference = score
+        factor = min(max((max(self.score, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
+        self.reason = f"score {self.score:g} of reference {self.reference:g}: factor {factor:g}"
+        self._set_factor(factor)
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a saved state, at its learning rates."""
+        super().load_state_dict(state_dict)
+        self._set_lrs(state_dict["_last_lr"])
+
+    def _set_factor(self, factor: float) -> None:
+        if self._steps < self.warmup_steps:
+            warmup = (self._steps + 1) / (self.warmup_steps + 1)
+            factor *= warmup
+            self.reason += f", warmup {warmup:g}"
+        self._set_lrs([float(base) * factor for base in self.base_lrs])
+
+    def _set_lrs(self, lrs: Sequence[float]) -> None:
+        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(lr)
+            else:
+                group["lr"] = lr
+        self._last_lr = list(lrs)
+
+
+def _check(
+    *, power: float, reference: float | None, lowest: float, highest: float, smoothing: float, warmup: int
+) -> None:
+    if not (isfinite(power) and power >= 0):
+        raise ValueError(f"power must be finite and >= 0, but got {power}.")
+    if reference is not None and not (isfinite(reference) and reference > 0):
+        raise ValueError(f"reference must be finite and > 0, or None, but got {reference}.")
+    if not 0 <= lowest <= highest < float("inf"):
+        raise ValueError(f"lowest and highest must be finite with 0 <= lowest <= highest, but got {lowest}, {highest}.")
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing must be from 0 to below 1, but got {smoothing}.")
+    if warmup < 0:
+        raise ValueError(f"warmup_steps must be at least 0, but got {warmup}.")

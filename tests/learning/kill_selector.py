@@ -1,0 +1,78 @@
+"""Kill a loop of saves again and again, at random moments; exit with 1 if a checkpoint or a foreign file was lost.
+
+Forked from one process that has torch already, because 200 imports of it would take minutes.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+
+EPOCHS = 40
+RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.2})
+
+
+def values(epoch: int) -> dict[str, float]:
+    draw = random.Random(epoch)
+    return {"mpcs": draw.random(), "accuracy": draw.random()}
+
+
+def train(folder: Path) -> None:
+    """A loop that goes on where the ledger ends."""
+    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10)
+    for epoch in range((selector.last_epoch or 0) + 1, EPOCHS + 1):
+        selector.update({"weight": torch.full((64, 64), float(epoch))}, epoch=epoch, **values(epoch))
+
+
+def check(folder: Path, entered: int) -> int:
+    """That the best of all entered epochs loads, and that nothing else was touched; gives how many are entered."""
+    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10)
+    if not selector.epochs:
+        assert entered == 0, "the ledger was lost"
+        return 0
+    assert len(selector.epochs) >= entered, "the ledger lost epochs"
+    assert [epoch.number for epoch in selector.epochs] == list(range(1, len(selector.epochs) + 1))
+    assert selector.best is not None
+    assert selector.load_best()["weight"][0, 0] == selector.best.number, "another checkpoint than the best"
+    assert (folder / "epoch-00003.pt").read_text() == "foreign", "a foreign file was touched"
+    owned = {epoch.file for epoch in selector.epochs if epoch.file}
+    found = {path.name for path in folder.iterdir()} - {"manifest.json", "epoch-00003.pt"}
+    assert found == owned, f"left over or missing: {found ^ owned}"
+    return len(selector.epochs)
+
+
+def prepare(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "epoch-00003.pt").write_text("foreign")
+    return folder
+
+
+def main(root: Path, kills: int) -> None:
+    train(prepare(root / "unbroken"))
+    unbroken = (root / "unbroken" / "manifest.json").read_bytes()
+    draw, done, rounds = random.Random(0), 0, 0
+    while done < kills:
+        rounds += 1
+        folder, entered = prepare(root / f"killed-{rounds}"), 0
+        while entered < EPOCHS:
+            child = os.fork()
+            if child == 0:
+                train(folder)
+                os._exit(0)
+            time.sleep(draw.uniform(0.02, 0.2))  # a fork takes a part of it
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            done += os.WIFSIGNALED(status)
+            entered = check(folder, entered)
+        assert (folder / "manifest.json").read_bytes() == unbroken, "another manifest than the unbroken loop's"
+    print(f"killed {done} times in {rounds} runs")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,187 @@
+"""Checkpoints on disk: the right ones, whole, through kills, full disks and restarts."""
+
+import errno
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, atomic_files
+from mpcs_torch.learning import checkpoint_selector as module
+
+RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
+
+
+def update(selector: CheckpointSelector, epoch: int, mpcs: float, accuracy: float = 0.5) -> None:
+    selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+
+
+def checkpoints(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "manifest.json")
+
+
+def test_the_best_checkpoint_stays_and_the_others_go(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path / "new" / "folder", RULE)
+    for epoch, mpcs in enumerate([0.5, 0.3, float("nan"), 0.4, 0.3], start=1):
+        update(selector, epoch, mpcs)
+    assert checkpoints(selector.folder) == ["epoch-00002.pt"]
+    assert selector.load_best() == {"weight": torch.tensor(2)}
+    assert selector.best is not None
+    assert (selector.best.number, selector.last_epoch) == (2, 5)
+
+
+def test_top_k_last_and_every_nth_are_kept(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, top_k=2, keep_last=True, keep_every=3)
+    for epoch, mpcs in enumerate([0.2, 0.1, 0.9, 0.8, 0.7], start=1):
+        update(selector, epoch, mpcs)
+    assert checkpoints(tmp_path) == [f"epoch-0000{n}.pt" for n in (1, 2, 3, 5)]
+
+
+def test_a_state_is_built_only_to_be_saved(tmp_path: Path) -> None:
+    built: list[int] = []
+    selector = CheckpointSelector(tmp_path, RULE)
+    for epoch, mpcs in enumerate([0.2, 0.9, 0.1], start=1):
+        selector.update(lambda epoch=epoch: built.append(epoch), epoch=epoch, mpcs=mpcs, accuracy=0.5)
+    assert built == [1, 3]
+
+
+def test_a_resumed_selector_does_not_forget_a_better_epoch(tmp_path: Path) -> None:
+    update(CheckpointSelector(tmp_path, RULE), 1, 0.1)
+    resumed = CheckpointSelector(tmp_path, RULE)
+    update(resumed, 2, 0.9)
+    assert resumed.load_best() == {"weight": torch.tensor(1)}
+    assert [epoch.number for epoch in resumed.epochs] == [1, 2]
+
+
+def test_a_repeated_epoch_changes_nothing_or_is_a_further_candidate(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    update(selector, 1, 0.3)
+    before = (tmp_path / "manifest.json").read_bytes()
+    update(selector, 1, 0.3)
+    assert (tmp_path / "manifest.json").read_bytes() == before
+    update(selector, 1, 0.9)
+    assert checkpoints(tmp_path) == ["epoch-00001.pt"]
+    update(selector, 1, 0.2)
+    assert checkpoints(tmp_path) == ["epoch-00001-2.pt"]
+
+
+def test_a_torn_file_is_reported_and_the_next_best_is_loaded(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, top_k=2)
+    update(selector, 1, 0.2)
+    update(selector, 2, 0.1)
+    (tmp_path / "epoch-00002.pt").write_bytes((tmp_path / "epoch-00002.pt").read_bytes()[:100])
+    with pytest.warns(UserWarning, match=r"epoch-00002.pt is not the file that was saved"):
+        assert selector.load_best() == {"weight": torch.tensor(1)}
+    (tmp_path / "epoch-00001.pt").unlink()
+    with (
+        pytest.warns(UserWarning, match="trying the next best"),
+        pytest.raises(FileNotFoundError, match="no whole checkpoint"),
+    ):
+        selector.load_best()
+
+
+@pytest.mark.parametrize("at", ["checkpoint", "manifest"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, code: int
+) -> None:
+    def full_disk(file: Any) -> None:
+        file.write(b"half")
+        raise OSError(code, os.strerror(code))
+
+    selector = CheckpointSelector(tmp_path, RULE)
+    update(selector, 1, 0.2)
+    manifest = (tmp_path / "manifest.json").read_bytes()
+    write_whole = atomic_files.write_whole
+
+    def failing(path: Path, write: Any) -> str:
+        return write_whole(path, full_disk if ("manifest" in path.name) == (at == "manifest") else write)
+
+    monkeypatch.setattr(module, "write_whole", failing)
+    with pytest.raises(OSError, match="epoch 2 cannot be saved, and those before it are kept: " + os.strerror(code)):
+        update(selector, 2, 0.1)
+    monkeypatch.undo()
+    assert (tmp_path / "manifest.json").read_bytes() == manifest
+    assert CheckpointSelector(tmp_path, RULE).load_best() == {"weight": torch.tensor(1)}
+    assert checkpoints(tmp_path) == ["epoch-00001.pt"]
+    update(selector, 2, 0.1)
+    assert selector.load_best() == {"weight": torch.tensor(2)}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device that is always full")
+def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path) -> None:
+    (tmp_path / "full").symlink_to("/dev/full")
+    with pytest.raises((OSError, RuntimeError)) as caught:
+        atomic_files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
+    assert isinstance(caught.value, OSError) or "No space left" in str(
+        caught.value.__cause__ or caught.value.__context__
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
+def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    update(selector, 1, 0.2)
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(OSError, match="epoch 2 cannot be saved"):
+            update(selector, 2, 0.1)
+        assert selector.load_best() == {"weight": torch.tensor(1)}
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "epoch-00001.pt").write_text("mine")
+    selector = CheckpointSelector(tmp_path, RULE)
+    update(selector, 1, 0.2)
+    update(selector, 2, 0.1)
+    assert checkpoints(tmp_path) == ["epoch-00001.pt", "epoch-00002.pt"]
+    assert (tmp_path / "epoch-00001.pt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"rule": {}}', '{"rule": 1, "epochs": 2, "garbage": [], "pending": null}']
+)
+def test_a_manifest_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match=r"manifest.json must be the manifest of a CheckpointSelector"):
+        CheckpointSelector(tmp_path, RULE)
+    assert (tmp_path / "manifest.json").read_text() == text
+
+
+def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
+    update(CheckpointSelector(tmp_path, RULE), 1, 0.2)
+    with pytest.raises(ValueError, match="is of another rule"):
+        CheckpointSelector(tmp_path, SelectionRule("accuracy", RULE.directions))
+
+
+def test_missing_metrics_and_wrong_counts_are_named(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    with pytest.raises(ValueError, match=re.escape("update needs the metrics of the rule, but accuracy is missing.")):
+        selector.update({}, epoch=1, mpcs=0.1)
+    with pytest.raises(ValueError, match="top_k must be at least 1 and keep_every at least 0, but got 0 and 0"):
+        CheckpointSelector(tmp_path, RULE, top_k=0)
+
+
+def test_the_manifest_is_plain_json_with_every_epoch(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    update(selector, 1, 0.2)
+    update(selector, 2, float("nan"))
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert [entry["file"] for entry in manifest["epochs"]] == ["epoch-00001.pt", None]
+    assert selector.explain().rows[0][:3] == ["the rule", "1", "0.2"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks")
+def test_200_kills_lose_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.learning.kill_selector", str(tmp_path), "200"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"killed 2\d\d times", result.stdout)

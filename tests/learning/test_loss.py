@@ -1,0 +1,141 @@
+"""The concern loss: the limit that it claims to be, cross entropy where it should, finite where others are not."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.functional import concern_loss, meta_pattern_concern_score
+from mpcs_torch.functional.concern_loss import log_complement
+from mpcs_torch.learning import ConcernLoss, ConcernLossScale
+
+
+def draw(seed: int, samples: int = 7, classes: int = 5) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    target = torch.randint(0, classes, (samples,), generator=generator)
+    concern = 0.1 + torch.rand(classes, classes, generator=generator, dtype=torch.float64)
+    return logits, target, concern
+
+
+def in_plain_python(logits: Tensor, target: Tensor, concern: Tensor, share: float) -> list[float]:
+    losses = []
+    for row, y in zip(logits.softmax(1).tolist(), target.tolist(), strict=True):
+        weights = [0.0 if j == y else concern[y, j].item() for j in range(len(row))]
+        pushed = sum(w * -torch.tensor(1 - p).double().log().item() for w, p in zip(weights, row, strict=True))
+        losses.append((1 - share) * -torch.tensor(row[y]).double().log().item() + share * pushed / sum(weights))
+    return losses
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.3, 0.5, 1.0]))
+def test_it_is_its_equation(seed: int, share: float) -> None:
+    logits, target, concern = draw(seed)
+    ours = concern_loss(logits, target, concern=concern, concern_share=share, reduction="none")
+    assert ours.tolist() == pytest.approx(in_plain_python(logits, target, concern, share), rel=1e-5, abs=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_it_is_the_limit_of_mpcs(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    probs = 0.05 + torch.rand(20, 4, generator=generator, dtype=torch.float64)
+    probs /= probs.sum(1, keepdim=True)
+    assert probs.min() >= 0.01
+    assert probs.max() <= 0.99
+    target = torch.randint(0, 4, (20,), generator=generator)
+    concern = 0.1 + torch.rand(4, 4, generator=generator, dtype=torch.float64)
+    score = meta_pattern_concern_score(probs, target, k=4, t=10**7, concern=concern, from_logits=False)
+    assert concern_loss(probs.log(), target, concern=concern).item() == pytest.approx(score.item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_without_a_share_it_is_torchs_cross_entropy(reduction: str, label_smoothing: float, weighted: bool) -> None:
+    logits, target, _ = draw(3)
+    logits, target = logits.reshape(7, 5, 1).expand(7, 5, 2), target.reshape(7, 1).repeat(1, 2)
+    target[0, 1] = -100
+    weight = torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0], dtype=torch.float64) if weighted else None
+    settings = {"weight": weight, "label_smoothing": label_smoothing, "reduction": reduction}
+    ours = concern_loss(logits, target, concern_share=0.0, **settings)  # type: ignore[arg-type]
+    assert torch.allclose(ours, cross_entropy(logits, target, **settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
+def test_gradients_are_right(label_smoothing: float) -> None:
+    logits, target, concern = draw(1)
+    logits.requires_grad_()
+
+    def loss(scores: Tensor) -> Tensor:
+        return concern_loss(scores, target, concern=concern, label_smoothing=label_smoothing)
+
+    assert torch.autograd.gradcheck(loss, (logits,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_saturated_logits_give_finite_values_and_gradients(dtype: torch.dtype, target: int) -> None:
+    logits = torch.tensor([[1e4, -1e4, 0.0]], dtype=dtype, requires_grad=True)
+    loss = concern_loss(logits, torch.tensor([target]))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert logits.grad is not None
+    assert torch.isfinite(logits.grad).all()
+    assert (loss > 1000) == (target != 0)
+    assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+def test_a_complement_keeps_its_digits_where_a_probability_rounds_to_one() -> None:
+    exact = log_complement(torch.tensor([[40.0, 0.0, 0.0]], dtype=torch.float64))
+    assert log_complement(torch.tensor([[40.0, 0.0, 0.0]])).tolist()[0] == pytest.approx(exact.tolist()[0], rel=1e-6)
+    assert exact[0, 0].item() == pytest.approx(-40 + torch.tensor(2.0).double().log().item(), rel=1e-12)
+
+
+def test_a_released_error_costs_less_than_another() -> None:
+    concern = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.1)
+    slip, accident = torch.tensor([[0.0, 3.0, -3.0]]), torch.tensor([[0.0, -3.0, 3.0]])
+    loss = ConcernLoss(concern)
+    assert loss(slip, torch.tensor([0])) < loss(accident, torch.tensor([0]))
+
+
+def test_nothing_to_count_is_nan_as_in_torch() -> None:
+    assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100])).isnan()
+    assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100]), reduction="sum") == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"concern_share": 1.5}, "concern_share must be from 0 to 1, but got 1.5."),
+        ({"label_smoothing": -0.1}, "label_smoothing must be from 0 to 1, but got -0.1."),
+        ({"weight": torch.ones(2)}, "weight must have shape (3,), one per class, but got (2,)."),
+        ({"reduction": "avg"}, "reduction must be 'mean', 'sum' or 'none', but got 'avg'."),
+        ({"concern": torch.ones(2, 2)}, "concern must have shape (3, 3)"),
+        ({"logits": torch.ones(2, 3, dtype=torch.int64)}, "logits must be floating point, but got dtype torch.int64."),
+        ({"logits": torch.ones(2)}, "logits must have shape (N, C) or (N, C, ...) with C >= 2, but got (2,)."),
+        ({"target": torch.ones(3, dtype=torch.int64)}, "target must have shape (2,) to match preds, but got (3,)."),
+    ],
+)
+def test_wrong_settings_are_named(changed: dict[str, object], message: str) -> None:
+    arguments = {"logits": torch.zeros(2, 3), "target": torch.tensor([0, 1]), **changed}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        concern_loss(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_scale_multiplies_by_the_latest_score_and_survives_a_restart() -> None:
+    scale, loss = ConcernLossScale(), torch.tensor(2.0, requires_grad=True)
+    assert scale(loss) == 2
+    scale.update(torch.tensor(0.25))
+    resumed = ConcernLossScale()
+    resumed.load_state_dict(scale.state_dict())
+    assert resumed(loss) == 0.5
+    resumed(loss).backward()
+    assert loss.grad == 0.25
+    for bad in (float("nan"), -1.0, float("inf")):
+        with pytest.raises(ValueError, match="score must be finite and >= 0"):
+            scale.update(bad)
+    assert scale.score == 0.25

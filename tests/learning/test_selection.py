@@ -1,0 +1,102 @@
+"""Which epoch a rule picks, and that an online selector never drops the one that an offline one would pick."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from torchmetrics.classification import MulticlassAccuracy
+
+from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.learning.checkpoint_selector import explain
+from mpcs_torch.learning.selection import Epoch, SelectionRule
+
+DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
+NAN = float("nan")
+
+
+def epochs(*values: tuple[float, float]) -> list[Epoch]:
+    return [Epoch(i, {"mpcs": mpcs, "accuracy": accuracy}) for i, (mpcs, accuracy) in enumerate(values, start=1)]
+
+
+def picked(rule: SelectionRule, among: list[Epoch]) -> list[int]:
+    return [epoch.number for epoch in rule.ranking(among)]
+
+
+def test_the_direction_comes_from_the_metric() -> None:
+    runs = epochs((0.3, 0.7), (0.2, 0.6), (0.5, 0.9))
+    assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [2, 1, 3]
+    assert picked(SelectionRule("accuracy", DIRECTIONS), runs) == [3, 1, 2]
+
+
+def test_ties_go_to_the_first_or_the_last() -> None:
+    runs = epochs((0.3, 0.7), (0.3, 0.7))
+    assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [1, 2]
+    assert picked(SelectionRule("mpcs", DIRECTIONS, ties="last"), runs) == [2, 1]
+
+
+def test_nan_never_wins() -> None:
+    runs = epochs((NAN, 0.9), (0.3, NAN), (0.4, 0.5))
+    assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [2, 3]
+    assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.1}), runs) == []
+    assert picked(SelectionRule("accuracy", DIRECTIONS), runs) == [1, 3]
+
+
+def test_limits_leave_out_epochs() -> None:
+    runs = epochs((0.1, 0.90), (0.2, 0.949), (0.3, 0.95))
+    assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.0015}), runs) == [2, 3]
+    assert picked(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.95}), runs) == [3]
+    assert picked(SelectionRule("accuracy", DIRECTIONS, at_most={"mpcs": 0.2}), runs) == [2, 1]
+    assert picked(SelectionRule("mpcs", DIRECTIONS, at_most={"mpcs": 0.05}), runs) == []
+
+
+values = st.one_of(st.integers(0, 6).map(lambda n: n / 4), st.just(NAN))
+
+
+@given(
+    runs=st.lists(st.tuples(values, values), min_size=1, max_size=12),
+    slack=st.sampled_from([0.0, 0.25, 0.5]),
+    places=st.integers(1, 3),
+    ties=st.sampled_from(["first", "last"]),
+    constrained=st.booleans(),
+)
+def test_keeping_what_could_win_loses_no_pick(
+    runs: list[tuple[float, float]], slack: float, places: int, ties: str, constrained: bool
+) -> None:
+    within = {"accuracy": slack} if constrained else {}
+    rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties)  # type: ignore[arg-type]
+    seen: list[Epoch] = []
+    kept: list[Epoch] = []
+    for epoch in epochs(*runs):
+        seen.append(epoch)
+        could = rule.could_win(seen, places)
+        kept = [old for old in (*kept, epoch) if old in could]
+        assert [e.number for e in rule.ranking(seen)[:places]] == [e.number for e in rule.ranking(seen) if e in kept][
+            :places
+        ]
+    if not constrained:
+        assert len(kept) <= places
+
+
+def test_each_metric_names_its_own_pick() -> None:
+    runs = epochs((0.3, 0.7), (0.2, 0.6), (NAN, NAN))
+    table = explain(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.65}), runs)
+    assert list(table.header) == ["picked by", "epoch", "mpcs", "accuracy"]
+    assert [row[:2] for row in table.rows] == [["the rule", "1"], ["mpcs", "2"], ["accuracy", "1"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"by": "loss"}, "directions must say which way is better for 'loss'"),
+        ({"within": {"f1": 0.1}}, "within needs the direction of f1"),
+        ({"within": {"accuracy": -0.1}}, "within must hold distances >= 0"),
+        ({"within": {"accuracy": math.nan}}, "within must hold distances >= 0"),
+        ({"ties": "best"}, "ties must be 'first' or 'last', but got 'best'"),
+        ({"directions": {"mpcs": "lower"}}, "the direction of mpcs must be 'min', 'max' or a Metric"),
+        ({"directions": {"mpcs": None}}, "the direction of mpcs must be 'min', 'max' or a Metric"),
+    ],
+)
+def test_a_rule_that_would_have_to_guess_is_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SelectionRule(**{"by": "mpcs", "directions": DIRECTIONS, **arguments})  # type: ignore[arg-type]
