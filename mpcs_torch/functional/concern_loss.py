@@ -57,7 +57,7 @@ def concern_loss(
     Example:
         >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
         >>> concern_loss(logits, torch.tensor([0]))
-        tensor(0.1765)
+        tensor(0.1761)
     """
     _check_settings(logits, target, concern_share, label_smoothing, weight, reduction)
     num_classes = logits.shape[1]

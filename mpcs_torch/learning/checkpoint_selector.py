@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -11,20 +11,11 @@ from warnings import warn
 import torch
 from torch import Tensor
 
+from mpcs_torch.learning import manifest
 from mpcs_torch.learning.atomic_files import holds, rename, write_whole
-from mpcs_torch.learning.selection import Epoch, SelectionRule
+from mpcs_torch.learning.manifest import Manifest, SavedEpoch
+from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 from mpcs_torch.tables import Table
-
-MANIFEST = "manifest.json"
-TEMPORARY_MANIFEST = ".manifest.json.tmp"
-
-
-@dataclass(frozen=True)
-class SavedEpoch(Epoch):
-    """An epoch in the ledger, and its checkpoint while that is kept."""
-
-    file: str | None = None
-    sha256: str = ""
 
 
 class CheckpointSelector:
@@ -74,9 +65,9 @@ class CheckpointSelector:
         self.epochs: list[SavedEpoch] = []
         """The ledger, in the order of the updates."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if (self.folder / MANIFEST).exists():
-            self._resume()
-        for leftover in [*self.folder.glob(".epoch-*.pt.tmp"), *self.folder.glob(TEMPORARY_MANIFEST)]:
+        if (self.folder / manifest.NAME).exists():
+            self._resume(Manifest.read(self.folder))
+        for leftover in [*self.folder.glob(".epoch-*.pt.tmp"), *self.folder.glob(manifest.TEMPORARY_NAME)]:
             leftover.unlink()
 
     @property
@@ -108,7 +99,7 @@ class CheckpointSelector:
         if missing:
             raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
         entry = SavedEpoch(epoch, {name: float(value) for name, value in values.items()})
-        if any(entry.number == old.number and _same(entry.values, old.values) for old in self.epochs):
+        if any(entry.is_same(old) for old in self.epochs):
             return
         epochs = [*self.epochs, entry]
         if entry in self._kept(epochs):
@@ -152,53 +143,33 @@ class CheckpointSelector:
         sha256 = write_whole(temporary, lambda file: torch.save(state, file))
         saved = replace(entry, file=self._free_name(entry.number), sha256=sha256)
         assert saved.file is not None
-        self._commit(self.epochs, pending=saved)
+        self._manifest(self.epochs, pending=saved).write(self.folder)
         rename(temporary, self.folder / saved.file)
         return saved
 
     def _enter(self, epochs: list[SavedEpoch]) -> None:
         """Make this the ledger, and delete the files that it no longer keeps."""
-        kept = [(epoch.number, _plain(epoch.values)) for epoch in self._kept(epochs)]
-        dropped = [e for e in epochs if e.file is not None and (e.number, _plain(e.values)) not in kept]
-        entered = [replace(e, file=None, sha256="") if e in dropped else e for e in epochs]
-        self._commit(entered, garbage=dropped)
+        kept = self._kept(epochs)
+        dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
+        entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
+        self._manifest(entered, garbage=dropped).write(self.folder)
         self.epochs = entered
         for epoch in dropped:
             assert epoch.file is not None
             (self.folder / epoch.file).unlink(missing_ok=True)
 
-    def _commit(
-        self, epochs: Sequence[SavedEpoch], *, pending: SavedEpoch | None = None, garbage: Sequence[SavedEpoch] = ()
-    ) -> None:
-        manifest = {
-            "format": 1,
-            "rule": asdict(self.rule),
-            "epochs": [asdict(epoch) for epoch in epochs],
-            "pending": None if pending is None else asdict(pending),
-            "garbage": [asdict(epoch) for epoch in garbage],
-        }
-        temporary = self.folder / TEMPORARY_MANIFEST
-        text = json.dumps(manifest, indent=1) + "\n"
-        write_whole(temporary, lambda file: file.write(text.encode()))
-        rename(temporary, self.folder / MANIFEST)
+    def _manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> Manifest:
+        return Manifest(asdict(self.rule), epochs, **changed)
 
-    def _resume(self) -> None:
-        """Read the ledger, and finish what a process that died had begun."""
-        path = self.folder / MANIFEST
-        try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            rule = manifest["rule"]
-            self.epochs, garbage = ([_entry(plain) for plain in manifest[key]] for key in ("epochs", "garbage"))
-            pending = None if manifest["pending"] is None else _entry(manifest["pending"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{path} must be the manifest of a CheckpointSelector, but cannot be read: {error!r}."
-            ) from None
-        if rule != json.loads(json.dumps(asdict(self.rule))):
-            raise ValueError(f"{path} is of another rule, {rule}: choose another folder.")
-        for epoch in garbage:
+    def _resume(self, found: Manifest) -> None:
+        """Take the ledger over, and finish what a process that died had begun."""
+        if found.rule != json.loads(json.dumps(asdict(self.rule))):
+            raise ValueError(f"{self.folder / manifest.NAME} is of another rule, {found.rule}: choose another folder.")
+        self.epochs = list(found.epochs)
+        for epoch in found.garbage:
             if epoch.file is not None and holds(self.folder / epoch.file, epoch.sha256):
                 (self.folder / epoch.file).unlink()
+        pending = found.pending
         if pending is not None and pending.file is not None:
             temporary = self.folder / _temporary(pending.number)
             if holds(temporary, pending.sha256) and not (self.folder / pending.file).exists():
@@ -211,30 +182,5 @@ class CheckpointSelector:
         return next(name for name in names if not (self.folder / name).exists())
 
 
-def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
-    """The pick of the rule, and of each metric alone: one row for each epoch that something picks."""
-    picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
-    picked |= rule.picked_by_each(epochs)
-    names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
-    rows = [
-        [picker, str(epoch.number), *(f"{epoch.values[name]:.6g}" if name in epoch.values else "" for name in names)]
-        for picker, epoch in picked.items()
-    ]
-    return Table(["picked by", "epoch", *names], rows)
-
-
 def _temporary(epoch: int) -> str:
     return f".epoch-{epoch:05}.pt.tmp"
-
-
-def _entry(plain: dict[str, Any]) -> SavedEpoch:
-    return SavedEpoch(plain["number"], plain["values"], plain["file"], plain["sha256"])
-
-
-def _plain(values: Any) -> str:
-    """Values as text, in which NaN equals NaN."""
-    return json.dumps(dict(values), sort_keys=True)
-
-
-def _same(one: Any, other: Any) -> bool:
-    return _plain(one) == _plain(other)

@@ -6,6 +6,8 @@ from typing import Literal, get_args
 
 from torchmetrics import Metric
 
+from mpcs_torch.tables import Table
+
 Direction = Literal["min", "max"]
 Ties = Literal["first", "last"]
 
@@ -107,10 +109,23 @@ class SelectionRule:
         )
 
 
+def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
+    """The pick of the rule, and of each metric alone: one row for each epoch that something picks."""
+    picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
+    picked |= rule.picked_by_each(epochs)
+    names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
+    rows = [
+        [picker, str(epoch.number), *(f"{epoch.values[name]:.6g}" if name in epoch.values else "" for name in names)]
+        for picker, epoch in picked.items()
+    ]
+    return Table(["picked by", "epoch", *names], rows)
+
+
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
-    if given in ("min", "max"):
-        return given  # type: ignore[return-value]  # mypy does not narrow by `in`
-    higher_is_better = getattr(given, "higher_is_better", None)
+    if isinstance(given, str):  # a Metric turns every comparison into a Metric, which is true
+        higher_is_better = {"min": False, "max": True}.get(given)
+    else:
+        higher_is_better = getattr(given, "higher_is_better", None)
     if not isinstance(higher_is_better, bool):
         raise ValueError(f"the direction of {name} must be 'min', 'max' or a Metric that knows, but got {given!r}.")
     return "max" if higher_is_better else "min"

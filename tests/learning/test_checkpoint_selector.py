@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, atomic_files
-from mpcs_torch.learning import checkpoint_selector as module
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, atomic_files, checkpoint_selector, manifest
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
@@ -97,17 +96,18 @@ def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
 
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
-    manifest = (tmp_path / "manifest.json").read_bytes()
+    before = (tmp_path / "manifest.json").read_bytes()
     write_whole = atomic_files.write_whole
 
     def failing(path: Path, write: Any) -> str:
         return write_whole(path, full_disk if ("manifest" in path.name) == (at == "manifest") else write)
 
-    monkeypatch.setattr(module, "write_whole", failing)
+    monkeypatch.setattr(checkpoint_selector, "write_whole", failing)
+    monkeypatch.setattr(manifest, "write_whole", failing)
     with pytest.raises(OSError, match="epoch 2 cannot be saved, and those before it are kept: " + os.strerror(code)):
         update(selector, 2, 0.1)
     monkeypatch.undo()
-    assert (tmp_path / "manifest.json").read_bytes() == manifest
+    assert (tmp_path / "manifest.json").read_bytes() == before
     assert CheckpointSelector(tmp_path, RULE).load_best() == {"weight": torch.tensor(1)}
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]
     update(selector, 2, 0.1)
@@ -174,8 +174,8 @@ def test_the_manifest_is_plain_json_with_every_epoch(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
     update(selector, 2, float("nan"))
-    manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert [entry["file"] for entry in manifest["epochs"]] == ["epoch-00001.pt", None]
+    ledger = json.loads((tmp_path / "manifest.json").read_text())
+    assert [entry["file"] for entry in ledger["epochs"]] == ["epoch-00001.pt", None]
     assert selector.explain().rows[0][:3] == ["the rule", "1", "0.2"]
 
 

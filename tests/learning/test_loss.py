@@ -1,5 +1,6 @@
 """The concern loss: the limit that it claims to be, cross entropy where it should, finite where others are not."""
 
+import math
 import re
 
 import pytest
@@ -27,8 +28,8 @@ def in_plain_python(logits: Tensor, target: Tensor, concern: Tensor, share: floa
     losses = []
     for row, y in zip(logits.softmax(1).tolist(), target.tolist(), strict=True):
         weights = [0.0 if j == y else concern[y, j].item() for j in range(len(row))]
-        pushed = sum(w * -torch.tensor(1 - p).double().log().item() for w, p in zip(weights, row, strict=True))
-        losses.append((1 - share) * -torch.tensor(row[y]).double().log().item() + share * pushed / sum(weights))
+        pushed = sum(w * -math.log1p(-p) for w, p in zip(weights, row, strict=True))
+        losses.append((1 - share) * -math.log(row[y]) + share * pushed / sum(weights))
     return losses
 
 
@@ -36,7 +37,7 @@ def in_plain_python(logits: Tensor, target: Tensor, concern: Tensor, share: floa
 def test_it_is_its_equation(seed: int, share: float) -> None:
     logits, target, concern = draw(seed)
     ours = concern_loss(logits, target, concern=concern, concern_share=share, reduction="none")
-    assert ours.tolist() == pytest.approx(in_plain_python(logits, target, concern, share), rel=1e-5, abs=1e-9)
+    assert ours.tolist() == pytest.approx(in_plain_python(logits, target, concern, share), rel=1e-7, abs=1e-9)
 
 
 @given(seed=st.integers(0, 10**6))

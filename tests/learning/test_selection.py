@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.learning.checkpoint_selector import explain
-from mpcs_torch.learning.selection import Epoch, SelectionRule
+from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 
 DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
 NAN = float("nan")
