@@ -6,12 +6,13 @@ The metrics are torchmetrics: create one, `update` it with each batch, `compute`
 
 from mpcs_torch import functional
 from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
-from mpcs_torch.metrics import DangerousErrors, MetaPatternConcernScore
+from mpcs_torch.metrics import DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 
 __all__ = [
     "ConcernError",
     "ConcernSpec",
     "DangerousErrors",
+    "ExpectedConcern",
     "MetaPatternConcernScore",
     "functional",
     "load_concern",

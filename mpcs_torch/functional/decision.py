@@ -38,15 +38,13 @@ def least_concern_decision(probs: Tensor, *, concern: Tensor) -> Tensor:
             f"probs must be floating point of shape (N, C) or (N, C, ...), but got {probs.dtype} {tuple(probs.shape)}."
         )
     check_concern(concern, probs.shape[1])
-    rows = probs.movedim(1, -1)
-    risk = expected_risk(rows, concern)
-    best = risk.amin(dim=-1, keepdim=True)
-    return torch.where(risk <= best, rows, -1.0).argmax(dim=-1)
+    return least_risk(probs.movedim(1, -1), concern)
 
 
-def expected_risk(probs: Tensor, concern: Tensor) -> Tensor:
-    """The expected concern of predicting each class: (..., C), from probabilities (..., C)."""
-    return probs @ without_diagonal(concern).to(probs)
+def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
+    """The decisions of probabilities (..., C); looks at no value, so an accelerator is never waited for."""
+    risk = rows @ without_diagonal(concern).to(rows)
+    return torch.where(risk <= risk.amin(dim=-1, keepdim=True), rows, -1.0).argmax(dim=-1)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:

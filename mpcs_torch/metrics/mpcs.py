@@ -63,7 +63,7 @@ class MetaPatternConcernScore(SumMetric):
     ) -> None:
         k = min(5, num_classes) if k is None else k
         check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
-        matrix = _concern_matrix(concern, num_classes)
+        matrix = concern_matrix(concern, num_classes)
         settings = {
             "num_classes": num_classes,
             "k": k,
@@ -107,7 +107,8 @@ class MetaPatternConcernScore(SumMetric):
         return self.score_sum / self.weight_sum
 
 
-def _concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
+def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
+    """The weights of a spec or a tensor, checked, as float64 (C, C) with a diagonal of ones; ones without either."""
     if concern is None:
         return torch.ones(num_classes, num_classes, dtype=torch.float64)
     matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern.detach().to(torch.float64)

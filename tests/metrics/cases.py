@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore
+from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.dangerous import count_dangerous
+from mpcs_torch.functional.expected_concern import sum_costs
 from mpcs_torch.functional.mpcs import pattern_terms, score_terms
 from mpcs_torch.metrics.base import SumMetric
 from tests.oracles import algorithm_1
@@ -61,6 +62,19 @@ def dangerous_oracle(batch: Batch) -> dict[str, float]:
     }
 
 
+def expected_concern_oracle(batch: Batch) -> dict[str, float]:
+    """Decide for the class of least risk, and sum the concern of what is wrong."""
+    logits, target = batch
+    concern = CONCERN.matrix().tolist()
+    cost, constant = 0.0, [0.0] * CLASSES
+    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
+        risks = [sum(row[i] * concern[i][j] for i in range(CLASSES) if i != j) for j in range(CLASSES)]
+        decided = min(range(CLASSES), key=risks.__getitem__)
+        cost += concern[true][decided] if decided != true else 0.0
+        constant = [total + (concern[true][j] if j != true else 0.0) for j, total in enumerate(constant)]
+    return {"": cost / min(constant)}
+
+
 # In both batches class 0 is true and predicted, and no released class is near.
 MPCS_AGREEING = (torch.tensor([[9.0, -9.0, 0.0, 1.0]]), torch.tensor([0]))
 
@@ -84,6 +98,21 @@ CASES = {
         agreeing_batch=MPCS_AGREEING,
         oracle=dangerous_oracle,
         core=lambda logits, target: count_dangerous(logits, target, released=CONCERN.released(), ignore_index=None)[0],
+    ),
+    ExpectedConcern: MetricCase(
+        make=lambda **settings: ExpectedConcern(CLASSES, concern=CONCERN, decision="least_concern", **settings),
+        higher_is_better=False,
+        make_other=lambda: ExpectedConcern(CLASSES, concern=CONCERN),
+        agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
+        oracle=expected_concern_oracle,
+        core=lambda logits, target: sum_costs(
+            logits,
+            target,
+            concern=CONCERN.matrix(),
+            decision="least_concern",
+            from_logits=True,
+            ignore_index=None,
+        )[0],
     ),
 }
 

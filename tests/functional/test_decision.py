@@ -1,0 +1,99 @@
+"""Decisions of least concern, against plain Python and against scikit-learn's confusion matrix."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import confusion_matrix
+from torch import Tensor
+
+from mpcs_torch import ExpectedConcern
+from mpcs_torch.functional import expected_concern, least_concern_decision
+
+
+def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    probs = torch.rand(samples, classes, generator=generator, dtype=torch.float64)
+    target = torch.randint(0, classes, (samples,), generator=generator)
+    concern = 0.1 + torch.rand(classes, classes, generator=generator, dtype=torch.float64)
+    return probs / probs.sum(1, keepdim=True), target, concern
+
+
+@given(seed=st.integers(0, 10**6))
+def test_no_other_decision_is_expected_to_cost_less(seed: int) -> None:
+    probs, _, concern = draw(seed)
+    for row, decided in zip(probs.tolist(), least_concern_decision(probs, concern=concern).tolist(), strict=True):
+        risks = [sum(p * concern[i, j].item() for i, p in enumerate(row) if i != j) for j in range(4)]
+        assert risks[decided] == pytest.approx(min(risks))
+
+
+@given(seed=st.integers(0, 10**6))
+def test_equal_weights_decide_for_the_most_probable_class(seed: int) -> None:
+    probs, _, _ = draw(seed)
+    assert torch.equal(least_concern_decision(probs, concern=torch.ones(4, 4)), probs.argmax(dim=1))
+
+
+def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
+    probs = torch.full((2, 3, 5), 1 / 3)
+    assert torch.equal(least_concern_decision(probs, concern=torch.ones(3, 3)), torch.zeros(2, 5, dtype=torch.int64))
+
+
+@given(seed=st.integers(0, 10**6))
+def test_expected_concern_is_what_the_confusion_matrix_costs(seed: int) -> None:
+    probs, target, concern = draw(seed)
+    counts = confusion_matrix(target, probs.argmax(dim=1), labels=range(4))
+    costs = concern.numpy() * (1 - np.eye(4))
+    constant = (counts.sum(axis=1) @ costs).min()
+    arguments = {"concern": concern, "from_logits": False}
+    assert expected_concern(probs, target, **arguments).item() == pytest.approx((counts * costs).sum() / constant)
+    plain = expected_concern(probs.argmax(dim=1), target, concern=concern, normalize=False)
+    assert plain.item() == pytest.approx((counts * costs).sum() / len(target))
+
+
+def test_ignored_samples_cost_nothing() -> None:
+    probs, target, concern = draw(0)
+    kept = expected_concern(probs[:20], target[:20], concern=concern, from_logits=False)
+    target[20:] = -1
+    assert expected_concern(probs, target, concern=concern, from_logits=False, ignore_index=-1) == kept
+    decisions = probs.argmax(dim=1)
+    assert expected_concern(decisions, target, concern=concern, ignore_index=-1) == kept
+
+
+def test_a_constant_decision_costs_one() -> None:
+    target = torch.tensor([0, 0, 1])
+    assert expected_concern(torch.zeros(3, dtype=torch.int64), target, concern=torch.ones(2, 2)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"decision": "best"}, "decision must be 'most_probable' or 'least_concern', but got 'best'."),
+        ({"concern": torch.ones(3, 2)}, "concern must have shape (3, 3)"),
+        (
+            {"target": torch.tensor([0, 3])},
+            "target must hold class indices from 0 to 2 (or ignore_index), but sample 1",
+        ),
+        ({"preds": torch.tensor([0, 5])}, "or decisions from 0 to 2, but sample 1 has 5."),
+        ({"preds": torch.tensor([[0.5, 0.5, 0.5], [1.0, 0, 0]]), "from_logits": False}, "preds must be probabilities"),
+    ],
+)
+def test_wrong_input_is_named(changed: dict[str, object], message: str) -> None:
+    arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "concern": torch.ones(3, 3), **changed}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        expected_concern(**arguments)  # type: ignore[arg-type]
+
+
+def test_probabilities_of_a_wrong_shape_are_named() -> None:
+    with pytest.raises(ValueError, match=r"probs must be floating point of shape \(N, C\)"):
+        least_concern_decision(torch.tensor([1, 2]), concern=torch.ones(2, 2))
+
+
+def test_the_metric_adds_batches_of_decisions_and_of_scores() -> None:
+    probs, target, concern = draw(2)
+    metric = ExpectedConcern(4, concern=concern, from_logits=False)
+    metric.update(probs[:10], target[:10])
+    metric.update(probs[10:].argmax(dim=1), target[10:])
+    assert metric.compute() == pytest.approx(expected_concern(probs, target, concern=concern, from_logits=False).item())
