@@ -104,8 +104,8 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
         for metric in TIMED:
             printed = _printed_relative(name, metric)
             relative = f"x{cost.relative(metric):.3f}" + ("" if printed is None else f" (x{printed:.3f})")
-            cells.append(f"{cost.alone[metric]:.3g} ms, {relative}")
-        rows.append([name, f"{cost.forward:.3g} ms", *cells])
+            cells.append(f"{_milliseconds(cost.alone[metric])}, {relative}")
+        rows.append([name, _milliseconds(cost.forward), *cells])
     return Table(["ours (paper)", "forward pass", *TIMED], rows)
 
 
@@ -129,6 +129,10 @@ def dearer_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
         for metric in TIMED
         if (printed := _printed_relative(name, metric)) is not None and cost.relative(metric) > printed
     ]
+
+
+def _milliseconds(value: float) -> str:
+    return f"{value:.3g} ms" if value < 1000 else f"{value:.0f} ms"
 
 
 def _printed_relative(name: str, metric: str) -> float | None:

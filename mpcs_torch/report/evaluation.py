@@ -27,7 +27,8 @@ def write_evaluation(
     for name, _, table, values in tables:
         (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
         (folder / f"{name}.csv").write_text(values.csv(), encoding="utf-8")
-    figure = figure_4({name: finished[name].run.records for name in TABLE_2 if name in finished})
+    runs = {name: finished[name].run for name in TABLE_2 if name in finished}
+    figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
     figure.savefig(folder / "figure4.png", dpi=110)
     figure.savefig(folder / "figure4.svg", metadata={"Date": None})
     costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}

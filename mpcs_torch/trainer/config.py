@@ -40,6 +40,10 @@ class DataConfig(PartConfig):
         data: DataSplits = self.make(root)
         return data
 
+    def __str__(self) -> str:
+        arguments = self.model_extra or {}
+        return f"{super().__str__()} {arguments['set']}" if "set" in arguments else super().__str__()
+
 
 class ModelConfig(PartConfig):
     """Which model: a class or function and its keyword arguments."""
