@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.learning.atomic_files import rename, write_whole
+from mpcs_torch.learning.atomic_files import holds, rename, write_whole
 from mpcs_torch.learning.selection import Epoch
 
 NAME = "manifest.json"
@@ -62,3 +62,14 @@ class Manifest:
             raise ValueError(
                 f"{path} must be the manifest of a CheckpointSelector, but cannot be read: {error!r}."
             ) from None
+
+
+def delete_checkpoints(folder: Path) -> None:
+    """Delete the manifest of a folder and the files that it owns, and no others."""
+    if not (folder / NAME).exists():
+        return
+    found = Manifest.read(folder)
+    for entry in (*found.epochs, *found.garbage, found.pending):
+        if entry is not None and entry.file is not None and holds(folder / entry.file, entry.sha256):
+            (folder / entry.file).unlink()
+    (folder / NAME).unlink()

@@ -10,24 +10,14 @@ from torch import nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.trainer.data import DATASETS, DataSplits
+from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.models import MODELS
-from mpcs_torch.trainer.parts import PartConfig, Section
+from mpcs_torch.trainer.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.yaml_files import parse_yaml
 
 
 class ConfigError(ValueError):
     """A config, or an override of it, breaks its rules; the message lists every place."""
-
-
-def _number(value: object) -> object:
-    """YAML 1.1 reads 1e-3 (without a dot) as text."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-Number = Annotated[float, BeforeValidator(_number)]
 
 
 class DataConfig(PartConfig):
@@ -54,13 +44,6 @@ class ModelConfig(PartConfig):
         """A model that fits the data, drawn from the global random generator."""
         model: nn.Module = self.make(data.train_inputs.shape[1:], len(data.class_names))
         return model
-
-
-class TrainingConfig(Section):
-    """One optimizer step: cross entropy, mean over the batch, under Adam."""
-
-    batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
-    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
 
 
 class TurnsConfig(Section):
@@ -138,6 +121,11 @@ class RunConfig(Section):
     data: DataConfig
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
+    loss: LossConfig = LossConfig(name="cross_entropy")
+    scheduler: SchedulerConfig | None = None
+    """Steps at every turn. Default: the learning rate stays."""
+    selector: SelectorConfig | None = None
+    """Default: no checkpoints."""
     turns: TurnsConfig = TurnsConfig()
     score: ScoreConfig = ScoreConfig()
     device: DeviceConfig = DeviceConfig()

@@ -18,7 +18,7 @@ class Evaluation:
     """What a turn measured."""
 
     values: dict[str, float]
-    """By the names of `records.COLUMNS`, without the turn."""
+    """By the names of `columns.COLUMNS`, without the turn."""
     confusion: Tensor
     """Training set, int64 (C, C): rows true classes, columns predicted ones."""
 

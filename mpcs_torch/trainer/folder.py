@@ -3,13 +3,15 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mpcs_torch.learning.manifest import delete_checkpoints
+from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun, prepare_run
 from mpcs_torch.trainer.records import RecordWriter
 
 OWN_FILES = ("config.yaml", "records.csv", "report.html")
-"""What a run writes, and all that replacing it deletes."""
+"""What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
 
 
 class RunExistsError(FileExistsError):
@@ -32,7 +34,10 @@ def run_in_folder(
     folder.mkdir(parents=True, exist_ok=True)
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
+    delete_checkpoints(folder / checkpoints.FOLDER)
     (folder / "config.yaml").write_text(dump_config(prepared.config), encoding="utf-8")
+    if config.selector is not None:
+        hooks = [checkpoints.selector_hook(checkpoints.open_selector(config.selector, folder)), *hooks]
     with RecordWriter(folder / "records.csv") as writer:
         prepared.start([writer, *hooks])
     return prepared

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.checks import check_pattern_settings
+from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluation, Evaluator
+from mpcs_torch.trainer.losses import Loss
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -38,6 +39,8 @@ class LoopState:
     fabric: "Fabric"
     model: nn.Module
     optimizer: torch.optim.Optimizer
+    loss: Loss
+    loss_scale: ConcernLossScale
     turns: int = 0
     """Turns done."""
     steps: int = 0
@@ -57,10 +60,13 @@ class PreparedRun:
     state: LoopState
     loader: Any
     evaluator: Evaluator
+    learning: Sequence[Hook]
+    """What the config's scheduler and loss scale do at each turn, before other hooks."""
 
     def start(self, hooks: Sequence[Hook] = ()) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each turn; return the state after the last turn."""
         turns = self.config.turns
+        hooks = [*self.learning, *hooks]
         with self.kernels():
             for step, batch in _endless_steps(self.loader):
                 is_turn = step % turns.every == 0
@@ -115,8 +121,20 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
         mode=config.turns.mode,
         batch_size=len(data.train_labels) if config.turns.batches is None else batch_size,
     )
-    state = LoopState(fabric, *fabric.setup(model, optimizer))
-    return PreparedRun(config, state, fabric.setup_dataloaders(loader), evaluator)
+    loss = config.loss.build(concern.matrix().to(fabric.device))
+    fabric_model, fabric_optimizer = fabric.setup(model, optimizer)
+    state = LoopState(fabric, fabric_model, fabric_optimizer, loss, ConcernLossScale())
+    return PreparedRun(config, state, fabric.setup_dataloaders(loader), evaluator, _learning_hooks(config, optimizer))
+
+
+def _learning_hooks(config: RunConfig, optimizer: torch.optim.Optimizer) -> list[Hook]:
+    hooks: list[Hook] = []
+    if config.scheduler is not None:
+        step = config.scheduler.build(optimizer, config.turns.count)
+        hooks.append(lambda turn, state: step(turn.evaluation.values))  # noqa: ARG005  # a Hook
+    if (column := config.training.loss_scale) is not None:
+        hooks.append(lambda turn, state: state.loss_scale.update(turn.evaluation.values[column]))
+    return hooks
 
 
 def _first_batches(loader: Any, count: int, data: DataSplits) -> DataSplits:
@@ -126,9 +144,9 @@ def _first_batches(loader: Any, count: int, data: DataSplits) -> DataSplits:
 
 
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
-    """One optimizer step on the mean cross entropy of a batch."""
+    """One optimizer step on the scaled loss of a batch."""
     state.optimizer.zero_grad()
-    state.fabric.backward(cross_entropy(state.model(inputs), target))
+    state.fabric.backward(state.loss_scale(state.loss(state.model(inputs), target)))
     state.optimizer.step()
     state.steps += 1
 

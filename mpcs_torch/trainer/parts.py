@@ -3,9 +3,20 @@
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, create_model, model_validator
+
+
+def _number(value: object) -> object:
+    """YAML 1.1 reads 1e-3 (without a dot) as text."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
 
 
 class Section(BaseModel):

@@ -1,4 +1,4 @@
-"""One row of numbers per turn: their names, which way is better, and their CSV file."""
+"""One row of numbers per turn, and their CSV file."""
 
 import csv
 from collections.abc import Sequence
@@ -6,20 +6,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from mpcs_torch.trainer.columns import COLUMNS, HIGHER_IS_BETTER
 from mpcs_torch.trainer.loop import LoopState, Turn
-
-HIGHER_IS_BETTER = {
-    "accuracy": True,
-    "f1_macro": True,
-    "mcc": True,
-    "mean_squared_error": False,
-    "cross_entropy": False,
-    "mpcs": False,
-    "mpcs_count": False,
-    "dangerous": False,
-    "test_accuracy": True,
-}
-COLUMNS = ("turn", *HIGHER_IS_BETTER)
 
 Record = dict[str, float]
 """A turn's values by column; turn and dangerous are whole."""

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.trainer.columns import COLUMNS
 from mpcs_torch.trainer.config import load_config
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
 from mpcs_torch.trainer.loop import LoopState, Turn
-from mpcs_torch.trainer.records import COLUMNS, as_record, read_records
+from mpcs_torch.trainer.records import as_record, read_records
 from tests.trainer.toy import toy_config, toy_data
 
 

@@ -1,0 +1,27 @@
+"""Losses by name, one line each; a config sets their keyword-only arguments."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor, nn
+
+from mpcs_torch.learning import ConcernLoss
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Of logits (N, C) and labels (N,): the mean over the batch."""
+
+
+def cross_entropy(concern: Tensor, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # blind to concern
+    """`torch.nn.CrossEntropyLoss`."""
+    return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
+
+
+def concern_loss(concern: Tensor, *, concern_share: Share = 0.5, label_smoothing: Share = 0.0) -> Loss:
+    """`ConcernLoss` with the concern of the run's score."""
+    return ConcernLoss(concern, concern_share=concern_share, label_smoothing=label_smoothing)
+
+
+LOSSES: dict[str, Callable[..., Loss]] = {"cross_entropy": cross_entropy, "concern": concern_loss}
+"""Called with the concern matrix (C, C), on the run's device."""

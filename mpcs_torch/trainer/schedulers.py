@@ -1,0 +1,63 @@
+"""Learning-rate schedulers by name, one line each; they step at every turn."""
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from pydantic import Field, NonNegativeInt
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
+
+from mpcs_torch.learning import MPCSLR
+
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Step = Callable[[Mapping[str, float]], None]
+"""Called with the values of each turn."""
+
+
+def cosine(optimizer: Optimizer, turns: int) -> Step:
+    """From the learning rate down to 0 over the turns of the run."""
+    scheduler = CosineAnnealingLR(optimizer, T_max=turns)
+    return lambda values: scheduler.step()  # noqa: ARG005  # of no value
+
+
+def plateau(
+    optimizer: Optimizer,
+    turns: int,  # noqa: ARG001  # the same call for all
+    *,
+    score: str = "mpcs",
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
+    patience: NonNegativeInt = 3,
+) -> Step:
+    """Lower the learning rate when a score (lower is better) no longer falls."""
+    scheduler = ReduceLROnPlateau(optimizer, mode="min", factor=factor, patience=patience)
+    return lambda values: scheduler.step(values[score])
+
+
+def mpcs_lr(
+    optimizer: Optimizer,
+    turns: int,  # noqa: ARG001  # the same call for all
+    *,
+    score: str = "mpcs",
+    power: NotNegative = 1.0,
+    reference: Positive | None = None,
+    lowest: NotNegative = 0.0,
+    highest: Positive = 1.0,
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    warmup_steps: NonNegativeInt = 0,
+) -> Step:
+    """`MPCSLR` on a score of the turn."""
+    scheduler = MPCSLR(
+        optimizer,
+        power=power,
+        reference=reference,
+        lowest=lowest,
+        highest=highest,
+        smoothing=smoothing,
+        warmup_steps=warmup_steps,
+    )
+    return lambda values: scheduler.step(values[score])
+
+
+SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
+"""Called with the optimizer and the number of turns; a config sets their keyword-only arguments."""

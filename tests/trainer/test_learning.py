@@ -1,0 +1,126 @@
+"""Losses, schedulers and the selector of a run config: what they do to the loop, and what they leave on disk."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from mpcs_torch.functional import concern_loss
+from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.trainer.config import ConfigError, dump_config, load_config
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.loop import LoopState, Turn, prepare_run, train_step
+from mpcs_torch.trainer.records import pick, read_records
+from tests.trainer.toy import toy_config, toy_data
+
+
+def learning_rates(**sections: object) -> list[float]:
+    seen: list[float] = []
+
+    def look(turn: Turn, state: LoopState) -> None:
+        seen.append(state.optimizer.param_groups[0]["lr"])
+
+    prepare_run(toy_config(turns={"count": 4}, **sections), toy_data()).start([look])
+    return seen
+
+
+def test_without_a_scheduler_the_learning_rate_stays() -> None:
+    assert learning_rates() == [0.05] * 4
+
+
+def test_cosine_falls_to_zero_over_the_turns() -> None:
+    assert learning_rates(scheduler={"name": "cosine"}) == pytest.approx(
+        [0.05 * (1 + c) / 2 for c in (2**-0.5, 0, -(2**-0.5), -1)], abs=1e-9
+    )
+
+
+def test_mpcs_lr_follows_the_score_of_the_turn() -> None:
+    scores: list[float] = []
+    rates: list[float] = []
+
+    def look(turn: Turn, state: LoopState) -> None:
+        scores.append(turn.evaluation.values["mpcs_count"])
+        rates.append(state.optimizer.param_groups[0]["lr"])
+
+    config = toy_config(scheduler={"name": "mpcs_lr", "score": "mpcs_count", "power": 2.0, "highest": 9.0})
+    prepare_run(config, toy_data()).start([look])
+    assert rates == pytest.approx([0.05 * (score / scores[0]) ** 2 for score in scores])
+
+
+def test_a_plateau_lowers_it_when_a_score_no_longer_falls() -> None:
+    rates = learning_rates(scheduler={"name": "plateau", "score": "accuracy", "patience": 0, "factor": 0.1})
+    assert rates[-1] < 0.05
+
+
+@pytest.mark.parametrize(("name", "share"), [("cross_entropy", 0.0), ("concern", 0.5)])
+def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
+    run = prepare_run(toy_config(loss={"name": name}), toy_data())
+    inputs, labels = toy_data().train_inputs, toy_data().train_labels
+    logits = run.state.model(inputs)
+    concern = run.evaluator.concern.matrix()
+    assert torch.allclose(
+        run.state.loss(logits, labels), concern_loss(logits, labels, concern=concern, concern_share=share)
+    )
+
+
+def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
+    run = prepare_run(toy_config(training={"batch_size": "all", "loss_scale": "mpcs_count"}), toy_data())
+    run.state.loss_scale.update(0.25)
+    inputs, labels = toy_data().train_inputs, toy_data().train_labels
+    weights = list(run.state.model.parameters())
+    plain = torch.autograd.grad(cross_entropy(run.state.model(inputs), labels), weights)
+    train_step(run.state, inputs, labels)
+    assert all(torch.allclose(0.25 * g, w.grad) for g, w in zip(plain, weights, strict=True) if w.grad is not None)
+
+
+def test_the_loss_scale_is_the_score_of_the_turn_before() -> None:
+    scales: list[tuple[float, float]] = []
+
+    def look(turn: Turn, state: LoopState) -> None:
+        scales.append((turn.evaluation.values["mpcs_count"], state.loss_scale.score))
+
+    prepare_run(toy_config(training={"loss_scale": "mpcs_count"}), toy_data()).start([look])
+    assert all(score == scale for score, scale in scales)
+
+
+def test_the_selector_leaves_the_checkpoint_whose_evaluation_is_the_record(tmp_path: Path) -> None:
+    config = toy_config(selector={"by": "mpcs", "within": {"accuracy": 0.1}})
+    run = run_in_folder(config, toy_data(), tmp_path / "toy")
+    assert run.config.selector is not None
+    selector = open_selector(run.config.selector, tmp_path / "toy")
+    records = read_records(tmp_path / "toy" / "records.csv")
+    assert selector.best is not None
+    assert {"turn": selector.best.number, **selector.best.values} == records[selector.best.number - 1]
+    run.state.model.load_state_dict(selector.load_best()["model"])
+    values = run.evaluator(run.state.model).values
+    assert {"turn": selector.best.number, **values} == records[selector.best.number - 1]
+
+
+def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(tmp_path: Path) -> None:
+    config = toy_config(selector={"by": "accuracy", "keep_last": True})
+    run_in_folder(config, toy_data(), tmp_path)
+    (tmp_path / "checkpoints" / "mine.pt").write_text("mine")
+    run_in_folder(toy_config(seed=6, selector={"by": "mpcs"}), toy_data(), tmp_path, overwrite=True)
+    left = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    best = pick(read_records(tmp_path / "records.csv"), "mpcs")
+    assert left == [f"epoch-{best:05}.pt", "manifest.json", "mine.pt"]
+    run_in_folder(toy_config(), toy_data(), tmp_path, overwrite=True)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["mine.pt"]
+
+
+def test_wrong_sections_are_named_and_right_ones_read_back(tmp_path: Path) -> None:
+    config = toy_config(
+        loss={"name": "concern", "concern_share": 0.3},
+        scheduler={"name": "mpcs_lr", "power": 0.5},
+        selector={"by": "mpcs", "at_most": {"dangerous": 3}},
+    )
+    path = tmp_path / "config.yaml"
+    path.write_text(dump_config(config))
+    assert load_config(path) == config
+    with pytest.raises(ConfigError) as error:
+        load_config(path, ["loss.concern_share=2.0", "scheduler.name=linear", "selector.by=f1"])
+    message = str(error.value)
+    assert "loss.concern_share: Input should be less than or equal to 1" in message
+    assert "scheduler: name must be one of cosine, plateau, mpcs_lr" in message
+    assert "selector.by" in message
