@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mpcs_torch.cli.figure_6 import reproduce_figure_6
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 from mpcs_torch.cli.progress import counting_bar, progress_bar
 from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
@@ -23,9 +24,11 @@ from mpcs_torch.tables import Table
 from mpcs_torch.trainer.folder import RunExistsError, check_free
 from mpcs_torch.trainer.sweep import sweep
 
+NAMES = (*EXPERIMENTS, "figure6")
+
 
 def reproduce(
-    experiments: Annotated[list[str] | None, typer.Argument(help=f"Any of {', '.join(EXPERIMENTS)}.")] = None,
+    experiments: Annotated[list[str] | None, typer.Argument(help=f"Any of {', '.join(NAMES)}.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="All of them, and OUT/evaluation with Tables II and III and Figure 4.")
     ] = False,
@@ -43,25 +46,29 @@ def reproduce(
     names = _check_names(experiments or [], everything)
     if records is not None:
         _check_records(names, records)
+    with_figure_6 = "figure6" in names
+    names = [name for name in names if name != "figure6"]
     check_free([out / name for name in names], overwrite=overwrite)
     if everything:
         _check_evaluation_free(out / "evaluation", overwrite=overwrite)
     repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
     finished = {name: _reproduce_one(name, data_root, out, records, overwrite=overwrite) for name in names}
     intervals = {name: _repeat(name, seeds, data_root, out, overwrite=overwrite) for name in repeated}
+    if with_figure_6:
+        reproduce_figure_6(data_root, out, seeds=0 if everything else seeds, overwrite=overwrite)
     if everything:
         _write_everything(out / "evaluation", finished, intervals)
 
 
 def _check_names(names: list[str], everything: bool) -> list[str]:
     if everything == bool(names):
-        raise typer.BadParameter(f"name experiments ({', '.join(EXPERIMENTS)}) or pass --all")
-    unknown = [name for name in names if name not in EXPERIMENTS]
+        raise typer.BadParameter(f"name experiments ({', '.join(NAMES)}) or pass --all")
+    unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise typer.BadParameter(f"{', '.join(unknown)}: must be among {', '.join(EXPERIMENTS)}")
+        raise typer.BadParameter(f"{', '.join(unknown)}: must be among {', '.join(NAMES)}")
     if len(set(names)) < len(names):
         raise typer.BadParameter(f"{' '.join(names)}: each must stand once")
-    return names or list(EXPERIMENTS)
+    return names or list(NAMES)
 
 
 def _check_records(names: Sequence[str], records: Path) -> None:

@@ -68,3 +68,6 @@ FIGURE_5 = {
         (10, 14, 27, 75, 227, 68, 3, 204, 103, 5364),
     ),
 }
+
+FIGURE_6 = {"train_accuracy": 1.0004, "test_accuracy": 1.0003, "mpcs": 0.9838, "dangerous": 0.9964}
+"""Sums over the turns, the run that learns with MPCS to the plain one."""

@@ -1,7 +1,15 @@
 """The numbers we print as the paper's are the paper's."""
 
 from mpcs_torch.paper.experiments import EXPERIMENTS, experiment_config
-from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, TABLE_2, TABLE_3
+from mpcs_torch.paper.published import (
+    BENCHMARKS,
+    CASE_STUDY_ERRORS,
+    CASE_STUDY_PICKS,
+    FIGURE_5,
+    FIGURE_6,
+    TABLE_2,
+    TABLE_3,
+)
 from tests.conftest import load_oracle
 
 PAPER = load_oracle("paper_tables")
@@ -29,3 +37,7 @@ def test_figure_5() -> None:
 
 def test_every_experiment_has_its_config() -> None:
     assert [experiment_config(name).name for name in EXPERIMENTS] == list(EXPERIMENTS)
+
+
+def test_figure_6() -> None:
+    assert {name: value for name, value in PAPER["figure_6"].items() if name != "note"} == FIGURE_6

@@ -1,0 +1,54 @@
+"""The learning comparison: what its ratios are, and that the published protocol gives them."""
+
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.paper.figure_6 import COLUMNS, comparison_configs, ratios, ratios_table, seeds_table
+from mpcs_torch.report.figures import figure_6
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.records import read_records
+from tests.report.test_html import toy_run
+
+
+def test_ratios_are_of_sums_over_turns() -> None:
+    plain = [dict.fromkeys(COLUMNS.values(), 1.0), dict.fromkeys(COLUMNS.values(), 3.0)]
+    other = [dict.fromkeys(COLUMNS.values(), 2.0), dict.fromkeys(COLUMNS.values(), 1.0)]
+    assert ratios(plain, other) == dict.fromkeys(COLUMNS, 0.75)
+    assert ratios_table(ratios(plain, other)).rows[2] == ["mpcs", "0.7500", "0.9838", "-0.2338"]
+
+
+def test_seeds_that_speak_for_mpcs_are_counted_by_direction() -> None:
+    seeds = [dict.fromkeys(COLUMNS, 0.9), dict.fromkeys(COLUMNS, 1.1), dict.fromkeys(COLUMNS, 0.8)]
+    better = {row[0]: row[-1] for row in seeds_table(seeds).rows}
+    assert better == {
+        "train_accuracy": "1 of 3",
+        "test_accuracy": "1 of 3",
+        "mpcs": "2 of 3",
+        "dangerous": "2 of 3",
+    }
+
+
+def test_the_runs_differ_in_their_loss_scale_alone() -> None:
+    plain, with_mpcs = comparison_configs()
+    assert (plain.seed, plain.turns.count, plain.turns.when) == (3, 300, "before")
+    assert with_mpcs.training.loss_scale == "mpcs_count"
+    scaled = plain.training.model_copy(update={"loss_scale": "mpcs_count"})
+    assert plain.model_copy(update={"name": with_mpcs.name, "training": scaled}) == with_mpcs
+    assert [config.name for config in comparison_configs(7)] == ["figure6-plain-seed07", "figure6-mpcs-seed07"]
+
+
+def test_both_runs_begin_as_one_and_part_at_the_second_turn(tmp_path: Path, data_root: Path) -> None:
+    columns = []
+    for config in comparison_configs():
+        short = config.model_copy(update={"turns": config.turns.model_copy(update={"count": 3})})
+        run_in_folder(short, short.data.load(data_root), tmp_path / short.name)
+        columns.append([record["cross_entropy"] for record in read_records(tmp_path / short.name / "records.csv")])
+    assert columns[0][0] == columns[1][0]
+    assert columns[0][1:] != pytest.approx(columns[1][1:], rel=1e-9)
+
+
+def test_the_figure_has_four_panels_with_both_runs(tmp_path: Path) -> None:
+    records = toy_run(tmp_path).records
+    figure = figure_6(records, records)
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2, 2, 2]
