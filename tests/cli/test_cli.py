@@ -116,6 +116,31 @@ def test_reproduce_compares_with_published_records(
     assert (tmp_path / "case-study" / "report.html").exists()
 
 
+RECORDS = """turn,accuracy,f1_macro,mcc,mean_squared_error,cross_entropy,mpcs,mpcs_count,dangerous,test_accuracy
+1,0.95,0.9,0.9,0.1,0.2,0.31,0.3,9,0.9
+2,0.949,0.9,0.9,0.1,0.3,0.30,0.3,4,0.9
+3,0.90,0.9,0.9,0.1,0.1,0.29,0.3,2,0.9
+"""
+
+
+def test_select_applies_a_rule_to_the_records_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "records.csv").write_text(RECORDS)
+    picked = []
+    for options in ((), ("--within", "accuracy=0.0015"), ("--at-most", "dangerous=1"), ("--by", "accuracy")):
+        assert run("select", tmp_path, *options) == 0
+        picked.append(capsys.readouterr().out.splitlines())
+    assert [lines[2].split("|")[1:3] for lines in picked] == [
+        [" the rule           ", " 3     "],
+        [" the rule           ", " 2     "],
+        [" accuracy           ", " 1     "],
+        [" the rule           ", " 1     "],
+    ]
+    assert picked[2][-1] == "No turn keeps to the limits."
+    for wrong in (("--by", "loss"), ("--within", "accuracy"), ("--within", "accuracy=x"), ("--ties", "best")):
+        assert run("select", tmp_path, *wrong) == 2
+    assert run("select", tmp_path / "nothing") == 2
+
+
 def test_demo_tells_the_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("demo", "--out", tmp_path) == 0
     assert "| picked by" in capsys.readouterr().out
