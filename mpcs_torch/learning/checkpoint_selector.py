@@ -128,6 +128,17 @@ class CheckpointSelector:
             warn(f"{path} is not the file that was saved; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} holds no whole checkpoint that keeps to the rule")
 
+    def load(self, epoch: int, map_location: Any = "cpu") -> Any:
+        """Load the checkpoint of an epoch that is kept, with ``weights_only=True``.
+
+        Raises:
+            FileNotFoundError: If it is not kept, or its file is torn.
+        """
+        for entry in self.epochs:
+            if entry.number == epoch and entry.file is not None and holds(self.folder / entry.file, entry.sha256):
+                return torch.load(self.folder / entry.file, map_location=map_location, weights_only=True)
+        raise FileNotFoundError(f"{self.folder} holds no whole checkpoint of epoch {epoch}")
+
     def explain(self) -> Table:
         """What the rule picks, what each metric would have picked alone, and what that means for the others."""
         return explain(self.rule, self.epochs)

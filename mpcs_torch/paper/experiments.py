@@ -38,10 +38,15 @@ class FinishedRun:
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """The config of an experiment, from the installed package or from the repository."""
+    """The config of an experiment."""
+    return load_packaged_config(f"experiments/{name}", overrides)
+
+
+def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
+    """A config under ``configs/``, of the installed package or of the repository."""
     package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
-    return load_config(root / "experiments" / f"{name}.yaml", overrides)
+    return load_config(root / f"{path}.yaml", overrides)
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:

@@ -55,6 +55,8 @@ class TurnsConfig(Section):
     """A turn is every n-th step of a pass over the data, from the pass's first."""
     when: Literal["before", "after"] = "after"
     """Before or after the optimizer step."""
+    samples: Literal["train", "test"] = "train"
+    """Those that every metric but test_accuracy is measured on."""
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model meanwhile; the published runs left it in training, where batch norm goes on learning."""
     batches: Annotated[int, Field(ge=1)] | None = None

@@ -112,6 +112,8 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
         raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
     optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
     measured = data if config.turns.batches is None else _first_batches(loader, config.turns.batches, data)
+    if config.turns.samples == "test":
+        measured = replace(data, train_inputs=data.test_inputs, train_labels=data.test_labels)
 
     evaluator = Evaluator(
         measured.to(fabric.device),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated
 
+import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -18,9 +19,16 @@ def cross_entropy(concern: Tensor, *, label_smoothing: Share = 0.0) -> Loss:  # 
     return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
 
 
-def concern_loss(concern: Tensor, *, concern_share: Share = 0.5, label_smoothing: Share = 0.0) -> Loss:
-    """`ConcernLoss` with the concern of the run's score."""
-    return ConcernLoss(concern, concern_share=concern_share, label_smoothing=label_smoothing)
+def concern_loss(
+    concern: Tensor,
+    *,
+    concern_share: Share = 0.5,
+    label_smoothing: Share = 0.0,
+    released: Annotated[float, Field(gt=0, le=1)] | None = None,
+) -> Loss:
+    """`ConcernLoss` with the concern of the run's score, or with another concern of the pairs that it releases."""
+    learnt = concern if released is None else torch.where(concern < 1, released, concern)
+    return ConcernLoss(learnt, concern_share=concern_share, label_smoothing=label_smoothing)
 
 
 LOSSES: dict[str, Callable[..., Loss]] = {"cross_entropy": cross_entropy, "concern": concern_loss}

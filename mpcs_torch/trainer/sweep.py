@@ -1,17 +1,22 @@
-"""Many runs side by side in processes of their own; finished ones are read, not run again."""
+"""Many runs side by side; finished ones are read, not run again."""
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from dataclasses import dataclass
 from pathlib import Path
-
-import torch
 
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import prepare_run
+from mpcs_torch.trainer.processes import run_in_processes
 from mpcs_torch.trainer.records import Record, read_records
+
+
+@dataclass(frozen=True)
+class _Task:
+    config: RunConfig
+    data_root: Path
+    folder: Path
+    overwrite: bool
 
 
 def sweep(
@@ -25,22 +30,14 @@ def sweep(
     Raises:
         RunExistsError: If a folder holds the run of another config, and ``overwrite`` is not set.
     """
-    processes = min(len(configs), os.cpu_count() or 1)
-    # Spawned, because a fork of a process that has used threads of torch may hang.
-    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        try:
-            futures = {
-                pool.submit(_finish, config, data_root, out / config.name, overwrite): config for config in configs
-            }
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    tasks = [_Task(config, data_root, out / config.name, overwrite) for config in configs]
+    for task, records in run_in_processes(_finish, tasks):
+        yield task.config, records
 
 
-def _finish(config: RunConfig, data_root: Path, folder: Path, overwrite: bool) -> list[Record]:
-    data = config.data.load(data_root)
+def _finish(task: _Task) -> list[Record]:
+    config, folder = task.config, task.folder
+    data = config.data.load(task.data_root)
     settings = dump_config(prepare_run(config, data).config)
     saved = folder / "config.yaml"
     is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
@@ -48,5 +45,5 @@ def _finish(config: RunConfig, data_root: Path, folder: Path, overwrite: bool) -
         records = read_records(folder / "records.csv")
         if len(records) == config.turns.count:
             return records
-    run_in_folder(config, data, folder, overwrite=overwrite or is_ours)
+    run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours)
     return read_records(folder / "records.csv")

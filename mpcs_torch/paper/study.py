@@ -1,0 +1,181 @@
+"""Which ways of learning with human values help: methods x learning rates x seeds on the same data and budget."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.confusion import count_dangerous_cells
+from mpcs_torch.functional.decision import least_concern_decision
+from mpcs_torch.functional.mpcs import meta_pattern_concern_score
+from mpcs_torch.learning.atomic_files import rename, write_whole
+from mpcs_torch.paper.experiments import load_packaged_config
+from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.trainer.config import RunConfig, dump_config
+from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.evaluation import forward_pass
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.processes import run_in_processes
+
+STUDIES = ("mnist", "digits")
+
+COSINE = "scheduler={name: cosine}"
+METHODS: dict[str, tuple[str, ...]] = {
+    "constant": (),
+    "cosine": (COSINE,),
+    "plateau": ("scheduler={name: plateau, score: cross_entropy}",),
+    "loss scale": ("training.loss_scale=mpcs_count",),
+    "MPCSLR, power 1": ("scheduler={name: mpcs_lr}",),
+    "MPCSLR, power 2": ("scheduler={name: mpcs_lr, power: 2.0}",),
+    "MPCSLR, power 1, smoothed": ("scheduler={name: mpcs_lr, smoothing: 0.8}",),
+    "concern loss, no releases": (COSINE, "loss={name: concern, concern_share: 0.8, released: 1.0}"),
+    "concern loss": (COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1}"),
+}
+"""Overrides of the study's config."""
+PLAIN = ("constant", "cosine", "plateau")
+LEARNING_RATES = (0.005, 0.01, 0.02)
+VALIDATION_SHARE = 1 / 6
+DECISION_FACTORS = (1.0, 0.7, 0.5, 0.45, 0.4, 0.35, 0.3)
+"""Concern of released pairs when deciding; 1 is the most probable class."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A trained model on a part of the data."""
+
+    accuracy: float
+    dangerous: int
+    mpcs: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run: what each checkpoint and decision measures on validation and test data."""
+
+    method: str
+    learning_rate: float
+    seed: int
+    measures: dict[str, tuple[Measure, Measure]]
+    """Validation and test, by checkpoint ("last", "selected") and decision factor, such as "last 0.5"."""
+
+
+@dataclass(frozen=True)
+class StudyTask:
+    """A run to finish."""
+
+    study: str
+    method: str
+    learning_rate: float
+    seed: int
+    data_root: Path
+    out: Path
+
+    @property
+    def name(self) -> str:
+        """The run's folder."""
+        method = "-".join(self.method.replace(",", "").split())
+        return f"{method}-lr{self.learning_rate}-seed{self.seed:02}"
+
+
+def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[StudyTask]:
+    """Every method at every learning rate under every seed."""
+    return [
+        StudyTask(study, method, rate, seed, data_root, out)
+        for seed in range(seeds)
+        for method in METHODS
+        for rate in LEARNING_RATES
+    ]
+
+
+def run_study(tasks: Sequence[StudyTask]) -> Iterator[Outcome]:
+    """Finish the runs in parallel; runs that an earlier call finished are read."""
+    for _, outcome in run_in_processes(finish_task, tasks):
+        yield outcome
+
+
+def finish_task(task: StudyTask) -> Outcome:
+    """Train on the training part, validate on the validation part, and measure both and the test part at the end."""
+    torch.set_num_threads(1)
+    config = study_config(task)
+    folder = task.out / task.name
+    done, settings = folder / "outcome.json", dump_config(config)
+    if done.is_file():
+        saved = json.loads(done.read_text(encoding="utf-8"))
+        if saved["settings"] == settings:
+            return _outcome(task, saved["measures"])
+    begun = folder / "config.yaml"
+    is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
+    data = config.data.load(task.data_root)
+    fit = hold_out(data, seed=task.seed)
+    run = run_in_folder(config, fit, folder, overwrite=is_ours)
+    assert config.selector is not None
+    selector = open_selector(config.selector, folder)
+    assert selector.best is not None
+    assert selector.last_epoch is not None
+    measures = {}
+    concern = run.evaluator.concern
+    for checkpoint, turn in (("selected", selector.best.number), ("last", selector.last_epoch)):
+        run.state.model.load_state_dict(selector.load(turn)["model"])
+        logits = [_logits(run.state.model, inputs) for inputs in (fit.test_inputs, data.test_inputs)]
+        for factor in DECISION_FACTORS:
+            measures[f"{checkpoint} {factor}"] = [
+                asdict(_measure(part, labels, concern.matrix(), concern.released(), factor, run.evaluator.k, config))
+                for part, labels in zip(logits, (fit.test_labels, data.test_labels), strict=True)
+            ]
+    text = json.dumps({"settings": settings, "measures": measures})
+    write_whole(folder / ".outcome.tmp", lambda file: file.write(text.encode()))
+    rename(folder / ".outcome.tmp", done)
+    return _outcome(task, measures)
+
+
+def study_config(task: StudyTask) -> RunConfig:
+    """The config that a task trains with."""
+    overrides = [f"name={task.name}", f"seed={task.seed}", f"training.learning_rate={task.learning_rate}"]
+    if task.study == "digits":
+        overrides.append(f"data.split_seed={task.seed}")
+    return load_packaged_config(f"studies/{task.study}", [*overrides, *METHODS[task.method]])
+
+
+def hold_out(data: DataSplits, *, seed: int) -> DataSplits:
+    """A random part of the training samples in the place of the test samples, which nothing here looks at."""
+    order = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(seed))
+    size = round(len(order) * VALIDATION_SHARE)
+    held, rest = order[:size], order[size:]
+    return replace(
+        data,
+        train_inputs=data.train_inputs[rest],
+        train_labels=data.train_labels[rest],
+        test_inputs=data.train_inputs[held],
+        test_labels=data.train_labels[held],
+    )
+
+
+@torch.no_grad()
+def _logits(model: torch.nn.Module, inputs: Tensor) -> Tensor:
+    model.eval()
+    return forward_pass(model, inputs)
+
+
+def _measure(
+    logits: Tensor, labels: Tensor, concern: Tensor, released: Tensor, factor: float, k: int, config: RunConfig
+) -> Measure:
+    costs = torch.where(released, factor, 1.0)
+    decided = least_concern_decision(logits.softmax(dim=1), concern=costs)
+    size = len(concern)
+    confusion = torch.zeros(size * size, dtype=torch.int64).index_add_(
+        0, labels * size + decided, torch.ones_like(labels)
+    )
+    score = meta_pattern_concern_score(logits, labels, k=k, t=config.score.t, concern=concern)
+    return Measure(
+        (decided == labels).double().mean().item(),
+        int(count_dangerous_cells(confusion.reshape(size, size), released)),
+        score.item(),
+    )
+
+
+def _outcome(task: StudyTask, measures: dict[str, list[dict[str, float]]]) -> Outcome:
+    plain = {name: (Measure(**parts[0]), Measure(**parts[1])) for name, parts in measures.items()}  # type: ignore[arg-type]
+    return Outcome(task.method, task.learning_rate, task.seed, plain)
