@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import typer
 
+from mpcs_torch.cli.concern import concern
 from mpcs_torch.cli.data import data
 from mpcs_torch.cli.demo import demo
 from mpcs_torch.cli.reproduce import reproduce
@@ -25,6 +26,7 @@ app.command()(reproduce)
 app.command()(select)
 app.command()(demo)
 app.add_typer(data, name="data")
+app.add_typer(concern, name="concern")
 
 
 def run_app(arguments: Sequence[str]) -> NoReturn:

@@ -58,6 +58,31 @@ def load_concern(path: str | Path) -> ConcernSpec:
     return spec
 
 
+def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> None:
+    """Write a concern spec as YAML that `load_concern` reads.
+
+    Args:
+        spec: What to write.
+        path: A file that is not there yet.
+        comment: Lines to stand above it.
+
+    Raises:
+        FileExistsError: If the file is there; it stays as it is.
+    """
+    import yaml
+
+    names = list(spec.class_names)
+    plain: dict[str, Any] = {"classes": names}
+    if spec.weights is None:
+        plain["releases"] = [[names[int(entry)] for entry in release] for release in spec.releases]
+        plain["factor"] = spec.factor
+    else:
+        plain["weights"] = [list(row) for row in spec.weights]
+    lines = [f"# {line}\n" for line in comment.splitlines()]
+    with Path(path).open("x", encoding="utf-8") as file:
+        file.writelines([*lines, yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120)])
+
+
 def _key_problems(root: "yaml.MappingNode", value: dict[Any, Any]) -> Iterator[Problem]:
     if "classes" not in value:
         yield Problem((), "must have the key classes")

@@ -1,0 +1,83 @@
+"""Drafts of concern specs: from neighbours, trees, costs and orders."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern, save_concern
+from mpcs_torch.concern.suggest import (
+    neighbour_shares,
+    spec_from_costs,
+    spec_from_neighbours,
+    spec_from_order,
+    spec_from_tree,
+)
+
+
+def test_classes_that_overlap_are_released_and_those_apart_are_not() -> None:
+    generator = torch.Generator().manual_seed(0)
+    middles = torch.tensor([[0.0, 0.0], [1.5, 0.0], [50.0, 0.0]])
+    labels = torch.arange(300) % 3
+    embedding = middles[labels] + torch.randn(300, 2, generator=generator)
+    shares = neighbour_shares(embedding, labels, 3)
+    assert torch.allclose(shares.sum(dim=1), torch.ones(3, dtype=torch.float64))
+    assert shares[2].tolist() == [0, 0, 1]
+    spec = spec_from_neighbours(shares, ["a", "b", "c"], factor=0.25)
+    assert spec.releases == ((0, 1), (1, 0))
+    assert spec.factor == 0.25
+    assert spec_from_neighbours(shares, ["a", "b", "c"], least_share=0.99).releases == ()
+
+
+TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]}
+
+
+def released_names(spec: ConcernSpec) -> set[tuple[str, str]]:
+    names = spec.class_names
+    return {(names[i], names[j]) for i, j in spec.released().nonzero().tolist()}
+
+
+def test_siblings_of_a_tree_are_released() -> None:
+    assert released_names(spec_from_tree(TREE)) == {("cat", "dog"), ("dog", "cat"), ("car", "bus"), ("bus", "car")}
+
+
+def test_cousins_are_released_when_the_distance_allows_them() -> None:
+    assert ("cat", "cow") in released_names(spec_from_tree(TREE, farthest=4))
+    assert ("cat", "car") not in released_names(spec_from_tree(TREE, farthest=4))
+    assert spec_from_tree([["a", "b"], ["c"]]).releases == ((0, 1), (1, 0))
+
+
+def test_a_broken_tree_is_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("tree must hold each class once, but cat stands twice.")):
+        spec_from_tree({"a": ["cat"], "b": ["cat", "dog"]})
+    with pytest.raises(ValueError, match=re.escape("tree must hold mappings, lists and class names, but has 3 at a.")):
+        spec_from_tree({"a": 3})
+
+
+def test_costs_become_weights_of_which_the_dearest_is_1() -> None:
+    spec = spec_from_costs([[0, 2.0], [8.0, 0]], ["well", "ill"])
+    assert spec.weights == ((1.0, 0.25), (1.0, 1.0))
+    with pytest.raises(ConcernError, match="must be a finite number above 0"):
+        spec_from_costs([[0, 0.0], [8.0, 0]], ["well", "ill"])
+
+
+def test_an_order_weighs_by_distance() -> None:
+    assert spec_from_order(["a", "b", "c"]).matrix().tolist() == [[1, 0.5, 1], [0.5, 1, 0.5], [1, 0.5, 1]]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ConcernSpec(["yes", "no", "3"], releases=[["yes", "no"], ["3", "no", "yes"]], factor=0.2),
+        ConcernSpec(2, weights=[[1, 0.5], [2, 1]]),
+    ],
+)
+def test_a_saved_spec_reads_back_and_is_never_overwritten(tmp_path: Path, spec: ConcernSpec) -> None:
+    path = tmp_path / "concern.yaml"
+    save_concern(spec, path, comment="a draft\nto correct")
+    assert path.read_text().startswith("# a draft\n# to correct\n")
+    assert torch.equal(load_concern(path).matrix(), spec.matrix())
+    assert load_concern(path).class_names == spec.class_names
+    with pytest.raises(FileExistsError):
+        save_concern(spec, path)
