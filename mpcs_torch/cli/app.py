@@ -10,6 +10,7 @@ from mpcs_torch.cli.data import data
 from mpcs_torch.cli.demo import demo
 from mpcs_torch.cli.reproduce import reproduce
 from mpcs_torch.cli.select import select
+from mpcs_torch.cli.study import study
 from mpcs_torch.cli.train import train
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.trainer.config import ConfigError
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command()(train)
 app.command()(reproduce)
 app.command()(select)
+app.command()(study)
 app.command()(demo)
 app.add_typer(data, name="data")
 app.add_typer(concern, name="concern")

@@ -1,0 +1,42 @@
+"""``mpcs study``: which ways of learning with human values help, over many seeds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpcs_torch.cli.options import DataRoot, Out
+from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.paper.study import STUDIES, run_study, study_tasks
+from mpcs_torch.paper.study_results import Study, results_table, verdict
+from mpcs_torch.report.study import study_figure
+
+
+def study(
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.")] = "mnist",
+    seeds: Annotated[int, typer.Option(min=2, help="Seeds 0 to N-1.")] = 20,
+    data_root: DataRoot = Path("data"),
+    out: Out = Path("runs"),
+) -> None:
+    """Train every method at every learning rate under every seed, and compare them on test data.
+
+    Learning rates, decision factors and checkpoints are chosen on validation data. Runs go to OUT/study-NAME, in
+    parallel; a study that was cut off goes on where it stopped.
+    """
+    if name not in STUDIES:
+        raise typer.BadParameter(f"{name}: must be one of {', '.join(STUDIES)}")
+    folder = out / f"study-{name}"
+    tasks = study_tasks(name, seeds, data_root, folder)
+    outcomes = []
+    with counting_bar(f"study {name}, runs", len(tasks)) as advance:
+        for outcome in run_study(tasks):
+            outcomes.append(outcome)
+            advance()
+    found = Study(outcomes)
+    results = [found.result(arm) for arm in found.arms()]
+    table = results_table(found, results)
+    text = f"{table.markdown()}\n\n{verdict(found, results)}\n"
+    (folder / "results.md").write_text(text, encoding="utf-8")
+    (folder / "results.csv").write_text(table.csv(), encoding="utf-8")
+    study_figure(found, results).savefig(folder / "figure.png", dpi=110)
+    typer.echo(f"{text}\nwrote {folder / 'results.md'}, results.csv and figure.png")

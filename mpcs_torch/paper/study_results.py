@@ -1,0 +1,177 @@
+"""What a study says: choices on validation data, paired differences on test data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import bootstrap
+
+from mpcs_torch.paper.study import DECISION_FACTORS, LEARNING_RATES, METHODS, PLAIN, Measure, Outcome
+from mpcs_torch.tables import Table
+
+Sample = NDArray[np.float64]
+"""A value for each seed."""
+VALIDATION_ALLOWANCE = 0.0005
+"""How much validation accuracy a decision factor may cost: half of the 0.1 points that a recipe may cost in a test."""
+ACCURACY_ALLOWANCE = 0.001
+"""How much test accuracy a method may cost and still be said to help."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way of learning and deciding, with its choices made."""
+
+    method: str
+    learning_rate: float
+    checkpoint: str
+    factor: float
+
+    @property
+    def title(self) -> str:
+        """The method and what is done on top of it."""
+        selected = " + selector" if self.checkpoint == "selected" else ""
+        decided = f" + least-concern decision ({self.factor:g})" if self.factor != 1 else ""
+        return f"{self.method}{selected}{decided}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """An arm on test data, over seeds; intervals hold 95 %."""
+
+    arm: Arm
+    accuracy: float
+    dangerous: float
+    mpcs: float
+    accuracy_gain: tuple[float, float, float]
+    """Mean difference to the baseline, and its interval."""
+    dangerous_cut: tuple[float, float, float]
+    """Share of the baseline's dangerous errors that are gone, and its interval."""
+    mpcs_cut: tuple[float, float, float]
+
+    @property
+    def helps(self) -> bool:
+        """Fewer dangerous errors beyond doubt, at no more than 0.1 points of accuracy."""
+        return self.dangerous_cut[1] > 0 and self.accuracy_gain[0] >= -ACCURACY_ALLOWANCE
+
+
+class Study:
+    """The outcomes of one study, looked up by arm."""
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        self.seeds = sorted({outcome.seed for outcome in outcomes})
+        self._outcomes = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
+        tuned = {method: self._best_rate(method) for method in METHODS}
+        self.last = {method: Arm(method, tuned[method], "last", 1.0) for method in METHODS}
+        self.baseline = max((self.last[method] for method in PLAIN), key=self.validation_accuracy)
+
+    def arms(self) -> list[Arm]:
+        """The baseline, every method, and what stands on top of the baseline and of the concern loss."""
+        arms = [self.baseline, *(arm for method, arm in self.last.items() if method != self.baseline.method)]
+        for arm in (self.baseline, self.last["concern loss"]):
+            for checkpoint in ("last", "selected"):
+                plain = Arm(arm.method, arm.learning_rate, checkpoint, 1.0)
+                arms += [plain, Arm(arm.method, arm.learning_rate, checkpoint, self._factor(plain))]
+        return list(dict.fromkeys(arms))
+
+    def recommended(self) -> Arm:
+        """The concern loss, deciding for the class of least concern."""
+        arm = self.last["concern loss"]
+        return Arm(arm.method, arm.learning_rate, "last", self._factor(arm))
+
+    def result(self, arm: Arm) -> Result:
+        """An arm beside the baseline, seed by seed."""
+        ours, theirs = self._test(arm), self._test(self.baseline)
+        accuracy, dangerous, mpcs = (
+            [
+                np.array([getattr(measure, name) for measure in measures], dtype=np.float64)
+                for measures in (ours, theirs)
+            ]
+            for name in ("accuracy", "dangerous", "mpcs")
+        )
+        return Result(
+            arm,
+            float(accuracy[0].mean()),
+            float(dangerous[0].mean()),
+            float(mpcs[0].mean()),
+            _paired(*accuracy, relative=False),
+            _paired(*dangerous, relative=True),
+            _paired(*mpcs, relative=True),
+        )
+
+    def validation_accuracy(self, arm: Arm) -> float:
+        """Mean over seeds."""
+        return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
+
+    def _best_rate(self, method: str) -> float:
+        return max(LEARNING_RATES, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
+
+    def _factor(self, arm: Arm) -> float:
+        """The lowest factor that costs little validation accuracy, compared with the baseline."""
+        least = self.validation_accuracy(self.baseline) - VALIDATION_ALLOWANCE
+        arms = [Arm(arm.method, arm.learning_rate, arm.checkpoint, factor) for factor in DECISION_FACTORS]
+        return min((a.factor for a in arms if self.validation_accuracy(a) >= least), default=1.0)
+
+    def _test(self, arm: Arm) -> list[Measure]:
+        return self._measures(arm, 1)
+
+    def _measures(self, arm: Arm, part: int) -> list[Measure]:
+        outcomes = [self._outcomes[arm.method, arm.learning_rate, seed] for seed in self.seeds]
+        return [outcome.measures[f"{arm.checkpoint} {arm.factor}"][part] for outcome in outcomes]
+
+
+def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, float, float]:
+    """Difference of means, or the share of their mean that we cut, with its 95 % bootstrap interval over seeds."""
+
+    def effect(a: Sample, b: Sample, axis: int = -1) -> Any:
+        difference = a.mean(axis=axis) - b.mean(axis=axis)
+        return -difference / b.mean(axis=axis) if relative else difference
+
+    value = float(effect(ours, theirs))
+    if np.ptp(ours - theirs) == 0 and (not relative or np.ptp(theirs) == 0 or (ours == theirs).all()):
+        return value, value, value
+    interval = bootstrap(
+        (ours, theirs), effect, paired=True, method="percentile", rng=np.random.default_rng(0)
+    ).confidence_interval
+    return value, float(interval.low), float(interval.high)
+
+
+def results_table(study: Study, results: Sequence[Result]) -> Table:
+    """All arms on test data, differences to the baseline with 95 % intervals."""
+    rows = []
+    for result in results:
+        gain, cut, mpcs = (
+            [100 * value for value in v] for v in (result.accuracy_gain, result.dangerous_cut, result.mpcs_cut)
+        )
+        is_baseline = result.arm == study.baseline
+        rows.append(
+            [
+                result.arm.title + (" (baseline)" if is_baseline else ""),
+                f"{result.arm.learning_rate:g}",
+                f"{100 * result.accuracy:.2f}",
+                "" if is_baseline else f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]",
+                f"{result.dangerous:.1f}",
+                "" if is_baseline else f"{-cut[0]:+.1f} % [{-cut[2]:+.1f}, {-cut[1]:+.1f}]",
+                f"{result.mpcs:.4f}",
+                "" if is_baseline else f"{-mpcs[0]:+.1f} % [{-mpcs[2]:+.1f}, {-mpcs[1]:+.1f}]",
+                "" if is_baseline else "yes" if result.helps else "no",
+            ]
+        )
+    header = ["method", "lr", "accuracy %", "points", "dangerous", "change", "MPCS", "change", "helps"]
+    return Table(header, rows)
+
+
+def verdict(study: Study, results: Sequence[Result]) -> str:
+    """Which methods help, in sentences."""
+    best = study.result(study.recommended())
+    cut, gain = ([100 * value for value in values] for values in (best.dangerous_cut, best.accuracy_gain))
+    helping = [result.arm.title for result in results if result.helps]
+    failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
+    return (
+        f"Over {len(study.seeds)} seeds, {best.arm.title} makes {cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}] fewer "
+        f"dangerous test errors than the best plain method, {study.baseline.title}, at {gain[0]:+.2f} points of "
+        f"accuracy.\n"
+        f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
+        f"{'; '.join(helping) or 'none'}.\nNot so: {'; '.join(failing) or 'none'}."
+    )
