@@ -36,7 +36,7 @@ class Stopwatch:
 
 def ratio(data_root: Path) -> float:
     """Seconds of the whole run (150 turns, all metrics, records, progress bar) per second of its steps and forwards."""
-    config = experiment_config("case-study")
+    config = experiment_config("case-study").model_copy(update={"selector": None})  # measuring, not saving
     data = config.data.load(data_root)
     watch = Stopwatch()
     with (
