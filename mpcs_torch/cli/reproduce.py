@@ -112,10 +112,11 @@ def _in_child(name: str, data_root: Path, folder: Path, records: Path | None, ov
 def _repeat(name: str, seeds: int, data_root: Path, out: Path, *, overwrite: bool) -> tuple[Interval, ...]:
     configs = [seeded_config(name, seed) for seed in range(seeds)]
     with counting_bar(f"{name}, seeds", seeds) as advance:
-        runs = []
-        for _, records in sweep(configs, data_root, out / "seeds", overwrite=overwrite):
-            runs.append(records)
+        finished = {}
+        for config, records in sweep(configs, data_root, out / "seeds", overwrite=overwrite):
+            finished[config.name] = records
             advance()
+    runs = [finished[config.name] for config in configs]  # a bootstrap depends on the order
     intervals = seed_intervals(runs)
     rows = [
         [benchmark, *(f"{value:.4f}" for value in (i.mean, i.low, i.high, i.least, i.most))]

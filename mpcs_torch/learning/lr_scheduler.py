@@ -16,7 +16,8 @@ class MPCSLR(ReduceLROnPlateau):
 
     with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, and :math:`n` counting the steps
     of the scheduler, :math:`w` of them warmup. It is a `ReduceLROnPlateau`, because frameworks hand a metric to
-    schedulers of that class alone: call ``scheduler.step(score)`` after each evaluation.
+    schedulers of that class alone: call ``scheduler.step(score)`` after each evaluation. (Under Accelerate, which steps
+    a prepared scheduler once for each process, pass ``step_scheduler_with_optimizer=False``.)
 
     Args:
         optimizer: Its learning rates now are :math:`\eta_0`, one for each parameter group.
