@@ -9,10 +9,13 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_drop_in_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    exec(example, {})
-    assert "'dangerous': tensor(1)" in capsys.readouterr().out
+def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    for example in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
+        exec(example, {})
+    printed = capsys.readouterr().out
+    assert "'dangerous': tensor(1)" in printed
+    assert "| the rule" in printed
 
 
 def test_linked_files_exist() -> None:
