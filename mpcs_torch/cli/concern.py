@@ -24,6 +24,7 @@ from mpcs_torch.trainer.data import DATASETS
 from mpcs_torch.trainer.yaml_files import parse_yaml
 
 concern = typer.Typer(help="Draft a concern file: which errors matter less.", no_args_is_help=True)
+SMALLEST = 30
 SAMPLES = 3000
 """As many as a t-SNE gets through in seconds."""
 
@@ -59,15 +60,26 @@ def suggest(
         float, typer.Option(help="tsne: release classes that have this share of one another's neighbours.")
     ] = 0.01,
     farthest: Annotated[int, typer.Option(help="tree: release classes up to so many edges apart.")] = 2,
+    classes: Annotated[
+        str | None, typer.Option(help="tree: all classes in index order, apart by commas; else the tree's order.")
+    ] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
     """Write a draft for somebody to correct who knows what the errors do; a t-SNE is drawn beside it."""
-    if out.exists():
-        raise FileExistsError(f"{out} is there already: choose another file")
+    for path in [out, *([out.with_suffix(".png")] if source is Source.TSNE else [])]:
+        if path.exists():
+            raise FileExistsError(f"{path} is there already: choose another file")
+    if out.suffix == ".png":
+        raise typer.BadParameter(f"{out}: a concern file is YAML, and a picture may stand beside it")
     if source is Source.TSNE:
         spec = _from_tsne(given, data_root, out.with_suffix(".png"), least_share=least_share, factor=factor)
     elif source is Source.TREE:
-        spec = _checked(lambda: spec_from_tree(parse_yaml(Path(given).read_text()), farthest=farthest, factor=factor))
+        names = None if classes is None else [name.strip() for name in classes.split(",")]
+        spec = _checked(
+            lambda: spec_from_tree(
+                parse_yaml(Path(given).read_text(encoding="utf-8")), classes=names, farthest=farthest, factor=factor
+            )
+        )
     elif source is Source.COSTS:
         spec = _from_costs(Path(given))
     else:
@@ -81,9 +93,14 @@ def suggest(
 def _from_tsne(name: str, data_root: Path, picture: Path, *, least_share: float, factor: float) -> ConcernSpec:
     from sklearn.manifold import TSNE
 
-    if name not in DATASETS:
-        raise typer.BadParameter(f"{name}: must be among {', '.join(DATASETS)}")
-    data = DataConfig(name=name).load(data_root)
+    name, _, ucr_set = name.partition("/")
+    if name not in DATASETS or (name == "ucr") != bool(ucr_set):
+        raise typer.BadParameter(f"{name}: must be among {', '.join(DATASETS)}, the UCR sets as ucr/NAME")
+    data = DataConfig.model_validate({"name": name, **({"set": ucr_set} if ucr_set else {})}).load(data_root)
+    if len(data.train_labels) <= SMALLEST:
+        raise typer.BadParameter(
+            f"{name}: a t-SNE needs more than {SMALLEST} samples, but it has {len(data.train_labels)}"
+        )
     chosen = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(0))[:SAMPLES]
     inputs, labels = data.train_inputs[chosen].flatten(1), data.train_labels[chosen]
     embedding = torch.from_numpy(TSNE(random_state=0).fit_transform(inputs.numpy()))
@@ -95,9 +112,12 @@ def _from_tsne(name: str, data_root: Path, picture: Path, *, least_share: float,
 
 
 def _from_costs(path: Path) -> ConcernSpec:
-    with path.open(newline="", encoding="utf-8") as file:
-        names, *rows = csv.reader(file)
-    return _checked(lambda: spec_from_costs([[float(cell) for cell in row] for row in rows], names))
+    def read() -> ConcernSpec:
+        with path.open(newline="", encoding="utf-8") as file:
+            names, *rows = csv.reader(file)
+        return spec_from_costs([[float(cell) for cell in row] for row in rows], names)
+
+    return _checked(read)
 
 
 def _checked(make: Callable[[], ConcernSpec]) -> ConcernSpec:

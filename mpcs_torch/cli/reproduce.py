@@ -54,10 +54,10 @@ def reproduce(
     repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
     finished = {name: _reproduce_one(name, data_root, out, records, overwrite=overwrite) for name in names}
     intervals = {name: _repeat(name, seeds, data_root, out, overwrite=overwrite) for name in repeated}
-    if with_figure_6:
-        reproduce_figure_6(data_root, out, seeds=0 if everything else seeds, overwrite=overwrite)
     if everything:
         _write_everything(out / "evaluation", finished, intervals)
+    if with_figure_6:
+        reproduce_figure_6(data_root, out, seeds=0 if everything else seeds, overwrite=overwrite)
 
 
 def _check_names(names: list[str], everything: bool) -> list[str]:

@@ -33,6 +33,9 @@ class ConcernError(ValueError):
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, problems)))
 
+    def __reduce__(self) -> tuple[type["ConcernError"], tuple[tuple[Problem, ...]]]:
+        return ConcernError, (self.problems,)  # or a process would hand the text back in place of the problems
+
 
 @dataclass(frozen=True)
 class ConcernSpec:

@@ -42,16 +42,19 @@ def spec_from_neighbours(
     return ConcernSpec(list(classes), releases=releases, factor=factor)
 
 
-def spec_from_tree(tree: object, *, farthest: int = 2, factor: float = 0.5) -> ConcernSpec:
+def spec_from_tree(
+    tree: object, *, classes: Sequence[str] | None = None, farthest: int = 2, factor: float = 0.5
+) -> ConcernSpec:
     """Release pairs of classes that are near in a class hierarchy.
 
     Args:
         tree: Nested mappings whose leaves are lists of class names, or lists of lists, as read from YAML.
         farthest: Release pairs of classes up to so many edges apart; 2 are siblings.
+        classes: All classes in index order. Default: in the order of the tree.
         factor: Concern of a released pair.
 
     Raises:
-        ValueError: If the tree holds something else, or a class twice.
+        ValueError: If the tree holds something else or a class twice, or ``classes`` are others.
 
     Example:
         >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
@@ -59,16 +62,18 @@ def spec_from_tree(tree: object, *, farthest: int = 2, factor: float = 0.5) -> C
         ((0, 1), (1, 0), (2, 3), (3, 2))
     """
     paths = list(_leaves(tree, ()))
-    names = [path[-1] for path in paths]
+    names = [name for name, _ in paths]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(f"tree must hold each class once, but {', '.join(sorted(twice))} stands twice.")
     releases = []
-    for path in paths:
-        near = [other[-1] for other in paths if other is not path and _edges(path, other) <= farthest]
+    for name, path in paths:
+        near = [other for other, other_path in paths if other != name and _edges(path, other_path) <= farthest]
         if near:
-            releases.append([path[-1], *near])
-    return ConcernSpec(names, releases=releases, factor=factor)
+            releases.append([name, *near])
+    if classes is not None and sorted(classes) != sorted(names):
+        raise ValueError(f"classes must be the leaves of the tree, {', '.join(names)}, but got {', '.join(classes)}.")
+    return ConcernSpec(list(classes or names), releases=releases, factor=factor)
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
@@ -98,10 +103,10 @@ def _where(row: Tensor, classes: Sequence[str]) -> list[str]:
     return [name for name, adjacent in zip(classes, row.tolist(), strict=True) if adjacent]
 
 
-def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The classes, each with the places that lead to it."""
+def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The classes, each with the branches that lead to it."""
     if isinstance(tree, str):
-        yield (*above, tree)
+        yield tree, above
     elif isinstance(tree, Mapping):
         for name, branch in tree.items():
             yield from _leaves(branch, (*above, str(name)))
@@ -109,13 +114,13 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for place, branch in enumerate(tree):
             yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
     else:
-        raise ValueError(
-            f"tree must hold mappings, lists and class names, but has {tree!r} at {'/'.join(above) or 'its root'}."
-        )
+        where = "/".join(above) or "its root"
+        raise ValueError(f"tree must hold mappings, lists and class names, but has {tree!r} at {where}.")
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
+    """Edges between two leaves: up from one to the last shared branch, and down to the other."""
     shared = 0
-    while path[shared] == other[shared]:
+    while shared < min(len(path), len(other)) and path[shared] == other[shared]:
         shared += 1
-    return len(path) + len(other) - 2 * shared
+    return len(path) + len(other) - 2 * shared + 2

@@ -59,10 +59,34 @@ def concern_loss(
         >>> concern_loss(logits, torch.tensor([0]))
         tensor(0.1761)
     """
+    if concern is not None and logits.ndim > 1:
+        check_concern(concern, logits.shape[1])  # looks at its values: once is enough for a module
+    return checked_concern_loss(
+        logits,
+        target,
+        concern=concern,
+        concern_share=concern_share,
+        weight=weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
+
+
+def checked_concern_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    concern: Tensor | None,
+    concern_share: float,
+    weight: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+    reduction: LossReduction,
+) -> Tensor:
+    """`concern_loss` with a concern that has been checked; looks at no value, so an accelerator is never waited for."""
     _check_settings(logits, target, concern_share, label_smoothing, weight, reduction)
     num_classes = logits.shape[1]
-    if concern is not None:
-        check_concern(concern, num_classes)
     scores = logits.movedim(1, -1).reshape(-1, num_classes)
     scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     labels = target.reshape(-1).long()
@@ -73,10 +97,10 @@ def concern_loss(
     class_weight = class_weight.to(scores)
     smoothed = one_hot(labels, num_classes).to(scores) * (1 - label_smoothing) + label_smoothing / num_classes
     label_share = smoothed * class_weight
-    loss = (1 - concern_share) * -(label_share * scores.log_softmax(dim=1)).sum(dim=1)
+    loss = (1 - concern_share) * -_weighted(label_share, scores.log_softmax(dim=1))
     if concern_share:
         wrong_share = label_share @ _row_shares(concern, scores)
-        loss = loss - concern_share * (wrong_share * log_complement(scores)).sum(dim=1)
+        loss = loss - concern_share * _weighted(wrong_share, log_complement(scores))
     loss = torch.where(counted, loss, 0.0)
     if reduction == "none":
         return loss.reshape(target.shape)
@@ -94,6 +118,11 @@ def log_complement(scores: Tensor) -> Tensor:
     of_top = scores.masked_fill(is_top, float("-inf")).logsumexp(dim=1, keepdim=True) - log_total
     of_others = torch.log1p(-(scores - log_total).masked_fill(is_top, float("-inf")).exp())
     return torch.where(is_top, of_top, of_others)
+
+
+def _weighted(share: Tensor, logs: Tensor) -> Tensor:
+    """Sum over classes; a class without a share counts for nothing even where its logarithm is infinite."""
+    return torch.where(share > 0, share * logs, 0.0).sum(dim=1)
 
 
 def _row_shares(concern: Tensor | None, scores: Tensor) -> Tensor:

@@ -43,6 +43,7 @@ def least_concern_decision(probs: Tensor, *, concern: Tensor) -> Tensor:
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """The decisions of probabilities (..., C); looks at no value, so an accelerator is never waited for."""
+    rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
     risk = rows @ without_diagonal(concern).to(rows)
     return torch.where(risk <= risk.amin(dim=-1, keepdim=True), rows, -1.0).argmax(dim=-1)
 

@@ -16,6 +16,11 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
             os.fsync(file.fileno())
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
+    except RuntimeError as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error.__context__, OSError):  # torch fails again when it closes what it could not write
+            raise error.__context__ from None
+        raise
     except BaseException:
         path.unlink(missing_ok=True)
         raise

@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,7 @@ class CheckpointSelector:
         self.top_k, self.keep_last, self.keep_every = top_k, keep_last, keep_every
         self.epochs: list[SavedEpoch] = []
         """The ledger, in the order of the updates."""
+        self._garbage: list[SavedEpoch] = []
         self.folder.mkdir(parents=True, exist_ok=True)
         if (self.folder / manifest.NAME).exists():
             self._resume(Manifest.read(self.folder))
@@ -87,8 +89,8 @@ class CheckpointSelector:
         Args:
             state: What `torch.save` takes and ``weights_only=True`` loads, or a function that gives it (called only if
                 it is to be saved).
-            epoch: Its number. An epoch that a resumed loop repeats with the same values changes nothing; with other
-                values it is a further candidate.
+            epoch: Its number. An epoch that a resumed loop repeats with the same values changes nothing, unless its
+                checkpoint was lost; with other values it is a further candidate.
             **values: Its metrics, at least those of the rule; NaN is allowed and never wins.
 
         Raises:
@@ -99,16 +101,21 @@ class CheckpointSelector:
         if missing:
             raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
         entry = SavedEpoch(epoch, {name: float(value) for name, value in values.items()})
-        if any(entry.is_same(old) for old in self.epochs):
+        place = next((i for i, old in enumerate(self.epochs) if entry.is_same(old)), len(self.epochs))
+        is_repeated = place < len(self.epochs)
+        epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
+        is_kept = entry in self._kept(epochs, new=entry)
+        if is_repeated and (self.epochs[place].file is not None or not is_kept):
             return
-        epochs = [*self.epochs, entry]
-        if entry in self._kept(epochs):
-            try:
-                epochs[-1] = self._save(entry, state() if callable(state) else state)
-            except OSError as error:
-                message = f"the checkpoint of epoch {epoch} cannot be saved, and those before it are kept"
-                raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
-        self._enter(epochs)
+        try:
+            if is_kept:
+                epochs[place] = self._save(entry, state() if callable(state) else state)
+            self._enter(epochs)
+        except OSError as error:
+            if (saved := epochs[place].file) is not None:
+                (self.folder / saved).unlink(missing_ok=True)
+            message = f"the checkpoint of epoch {epoch} cannot be saved, and those before it are kept"
+            raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
 
     def load_best(self, map_location: Any = "cpu") -> Any:
         """Load the best checkpoint whose file is whole, with ``weights_only=True``.
@@ -143,8 +150,10 @@ class CheckpointSelector:
         """What the rule picks, what each metric would have picked alone, and what that means for the others."""
         return explain(self.rule, self.epochs)
 
-    def _kept(self, epochs: Sequence[SavedEpoch]) -> list[Epoch]:
-        kept = self.rule.could_win(epochs, self.top_k)
+    def _kept(self, epochs: Sequence[SavedEpoch], *, new: SavedEpoch | None = None) -> list[Epoch]:
+        """The epochs whose checkpoints stay: an epoch without one, lost or never kept, keeps no other from staying."""
+        among = [epoch for epoch in epochs if epoch.file is not None or epoch is new]
+        kept = self.rule.could_win(epochs, self.top_k, among=among)
         kept += [epoch for epoch in epochs if self.keep_every and epoch.number % self.keep_every == 0]
         return [*kept, epochs[-1]] if self.keep_last and epochs else kept
 
@@ -152,10 +161,14 @@ class CheckpointSelector:
         """Bring a checkpoint to the disk; until it is entered, the manifest knows it as pending."""
         temporary = self.folder / _temporary(entry.number)
         sha256 = write_whole(temporary, lambda file: torch.save(state, file))
-        saved = replace(entry, file=self._free_name(entry.number), sha256=sha256)
-        assert saved.file is not None
-        self._manifest(self.epochs, pending=saved).write(self.folder)
-        rename(temporary, self.folder / saved.file)
+        name = self._free_name(entry.number)
+        saved = replace(entry, file=name, sha256=sha256)
+        try:
+            self._manifest(self.epochs, pending=saved, garbage=self._garbage).write(self.folder)
+            rename(temporary, self.folder / name)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         return saved
 
     def _enter(self, epochs: list[SavedEpoch]) -> None:
@@ -163,11 +176,13 @@ class CheckpointSelector:
         kept = self._kept(epochs)
         dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
         entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
-        self._manifest(entered, garbage=dropped).write(self.folder)
+        garbage = [*self._garbage, *dropped]
+        self._manifest(entered, garbage=garbage).write(self.folder)
         self.epochs = entered
-        for epoch in dropped:
-            assert epoch.file is not None
-            (self.folder / epoch.file).unlink(missing_ok=True)
+        for epoch in garbage:
+            with suppress(OSError):  # it stays garbage, and is tried again
+                (self.folder / str(epoch.file)).unlink(missing_ok=True)
+        self._garbage = [epoch for epoch in garbage if (self.folder / str(epoch.file)).exists()]
 
     def _manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> Manifest:
         return Manifest(asdict(self.rule), epochs, **changed)
@@ -176,7 +191,7 @@ class CheckpointSelector:
         """Take the ledger over, and finish what a process that died had begun."""
         if found.rule != json.loads(json.dumps(asdict(self.rule))):
             raise ValueError(f"{self.folder / manifest.NAME} is of another rule, {found.rule}: choose another folder.")
-        self.epochs = list(found.epochs)
+        self.epochs = [self._without_lost_file(epoch) for epoch in found.epochs]
         for epoch in found.garbage:
             if epoch.file is not None and holds(self.folder / epoch.file, epoch.sha256):
                 (self.folder / epoch.file).unlink()
@@ -187,6 +202,12 @@ class CheckpointSelector:
                 rename(temporary, self.folder / pending.file)
             if holds(self.folder / pending.file, pending.sha256):
                 self._enter([*self.epochs, pending])
+
+    def _without_lost_file(self, epoch: SavedEpoch) -> SavedEpoch:
+        if epoch.file is None or holds(self.folder / epoch.file, epoch.sha256):
+            return epoch
+        warn(f"{self.folder / epoch.file} is not the file that was saved: epoch {epoch.number} is lost", stacklevel=4)
+        return replace(epoch, file=None, sha256="")
 
     def _free_name(self, epoch: int) -> str:
         names = itertools.chain([f"epoch-{epoch:05}.pt"], (f"epoch-{epoch:05}-{n}.pt" for n in itertools.count(2)))

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern_loss import LossReduction, concern_loss
+from mpcs_torch.functional.checks import check_concern
+from mpcs_torch.functional.concern_loss import LossReduction, checked_concern_loss
 
 
 class ConcernLoss(nn.Module):
@@ -21,7 +22,7 @@ class ConcernLoss(nn.Module):
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
-        ValueError: From `forward`, if an argument breaks its rule.
+        ValueError: From the constructor or `forward`, if an argument breaks its rule.
 
     Example:
         >>> import torch
@@ -48,6 +49,9 @@ class ConcernLoss(nn.Module):
     ) -> None:
         super().__init__()
         matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
+        if matrix is not None:
+            check_concern(matrix, len(matrix))
+            matrix = matrix.float()  # float64 would not move to every device
         self.register_buffer("concern", matrix, persistent=False)
         self.register_buffer("weight", weight, persistent=False)
         self.concern_share, self.ignore_index = concern_share, ignore_index
@@ -55,7 +59,9 @@ class ConcernLoss(nn.Module):
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The loss of logits (N, C, ...) for labels (N, ...)."""
-        return concern_loss(
+        if self.concern is not None and self.concern.shape[0] != logits.shape[1]:
+            raise ValueError(f"concern must cover {logits.shape[1]} classes, but covers {self.concern.shape[0]}.")
+        return checked_concern_loss(
             logits,
             target,
             concern=self.concern,

@@ -12,7 +12,8 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 class MPCSLR(ReduceLROnPlateau):
     r"""Sets the learning rate from a score such as MPCS: high while much is wrong, low when little is.
 
-    .. math:: \eta = \eta_0 \cdot \min(1, n / w) \cdot \mathrm{clip}((s / s_0)^a, \text{lowest}, \text{highest})
+    .. math::
+        \eta = \eta_0 \cdot \min(1, \tfrac{n + 1}{w + 1}) \cdot \mathrm{clip}((s / s_0)^a, l, h)
 
     with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, and :math:`n` counting the steps
     of the scheduler, :math:`w` of them warmup. It is a `ReduceLROnPlateau`, because frameworks hand a metric to
@@ -23,8 +24,8 @@ class MPCSLR(ReduceLROnPlateau):
         optimizer: Its learning rates now are :math:`\eta_0`, one for each parameter group.
         power: a, at least 0; 1 is the paper's proposal, 0 leaves the warmup alone.
         reference: :math:`s_0 > 0`; None takes the first score.
-        lowest: Lowest factor, from 0.
-        highest: Highest factor.
+        lowest: l, the lowest factor, from 0.
+        highest: h, the highest factor.
         smoothing: Weight of the past in the running mean of the scores, from 0 (none) to below 1.
         warmup_steps: w; the first of them begins at once.
 

@@ -72,13 +72,14 @@ class SelectionRule:
         ordered = allowed if self.ties == "first" else allowed[::-1]
         return sorted(ordered, key=lambda epoch: self._loss(epoch, self.by))  # stable, so ties stay in order
 
-    def could_win(self, epochs: Sequence[Epoch], places: int) -> list[Epoch]:
+    def could_win(self, epochs: Sequence[Epoch], places: int, *, among: Sequence[Epoch] | None = None) -> list[Epoch]:
         """The epochs that are, or may yet come, among the first places, whatever epochs follow.
 
+        Only those ``among`` compete (default: all), but limits come from all epochs.
         A later best can put epochs outside ``within``. So an epoch is out only when so many others are ranked before
         it that will stay within as long as it does.
         """
-        ranking = self.ranking(epochs)
+        ranking = [epoch for epoch in self.ranking(epochs) if among is None or epoch in among]
         return [
             epoch
             for i, epoch in enumerate(ranking)

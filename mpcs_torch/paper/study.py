@@ -27,14 +27,14 @@ METHODS: dict[str, tuple[str, ...]] = {
     "constant": (),
     "cosine": (COSINE,),
     "plateau": ("scheduler={name: plateau, score: cross_entropy}",),
-    "loss scale": ("training.loss_scale=mpcs_count",),
+    "loss scale, validation": ("training.loss_scale=mpcs_count",),
     "MPCSLR, power 1": ("scheduler={name: mpcs_lr}",),
     "MPCSLR, power 2": ("scheduler={name: mpcs_lr, power: 2.0}",),
     "MPCSLR, power 1, smoothed": ("scheduler={name: mpcs_lr, smoothing: 0.8}",),
     "concern loss, no releases": (COSINE, "loss={name: concern, concern_share: 0.8, released: 1.0}"),
     "concern loss": (COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1}"),
 }
-"""Overrides of the study's config."""
+"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn."""
 PLAIN = ("constant", "cosine", "plateau")
 LEARNING_RATES = (0.005, 0.01, 0.02)
 VALIDATION_SHARE = 1 / 6
@@ -134,8 +134,6 @@ def finish_task(task: StudyTask) -> Outcome:
 def study_config(task: StudyTask) -> RunConfig:
     """The config that a task trains with."""
     overrides = [f"name={task.name}", f"seed={task.seed}", f"training.learning_rate={task.learning_rate}"]
-    if task.study == "digits":
-        overrides.append(f"data.split_seed={task.seed}")
     return load_packaged_config(f"studies/{task.study}", [*overrides, *METHODS[task.method]])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mpcs_torch.learning.manifest import delete_checkpoints
+from mpcs_torch.learning import manifest
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
@@ -20,7 +20,8 @@ class RunExistsError(FileExistsError):
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Refuse, before any work, folders that hold a run, unless it may be overwritten."""
-    taken = [str(folder) for folder in folders if any((folder / name).exists() for name in OWN_FILES)]
+    marks = (*OWN_FILES, f"{checkpoints.FOLDER}/{manifest.NAME}")
+    taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
         raise RunExistsError(f"{', '.join(taken)} already holds a run: choose another folder or pass --overwrite")
 
@@ -32,9 +33,9 @@ def run_in_folder(
     check_free([folder], overwrite=overwrite)
     prepared = prepare_run(config, data)  # what is wrong with the config must show before an old run is deleted
     folder.mkdir(parents=True, exist_ok=True)
+    manifest.delete_checkpoints(folder / checkpoints.FOLDER)  # first, because it refuses what it cannot read
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
-    delete_checkpoints(folder / checkpoints.FOLDER)
     (folder / "config.yaml").write_text(dump_config(prepared.config), encoding="utf-8")
     if config.selector is not None:
         hooks = [checkpoints.selector_hook(checkpoints.open_selector(config.selector, folder)), *hooks]

@@ -40,7 +40,7 @@ class TrainingConfig(Section):
 
     batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
     learning_rate: Annotated[Number, Field(gt=0)] = 0.01
-    loss_scale: RecordColumn | None = None
+    loss_scale: Literal["cross_entropy", "mpcs", "mpcs_count"] | None = None
     """Multiply the loss by this value of the latest turn (the published learning runs: mpcs_count)."""
 
 

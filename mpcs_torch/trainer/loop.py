@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -135,8 +136,13 @@ def _learning_hooks(config: RunConfig, optimizer: torch.optim.Optimizer) -> list
         step = config.scheduler.build(optimizer, config.turns.count)
         hooks.append(lambda turn, state: step(turn.evaluation.values))  # noqa: ARG005  # a Hook
     if (column := config.training.loss_scale) is not None:
-        hooks.append(lambda turn, state: state.loss_scale.update(turn.evaluation.values[column]))
+        hooks.append(lambda turn, state: _rescale(state, turn.evaluation.values[column]))
     return hooks
+
+
+def _rescale(state: LoopState, score: float) -> None:
+    if isfinite(score):  # a run that has diverged keeps its scale
+        state.loss_scale.update(score)
 
 
 def _first_batches(loader: Any, count: int, data: DataSplits) -> DataSplits:

@@ -1,7 +1,7 @@
 """Learning-rate schedulers by name, one line each; they step at every turn."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
 from torch.optim import Optimizer
@@ -9,8 +9,11 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
 
 from mpcs_torch.learning import MPCSLR
 
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Loss = Literal["mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous"]
+"""The columns of the records that are better when lower."""
 Step = Callable[[Mapping[str, float]], None]
 """Called with the values of each turn."""
 
@@ -25,7 +28,7 @@ def plateau(
     optimizer: Optimizer,
     turns: int,  # noqa: ARG001  # the same call for all
     *,
-    score: str = "mpcs",
+    score: Loss = "mpcs",
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
@@ -38,11 +41,11 @@ def mpcs_lr(
     optimizer: Optimizer,
     turns: int,  # noqa: ARG001  # the same call for all
     *,
-    score: str = "mpcs",
+    score: Loss = "mpcs",
     power: NotNegative = 1.0,
     reference: Positive | None = None,
-    lowest: NotNegative = 0.0,
-    highest: Positive = 1.0,
+    lowest: Share = 0.0,
+    highest: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0,
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:

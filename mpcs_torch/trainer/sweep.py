@@ -42,8 +42,8 @@ def _finish(task: _Task) -> list[Record]:
     saved = folder / "config.yaml"
     is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
     if is_ours and (folder / "records.csv").is_file():
-        records = read_records(folder / "records.csv")
-        if len(records) == config.turns.count:
-            return records
+        whole = (folder / "records.csv").read_text(encoding="utf-8")
+        if whole.count("\n") == 1 + config.turns.count and whole.endswith("\n"):
+            return read_records(folder / "records.csv")
     run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours)
     return read_records(folder / "records.csv")

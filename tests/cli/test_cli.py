@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.app import run_app
+from mpcs_torch.paper.experiments import experiment_config
+from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.trainer.data.mnist import load_mnist
+from mpcs_torch.trainer.loop import prepare_run
 from mpcs_torch.trainer.records import read_records
 
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
@@ -114,6 +118,17 @@ def test_reproduce_compares_with_published_records(
     assert "of 150 turns agree with the published record in all columns at 4 decimals" in printed
     assert "mpcs picks turn 133 (paper: 133)" in printed
     assert (tmp_path / "case-study" / "report.html").exists()
+
+    # The selector of its config leaves the checkpoint of the paper's pick, whose evaluation is the record.
+    prepared = prepare_run(experiment_config("case-study"), load_mnist(data_root))
+    assert prepared.config.selector is not None
+    selector = open_selector(prepared.config.selector, tmp_path / "case-study")
+    assert selector.best is not None
+    assert selector.best.number == 133
+    prepared.state.model.load_state_dict(selector.load_best()["model"])
+    values = prepared.evaluator(prepared.state.model).values
+    assert values == pytest.approx(selector.best.values, rel=1e-6)
+    assert {"turn": 133, **selector.best.values} == read_records(tmp_path / "case-study" / "records.csv")[132]
 
 
 RECORDS = """turn,accuracy,f1_macro,mcc,mean_squared_error,cross_entropy,mpcs,mpcs_count,dangerous,test_accuracy

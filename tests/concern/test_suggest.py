@@ -48,6 +48,15 @@ def test_cousins_are_released_when_the_distance_allows_them() -> None:
     assert spec_from_tree([["a", "b"], ["c"]]).releases == ((0, 1), (1, 0))
 
 
+def test_classes_named_like_places_keep_their_distances_and_their_order() -> None:
+    tree = [["4", "9"], ["1", "7"], "0"]
+    assert released_names(spec_from_tree(tree)) == {("4", "9"), ("9", "4"), ("1", "7"), ("7", "1")}
+    spec = spec_from_tree(tree, classes=["0", "1", "4", "7", "9"])
+    assert spec.releases == ((2, 4), (4, 2), (1, 3), (3, 1))
+    with pytest.raises(ValueError, match="classes must be the leaves of the tree"):
+        spec_from_tree(tree, classes=["0", "1"])
+
+
 def test_a_broken_tree_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("tree must hold each class once, but cat stands twice.")):
         spec_from_tree({"a": ["cat"], "b": ["cat", "dog"]})

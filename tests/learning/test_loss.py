@@ -103,6 +103,25 @@ def test_a_released_error_costs_less_than_another() -> None:
     assert loss(slip, torch.tensor([0])) < loss(accident, torch.tensor([0]))
 
 
+def test_a_class_that_is_masked_out_costs_nothing() -> None:
+    logits = torch.tensor([[1.0, 2.0, float("-inf")]], requires_grad=True)
+    for share in (0.0, 0.5):
+        loss = concern_loss(logits, torch.tensor([0]), concern_share=share)
+        assert torch.isfinite(loss)
+        (gradient,) = torch.autograd.grad(loss, logits)
+        assert torch.isfinite(gradient[0, :2]).all()
+    assert torch.allclose(
+        concern_loss(logits, torch.tensor([0]), concern_share=0.0), cross_entropy(logits, torch.tensor([0]))
+    )
+
+
+def test_a_module_checks_its_concern_once() -> None:
+    with pytest.raises(ValueError, match="concern must hold finite weights > 0"):
+        ConcernLoss(torch.zeros(3, 3))
+    with pytest.raises(ValueError, match=r"concern must cover 4 classes, but covers 3\."):
+        ConcernLoss(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))
+
+
 def test_nothing_to_count_is_nan_as_in_torch() -> None:
     assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100])).isnan()
     assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100]), reduction="sum") == 0

@@ -159,7 +159,7 @@ def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path, m
         (zipped(Toy_TRAIN_ts=SERIES), "it holds no Toy_TRAIN and Toy_TEST"),
         (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts="@data\n1,?,3:a\n"), "a value is missing"),
         (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES).replace(b"1,2,3:a", b"9,2,3:a"), "Bad CRC-32"),
-        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "does not hold the values of the published set"),
+        (zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES), "it does not hold the values of the published set"),
     ],
 )
 def test_a_zip_that_is_not_the_set_leaves_nothing(
@@ -171,6 +171,25 @@ def test_a_zip_that_is_not_the_set_leaves_nothing(
     with pytest.raises(DataError, match=message):
         sources.get("ucr/Toy", tmp_path, lambda *told: None)
     assert names(tmp_path) == []
+    assert not (tmp_path / "UCR" / "Toy").exists()
+
+
+def test_archives_and_parts_of_the_user_are_kept(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "UCR_URL", server.url)
+    server.files["/Toy.zip"] = zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES)
+    folder = tmp_path / "UCR" / "Toy"
+    folder.mkdir(parents=True)
+    (folder / "Toy.zip").write_text("mine")
+    (folder / "Toy_TRAIN.ts").write_text("half a set")
+    with pytest.raises(DataError, match=r"Toy_TRAIN.ts is in the way: move it away"):
+        sources.get("ucr/Toy", tmp_path, lambda *told: None)
+    assert (folder / "Toy_TRAIN.ts").read_text() == "half a set"
+    (folder / "Toy_TRAIN.ts").unlink()
+    sources.get("ucr/Toy", tmp_path, lambda *told: None)
+    assert (folder / "Toy.zip").read_text() == "mine"
+    assert load_ucr(tmp_path, set="Toy").train_inputs.shape == (2, 3, 1)
 
 
 @pytest.mark.parametrize("name", ["Toy", "ucr/", "ucr/../Toy", "iris"])

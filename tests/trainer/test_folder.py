@@ -59,3 +59,12 @@ def test_a_config_that_cannot_run_replaces_nothing(tmp_path: Path, monkeypatch: 
     with pytest.raises(ValueError, match=r"WORLD_SIZE"):
         run_in_folder(toy_config(seed=6), toy_data(), tmp_path, overwrite=True)
     assert (tmp_path / "records.csv").read_bytes() == before
+
+
+def test_checkpoints_alone_are_a_run_too(tmp_path: Path) -> None:
+    run_in_folder(toy_config(selector={"by": "mpcs"}), toy_data(), tmp_path)
+    for name in ("config.yaml", "records.csv"):
+        (tmp_path / name).unlink()
+    with pytest.raises(RunExistsError):
+        run_in_folder(toy_config(), toy_data(), tmp_path)
+    assert len(list((tmp_path / "checkpoints").iterdir())) == 2

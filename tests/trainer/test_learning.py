@@ -12,6 +12,7 @@ from mpcs_torch.trainer.config import ConfigError, dump_config, load_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, Turn, prepare_run, train_step
 from mpcs_torch.trainer.records import pick, read_records
+from mpcs_torch.trainer.schedulers import SCHEDULERS
 from tests.trainer.toy import toy_config, toy_data
 
 
@@ -49,8 +50,13 @@ def test_mpcs_lr_follows_the_score_of_the_turn() -> None:
 
 
 def test_a_plateau_lowers_it_when_a_score_no_longer_falls() -> None:
-    rates = learning_rates(scheduler={"name": "plateau", "score": "accuracy", "patience": 0, "factor": 0.1})
-    assert rates[-1] < 0.05
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.05)
+    step = SCHEDULERS["plateau"](optimizer, 4, score="mpcs", patience=0, factor=0.1)
+    rates = []
+    for score in (0.3, 0.2, 0.4):
+        step({"mpcs": score, "accuracy": score})
+        rates.append(optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([0.05, 0.05, 0.005])
 
 
 @pytest.mark.parametrize(("name", "share"), [("cross_entropy", 0.0), ("concern", 0.5)])

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -98,25 +97,39 @@ def ucr_checksum(data: DataSplits) -> str:
 def _get_mnist_file(path: Path, checksum: str, progress: Progress) -> None:
     from torchvision.datasets import MNIST
 
-    packed = path.with_name(f"{path.name}.gz")
-    md5 = dict(MNIST.resources)[packed.name]
+    archive = f"{path.name}.gz"
+    packed = _downloads(path.parent) / archive
+    md5 = dict(MNIST.resources)[archive]
     errors = []
     for mirror in MNIST.mirrors:
         try:
-            download(f"{mirror}{packed.name}", packed, known_hash=f"md5:{md5}", progress=progress)
+            download(f"{mirror}{archive}", packed, known_hash=f"md5:{md5}", progress=progress)
             break
         except DataError as error:
             errors.append(str(error))
     else:
         raise DataError("; ".join(errors))
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".unpacking-") as folder:
-        unpacked = Path(folder) / path.name
-        with gzip.open(packed) as source, unpacked.open("wb") as target:
-            shutil.copyfileobj(source, target)
-        if _sha256(unpacked) != checksum:
-            raise DataError(f"{packed} does not hold the published file")
-        unpacked.replace(path)
+    unpacked = packed.with_suffix(".unpacked")
+    with gzip.open(packed) as source, unpacked.open("wb") as target:
+        shutil.copyfileobj(source, target)
     packed.unlink()
+    if _sha256(unpacked) != checksum:
+        unpacked.unlink()
+        raise DataError(f"{archive} does not hold the published file")
+    unpacked.replace(path)
+    _remove_if_empty(packed.parent)
+
+
+def _downloads(folder: Path) -> Path:
+    """Where what is not whole yet lies: a folder of our own, in which nothing is anybody else's."""
+    downloads = folder / ".downloads"
+    downloads.mkdir(parents=True, exist_ok=True)
+    return downloads
+
+
+def _remove_if_empty(folder: Path) -> None:
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _get_add_file(path: Path, checksum: str, progress: Progress) -> None:
@@ -126,28 +139,33 @@ def _get_add_file(path: Path, checksum: str, progress: Progress) -> None:
 def _get_ucr(name: str, root: Path, progress: Progress) -> None:
     """The set's zip, of which the two parts stay, in the first layout of ours that it holds."""
     folder = root / "UCR" / name
-    if any(folder.glob(f"{name}_T*")):
+    if {path.stem for path in folder.glob(f"{name}_T*")} >= {f"{name}_TRAIN", f"{name}_TEST"}:
         load_ucr(root, set=name)  # says what is wrong with files that are there
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    packed = folder / f"{name}.zip"
+    url = f"{UCR_URL}/{name}.zip"
+    scratch = _downloads(root / "UCR")
+    packed, unpacked = scratch / f"{name}.zip", scratch / "UCR" / name
+    shutil.rmtree(unpacked, ignore_errors=True)
     if not packed.exists():
-        download(f"{UCR_URL}/{name}.zip", packed, known_hash=None, progress=progress)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".unpacking-") as scratch:
-        unpacked = Path(scratch) / "UCR" / name
-        unpacked.mkdir(parents=True)
-        try:
-            _unpack_parts(packed, name, unpacked)
-            data = load_ucr(Path(scratch), set=name)
-        except (zipfile.BadZipFile, DataError) as error:
-            packed.unlink()
-            raise DataError(f"{UCR_URL}/{name}.zip is not a set of the archive: {error}") from error
+        download(url, packed, known_hash=None, progress=progress)
+    unpacked.mkdir(parents=True)
+    try:
+        _unpack_parts(packed, name, unpacked)
+        data = load_ucr(scratch, set=name)
         if name in UCR_SHA256 and ucr_checksum(data) != UCR_SHA256[name]:
-            packed.unlink()
-            raise DataError(f"{UCR_URL}/{name}.zip does not hold the values of the published set")
+            raise DataError("it does not hold the values of the published set")
+        folder.mkdir(exist_ok=True)
+        for part in unpacked.iterdir():
+            if (folder / part.name).exists():
+                raise DataError(f"{folder / part.name} is in the way: move it away")
         for part in unpacked.iterdir():
             part.replace(folder / part.name)
-    packed.unlink()
+    except (zipfile.BadZipFile, RuntimeError) as error:  # a RuntimeError for a password, and our own
+        raise DataError(f"{url} is not a set of the archive: {error}") from error
+    finally:
+        packed.unlink()
+        shutil.rmtree(scratch / "UCR")
+        _remove_if_empty(scratch)
 
 
 def _unpack_parts(packed: Path, name: str, folder: Path) -> None:
