@@ -65,8 +65,7 @@ def expected_concern(
         tensor(0.5000, dtype=torch.float64)
     """
     check_decision(decision)
-    num_classes = concern.shape[0]
-    check_concern(concern, num_classes)
+    check_concern(concern, len(concern) if isinstance(concern, Tensor) else 0)
     sums, faults = sum_costs(
         preds, target, concern=concern, decision=decision, from_logits=from_logits, ignore_index=ignore_index
     )
@@ -113,6 +112,8 @@ def sum_costs(
         scored = samples.weight
         faults = target_fault._replace(rule=target_rule), preds_fault._replace(rule=preds_rule)
     else:
+        if decision != "most_probable":
+            raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
         check_target(target, preds.shape)
         decided = preds.reshape(-1).long()
         counted = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index

@@ -102,9 +102,10 @@ def finish_task(task: StudyTask) -> Outcome:
     config = study_config(task)
     folder = task.out / task.name
     done, settings = folder / "outcome.json", dump_config(config)
+    identity = f"{settings}{DECISION_FACTORS} {VALIDATION_SHARE}"
     if done.is_file():
         saved = json.loads(done.read_text(encoding="utf-8"))
-        if saved["settings"] == settings:
+        if saved["identity"] == identity:
             return _outcome(task, saved["measures"])
     begun = folder / "config.yaml"
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
@@ -125,7 +126,7 @@ def finish_task(task: StudyTask) -> Outcome:
                 asdict(_measure(part, labels, concern.matrix(), concern.released(), factor, run.evaluator.k, config))
                 for part, labels in zip(logits, (fit.test_labels, data.test_labels), strict=True)
             ]
-    text = json.dumps({"settings": settings, "measures": measures})
+    text = json.dumps({"identity": identity, "measures": measures})
     write_whole(folder / ".outcome.tmp", lambda file: file.write(text.encode()))
     rename(folder / ".outcome.tmp", done)
     return _outcome(task, measures)
