@@ -35,6 +35,9 @@ class MPCSLR(ReduceLROnPlateau):
     Raises:
         ValueError: If a setting breaks its rule above.
 
+    Over 20 seeds on MNIST (`mpcs study`) no variant helped: the best one makes 16 % more dangerous errors than a cosine
+    schedule, which is what to use there, with `functional.least_concern_decision` on top.
+
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section III-C. Deviations: reference, power,
         bounds, smoothing and warmup are ours.

@@ -76,9 +76,10 @@ class Study:
         return list(dict.fromkeys(arms))
 
     def recommended(self) -> Arm:
-        """The concern loss, deciding for the class of least concern."""
-        arm = self.last["concern loss"]
-        return Arm(arm.method, arm.learning_rate, "last", self._factor(arm))
+        """The arm with the fewest dangerous errors in validation, of those that cost little accuracy there."""
+        least = self.validation_accuracy(self.baseline) - VALIDATION_ALLOWANCE
+        sound = [arm for arm in self.arms() if self.validation_accuracy(arm) >= least]
+        return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))
 
     def result(self, arm: Arm) -> Result:
         """An arm beside the baseline, seed by seed."""
@@ -125,8 +126,8 @@ def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, flo
     """Difference of means, or the share of their mean that we cut, with its 95 % bootstrap interval over seeds."""
 
     def effect(a: Sample, b: Sample, axis: int = -1) -> Any:
-        difference = a.mean(axis=axis) - b.mean(axis=axis)
-        return -difference / b.mean(axis=axis) if relative else difference
+        a_mean, b_mean = a.mean(axis=axis), b.mean(axis=axis)
+        return (b_mean - a_mean) / b_mean if relative else a_mean - b_mean
 
     value = float(effect(ours, theirs))
     if np.ptp(ours - theirs) == 0 and (not relative or np.ptp(theirs) == 0 or (ours == theirs).all()):
@@ -168,8 +169,9 @@ def verdict(study: Study, results: Sequence[Result]) -> str:
     cut, gain = ([100 * value for value in values] for values in (best.dangerous_cut, best.accuracy_gain))
     helping = [result.arm.title for result in results if result.helps]
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
+    share = f"{cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}]"
     return (
-        f"Over {len(study.seeds)} seeds, {best.arm.title} makes {cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}] fewer "
+        f"Over {len(study.seeds)} seeds, {best.arm.title}, which validation picks, makes {share} fewer "
         f"dangerous test errors than the best plain method, {study.baseline.title}, at {gain[0]:+.2f} points of "
         f"accuracy.\n"
         f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "

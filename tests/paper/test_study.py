@@ -57,7 +57,7 @@ def test_learning_rate_and_baseline_are_chosen_on_validation_data(study: Study) 
 def test_the_decision_factor_may_cost_little_validation_accuracy(study: Study) -> None:
     factors = {arm.factor for arm in study.arms() if arm.method == "cosine" and arm.checkpoint == "last"}
     assert factors == {1.0, 0.5}
-    assert study.recommended().factor == 1.0  # the concern loss validates 0.5 points lower here
+    assert study.recommended() == study.baseline  # others cost validation accuracy, and none has fewer dangerous errors
 
 
 def test_effects_are_paired_and_have_their_signs(study: Study) -> None:
@@ -80,7 +80,8 @@ def test_the_table_the_verdict_and_the_figure_hold_every_arm(study: Study) -> No
     table = results_table(study, results)
     assert table.rows[0][0] == "cosine (baseline)"
     assert {row[0].split(" + ")[0] for row in table.rows[1:]} | {"cosine"} == set(METHODS)
-    assert "concern loss makes 20" in verdict(study, results)
+    assert "Over 6 seeds, cosine, which validation picks, makes 0.0 %" in verdict(study, results)
+    assert "Not so: constant" in verdict(study, results)
     (axes,) = study_figure(study, results).axes
     assert len([line for line in axes.lines if line.get_marker() == "o"]) == 2
 
