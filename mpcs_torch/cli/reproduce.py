@@ -10,19 +10,19 @@ import typer
 
 from mpcs_torch.cli.figure_6 import reproduce_figure_6
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
-from mpcs_torch.cli.progress import counting_bar, progress_bar
+from mpcs_torch.cli.progress import progress_bar
+from mpcs_torch.cli.sweeps import finish_all
 from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
 from mpcs_torch.paper.correlation import seed_intervals, table_2_row
 from mpcs_torch.paper.costs import dearer_than_printed, table_3
 from mpcs_torch.paper.experiments import EXPERIMENTS, QUICK, experiment_config, seeded_config
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES
-from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, reproduce_experiment
+from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs, reproduce_experiment
 from mpcs_torch.report.evaluation import FILES, write_evaluation
 from mpcs_torch.report.html import write_report
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.folder import RunExistsError, check_free
-from mpcs_torch.trainer.sweep import sweep
 
 NAMES = (*EXPERIMENTS, "figure6")
 
@@ -111,12 +111,7 @@ def _in_child(name: str, data_root: Path, folder: Path, records: Path | None, ov
 
 def _repeat(name: str, seeds: int, data_root: Path, out: Path, *, overwrite: bool) -> tuple[Interval, ...]:
     configs = [seeded_config(name, seed) for seed in range(seeds)]
-    with counting_bar(f"{name}, seeds", seeds) as advance:
-        finished = {}
-        for config, records in sweep(configs, data_root, out / "seeds", overwrite=overwrite):
-            finished[config.name] = records
-            advance()
-    runs = [finished[config.name] for config in configs]  # a bootstrap depends on the order
+    runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds", overwrite=overwrite)
     intervals = seed_intervals(runs)
     rows = [
         [benchmark, *(f"{value:.4f}" for value in (i.mean, i.low, i.high, i.least, i.most))]
@@ -133,7 +128,7 @@ def _write_everything(
     write_evaluation(folder, finished, intervals)
     for _, title, table, _ in evaluation_tables(finished, intervals):
         typer.echo(f"\n## {title}\n\n{table.markdown()}")
-    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+    costs = measured_costs(finished)
     typer.echo(
         f"\nDearer than in the paper, relative to accuracy: {'; '.join(dearer_than_printed(costs)) or 'nothing'}."
     )

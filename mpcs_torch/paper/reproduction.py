@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpcs_torch.paper.correlation import table_2, table_2_values
-from mpcs_torch.paper.costs import table_3, table_3_values
+from mpcs_torch.paper.costs import MetricCosts, table_3, table_3_values
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import RECORD_FILES
@@ -56,7 +56,7 @@ def evaluation_tables(
 ) -> Iterator[tuple[str, str, Table, Table]]:
     """File name, title, the table to read and the table of its numbers: the runs, Table II, Table III."""
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}
-    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+    costs = measured_costs(finished)
     yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
     yield (
         "table2",
@@ -65,6 +65,11 @@ def evaluation_tables(
         table_2_values(runs, seeds),
     )
     yield "table3", "Table III: what a metric costs", table_3(costs), table_3_values(costs)
+
+
+def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
+    """What the metrics cost in each experiment."""
+    return {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
 
 
 def _runs_table(finished: Mapping[str, Reproduction]) -> Table:

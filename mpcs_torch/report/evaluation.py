@@ -6,7 +6,7 @@ from pathlib import Path
 from mpcs_torch.paper.costs import dearer_than_printed
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import TABLE_2
-from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables
+from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
 from mpcs_torch.report.figures import figure_4
 from mpcs_torch.report.html import data_uri, render
 
@@ -31,11 +31,10 @@ def write_evaluation(
     figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
     figure.savefig(folder / "figure4.png", dpi=110)
     figure.savefig(folder / "figure4.svg", metadata={"Date": None})
-    costs = {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
     page = render(
         "evaluation",
         tables=[(title, table) for _, title, table, _ in tables],
-        dearer=dearer_than_printed(costs),
+        dearer=dearer_than_printed(measured_costs(finished)),
         figure=data_uri(figure),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")
