@@ -5,6 +5,7 @@ from mpcs_torch.functional.dangerous import DangerousErrorCounts, dangerous_erro
 from mpcs_torch.functional.decision import least_concern_decision
 from mpcs_torch.functional.expected_concern import expected_concern
 from mpcs_torch.functional.mpcs import meta_pattern_concern_score
+from mpcs_torch.functional.softmax_margin import softmax_margin_loss
 
 __all__ = [
     "DangerousErrorCounts",
@@ -13,4 +14,5 @@ __all__ = [
     "expected_concern",
     "least_concern_decision",
     "meta_pattern_concern_score",
+    "softmax_margin_loss",
 ]

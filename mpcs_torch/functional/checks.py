@@ -1,8 +1,11 @@
 """Rules for the settings, shapes and dtypes that our kernels take; none of them looks at a batch's values."""
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 
+LossReduction = Literal["mean", "sum", "none"]
 MOST_INTERVALS = 2**29
 """A float32 has 24 bits of mantissa; times a whole number of up to 29 bits, it fits the 53 bits of a float64."""
 
@@ -60,3 +63,20 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
     if preds.shape[1] != num_classes:
         raise ValueError(f"preds must have {num_classes} classes in dimension 1, but got shape {tuple(preds.shape)}.")
     check_target(target, preds.shape[:1] + preds.shape[2:])
+
+
+def check_loss_inputs(
+    logits: Tensor, target: Tensor, *, weight: Tensor | None, label_smoothing: float, reduction: str
+) -> None:
+    """Refuse what no loss over logits (N, C, ...) and labels (N, ...) takes."""
+    if not logits.is_floating_point():
+        raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
+    if logits.ndim < 2 or logits.shape[1] < 2:
+        raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
+    check_target(target, logits.shape[:1] + logits.shape[2:])
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
+    if weight is not None and weight.shape != (logits.shape[1],):
+        raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
+    if reduction not in get_args(LossReduction):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}.")

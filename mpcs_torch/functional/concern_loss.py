@@ -1,14 +1,10 @@
 """The differentiable limit of MPCS, as a training loss."""
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from mpcs_torch.functional.checks import check_concern, check_target
-
-LossReduction = Literal["mean", "sum", "none"]
+from mpcs_torch.functional.checks import LossReduction, check_concern, check_loss_inputs
 
 
 def concern_loss(
@@ -85,7 +81,9 @@ def checked_concern_loss(
     reduction: LossReduction,
 ) -> Tensor:
     """`concern_loss` with a concern that has been checked; looks at no value, so an accelerator is never waited for."""
-    _check_settings(logits, target, concern_share, label_smoothing, weight, reduction)
+    check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
+    if not 0 <= concern_share <= 1:
+        raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     num_classes = logits.shape[1]
     scores = logits.movedim(1, -1).reshape(-1, num_classes)
     scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
@@ -131,25 +129,3 @@ def _row_shares(concern: Tensor | None, scores: Tensor) -> Tensor:
     matrix = torch.ones(num_classes, num_classes) if concern is None else concern
     off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)
     return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
-
-
-def _check_settings(
-    logits: Tensor,
-    target: Tensor,
-    concern_share: float,
-    label_smoothing: float,
-    weight: Tensor | None,
-    reduction: str,
-) -> None:
-    if not logits.is_floating_point():
-        raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
-    if logits.ndim < 2 or logits.shape[1] < 2:
-        raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
-    check_target(target, logits.shape[:1] + logits.shape[2:])
-    for name, value in (("concern_share", concern_share), ("label_smoothing", label_smoothing)):
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} must be from 0 to 1, but got {value}.")
-    if weight is not None and weight.shape != (logits.shape[1],):
-        raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}.")

@@ -1,8 +1,8 @@
 """Parts for anyone's training loop: losses, a learning-rate scheduler, a checkpoint selector."""
 
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
-from mpcs_torch.learning.loss import ConcernLoss, ConcernLossScale
+from mpcs_torch.learning.loss import ConcernLoss, ConcernLossScale, SoftmaxMarginLoss
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.selection import SelectionRule
 
-__all__ = ["MPCSLR", "CheckpointSelector", "ConcernLoss", "ConcernLossScale", "SelectionRule"]
+__all__ = ["MPCSLR", "CheckpointSelector", "ConcernLoss", "ConcernLossScale", "SelectionRule", "SoftmaxMarginLoss"]

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.checks import check_concern
-from mpcs_torch.functional.concern_loss import LossReduction, checked_concern_loss
+from mpcs_torch.functional.checks import LossReduction, check_concern
+from mpcs_torch.functional.concern_loss import checked_concern_loss
+from mpcs_torch.functional.softmax_margin import checked_softmax_margin_loss
 
 
 class ConcernLoss(nn.Module):
@@ -48,19 +49,15 @@ class ConcernLoss(nn.Module):
         reduction: LossReduction = "mean",
     ) -> None:
         super().__init__()
-        matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
-        if matrix is not None:
-            check_concern(matrix, len(matrix))
-            matrix = matrix.float()  # float64 would not move to every device
-        self.register_buffer("concern", matrix, persistent=False)
+        self.register_buffer("concern", None if concern is None else _checked_matrix(concern), persistent=False)
         self.register_buffer("weight", weight, persistent=False)
         self.concern_share, self.ignore_index = concern_share, ignore_index
         self.label_smoothing, self.reduction = label_smoothing, reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """The loss of logits (N, C, ...) for labels (N, ...)."""
-        if self.concern is not None and self.concern.shape[0] != logits.shape[1]:
-            raise ValueError(f"concern must cover {logits.shape[1]} classes, but covers {self.concern.shape[0]}.")
+        if self.concern is not None:
+            _check_classes(self.concern, logits)
         return checked_concern_loss(
             logits,
             target,
@@ -71,6 +68,75 @@ class ConcernLoss(nn.Module):
             label_smoothing=self.label_smoothing,
             reduction=self.reduction,
         )
+
+
+class SoftmaxMarginLoss(nn.Module):
+    """`functional.softmax_margin_loss` as a module: cross entropy with a margin for what matters; lower is better.
+
+    Args:
+        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0.
+        margin: >= 0, in nats for a concern of 1; 0 is cross entropy.
+        weight: ``(C,)`` weights >= 0 of the true classes.
+        ignore_index: Label of samples that count for nothing.
+        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+
+    Raises:
+        ValueError: From the constructor or `forward`, if an argument breaks its rule.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch import ConcernSpec
+        >>> from mpcs_torch.learning import SoftmaxMarginLoss
+        >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.1)
+        >>> logits = torch.tensor([[2.0, 1.0, 0.0], [2.0, 0.0, 1.0]])  # unsure between red and yellow; red and green
+        >>> SoftmaxMarginLoss(lights, reduction="none")(logits, torch.tensor([0, 0]))
+        tensor([0.5735, 0.7653])
+    """
+
+    concern: Tensor
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        concern: ConcernSpec | Tensor,
+        *,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        reduction: LossReduction = "mean",
+    ) -> None:
+        super().__init__()
+        self.register_buffer("concern", _checked_matrix(concern), persistent=False)
+        self.register_buffer("weight", weight, persistent=False)
+        self.margin, self.ignore_index = margin, ignore_index
+        self.label_smoothing, self.reduction = label_smoothing, reduction
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The loss of logits (N, C, ...) for labels (N, ...)."""
+        _check_classes(self.concern, logits)
+        return checked_softmax_margin_loss(
+            logits,
+            target,
+            concern=self.concern,
+            margin=self.margin,
+            weight=self.weight,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            reduction=self.reduction,
+        )
+
+
+def _checked_matrix(concern: ConcernSpec | Tensor) -> Tensor:
+    matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
+    check_concern(matrix, len(matrix))
+    return matrix.float()  # float64 would not move to every device
+
+
+def _check_classes(concern: Tensor, logits: Tensor) -> None:
+    if len(concern) != logits.shape[1]:
+        raise ValueError(f"concern must cover {logits.shape[1]} classes, but covers {len(concern)}.")
 
 
 class ConcernLossScale:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -31,14 +32,20 @@ METHODS: dict[str, tuple[str, ...]] = {
     "MPCSLR, power 1": ("scheduler={name: mpcs_lr}",),
     "MPCSLR, power 2": ("scheduler={name: mpcs_lr, power: 2.0}",),
     "MPCSLR, power 1, smoothed": ("scheduler={name: mpcs_lr, smoothing: 0.8}",),
-    "concern loss, no releases": (COSINE, "loss={name: concern, concern_share: 0.8, released: 1.0}"),
-    "concern loss": (COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1}"),
+    "concern loss 0.8, no releases": (COSINE, "loss={name: concern, concern_share: 0.8, released: 1.0}"),
+    "concern loss 0.5": (COSINE, "loss={name: concern, concern_share: 0.5, released: 0.1}"),
+    "concern loss 0.8": (COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1}"),
+    "softmax margin 0.5": (COSINE, "loss={name: softmax_margin, margin: 0.5, released: 0.1}"),
+    "softmax margin 1": (COSINE, "loss={name: softmax_margin, margin: 1.0, released: 0.1}"),
+    "softmax margin 2": (COSINE, "loss={name: softmax_margin, margin: 2.0, released: 0.1}"),
 }
-"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn."""
+"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn; numbers
+are powers, shares of the concern loss, and margins."""
 PLAIN = ("constant", "cosine", "plateau")
+LOSSES = tuple(method for method in METHODS if method.startswith(("concern loss", "softmax margin")))
 LEARNING_RATES = (0.005, 0.01, 0.02)
 VALIDATION_SHARE = 1 / 6
-DECISION_FACTORS = (1.0, 0.7, 0.5, 0.45, 0.4, 0.35, 0.3)
+DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
 """Concern of released pairs when deciding; 1 is the most probable class."""
 
 
@@ -109,7 +116,7 @@ def finish_task(task: StudyTask) -> Outcome:
             return _outcome(task, saved["measures"])
     begun = folder / "config.yaml"
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
-    data = config.data.load(task.data_root)
+    data = _load(task.study, task.data_root)
     fit = hold_out(data, seed=task.seed)
     run = run_in_folder(config, fit, folder, overwrite=is_ours)
     assert config.selector is not None
@@ -136,6 +143,12 @@ def study_config(task: StudyTask) -> RunConfig:
     """The config that a task trains with."""
     overrides = [f"name={task.name}", f"seed={task.seed}", f"training.learning_rate={task.learning_rate}"]
     return load_packaged_config(f"studies/{task.study}", [*overrides, *METHODS[task.method]])
+
+
+@lru_cache(maxsize=1)
+def _load(study: str, data_root: Path) -> DataSplits:
+    """Read once by each process; nothing writes to the tensors."""
+    return load_packaged_config(f"studies/{study}", []).data.load(data_root)
 
 
 def hold_out(data: DataSplits, *, seed: int) -> DataSplits:

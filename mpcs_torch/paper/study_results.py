@@ -1,14 +1,14 @@
 """What a study says: choices on validation data, paired differences on test data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from mpcs_torch.paper.study import DECISION_FACTORS, LEARNING_RATES, METHODS, PLAIN, Measure, Outcome
+from mpcs_torch.paper.study import DECISION_FACTORS, LEARNING_RATES, LOSSES, METHODS, PLAIN, Measure, Outcome
 from mpcs_torch.tables import Table
 
 Sample = NDArray[np.float64]
@@ -65,21 +65,26 @@ class Study:
         tuned = {method: self._best_rate(method) for method in METHODS}
         self.last = {method: Arm(method, tuned[method], "last", 1.0) for method in METHODS}
         self.baseline = max((self.last[method] for method in PLAIN), key=self.validation_accuracy)
+        self.loss = self._safest([self.last[method] for method in LOSSES])
 
     def arms(self) -> list[Arm]:
-        """The baseline, every method, and what stands on top of the baseline and of the concern loss."""
+        """The baseline, every method, and what stands on top of the baseline and of the best loss."""
         arms = [self.baseline, *(arm for method, arm in self.last.items() if method != self.baseline.method)]
-        for arm in (self.baseline, self.last["concern loss"]):
+        for arm in (self.baseline, self.loss):
             for checkpoint in ("last", "selected"):
-                plain = Arm(arm.method, arm.learning_rate, checkpoint, 1.0)
-                arms += [plain, Arm(arm.method, arm.learning_rate, checkpoint, self._factor(plain))]
+                plain = replace(arm, checkpoint=checkpoint)
+                arms += [plain, replace(plain, factor=self._factor(plain))]
         return list(dict.fromkeys(arms))
 
     def recommended(self) -> Arm:
         """The arm with the fewest dangerous errors in validation, of those that cost little accuracy there."""
-        least = self.validation_accuracy(self.baseline) - VALIDATION_ALLOWANCE
-        sound = [arm for arm in self.arms() if self.validation_accuracy(arm) >= least]
-        return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))
+        return self._safest(self.arms())
+
+    def at_edge(self) -> list[str]:
+        """The methods whose learning rate is the lowest or the highest of those tried."""
+        return [
+            arm.method for arm in self.last.values() if arm.learning_rate in (LEARNING_RATES[0], LEARNING_RATES[-1])
+        ]
 
     def result(self, arm: Arm) -> Result:
         """An arm beside the baseline, seed by seed."""
@@ -108,11 +113,16 @@ class Study:
     def _best_rate(self, method: str) -> float:
         return max(LEARNING_RATES, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
 
-    def _factor(self, arm: Arm) -> float:
-        """The lowest factor that costs little validation accuracy, compared with the baseline."""
+    def _safest(self, arms: Sequence[Arm]) -> Arm:
+        """The fewest dangerous validation errors among arms that cost little accuracy; else the most accurate."""
         least = self.validation_accuracy(self.baseline) - VALIDATION_ALLOWANCE
-        arms = [Arm(arm.method, arm.learning_rate, arm.checkpoint, factor) for factor in DECISION_FACTORS]
-        return min((a.factor for a in arms if self.validation_accuracy(a) >= least), default=1.0)
+        sound = [arm for arm in arms if self.validation_accuracy(arm) >= least]
+        if not sound:
+            return max(arms, key=self.validation_accuracy)
+        return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))
+
+    def _factor(self, arm: Arm) -> float:
+        return self._safest([replace(arm, factor=factor) for factor in DECISION_FACTORS]).factor
 
     def _test(self, arm: Arm) -> list[Measure]:
         return self._measures(arm, 1)
@@ -175,5 +185,6 @@ def verdict(study: Study, results: Sequence[Result]) -> str:
         f"dangerous test errors than the best plain method, {study.baseline.title}, at {gain[0]:+.2f} points of "
         f"accuracy.\n"
         f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
-        f"{'; '.join(helping) or 'none'}.\nNot so: {'; '.join(failing) or 'none'}."
+        f"{'; '.join(helping) or 'none'}.\nNot so: {'; '.join(failing) or 'none'}.\n"
+        f"Best at the lowest or the highest learning rate tried: {'; '.join(study.at_edge()) or 'none'}."
     )

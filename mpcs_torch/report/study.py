@@ -10,10 +10,10 @@ from mpcs_torch.report.figures import ACCURACY, CROSS_ENTROPY, MPCS
 
 
 def study_figure(study: Study, results: Sequence[Result]) -> Figure:
-    """A point for each arm, and lines through the decision factors of the baseline and of the concern loss."""
+    """A point for each arm, and lines through the decision factors of the baseline and of the best loss."""
     figure = Figure(figsize=(9, 6), layout="constrained")
     axes = figure.add_subplot(xlabel="dangerous test errors (mean over seeds)", ylabel="test accuracy, %")
-    for arm, colour in ((study.baseline, CROSS_ENTROPY), (study.last["concern loss"], MPCS)):
+    for arm, colour in ((study.baseline, CROSS_ENTROPY), (study.loss, MPCS)):
         line = [study.result(Arm(arm.method, arm.learning_rate, "last", factor)) for factor in DECISION_FACTORS]
         x, y = [result.dangerous for result in line], [100 * result.accuracy for result in line]
         axes.plot(x, y, "-o", color=colour, markersize=3, linewidth=1, label=f"{arm.method}, decision factors 1 to 0.3")

@@ -7,9 +7,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from mpcs_torch.learning import ConcernLoss
+from mpcs_torch.learning import ConcernLoss, SoftmaxMarginLoss
 
 Share = Annotated[float, Field(ge=0, le=1)]
+Weight = Annotated[float, Field(gt=0, le=1)]
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Of logits (N, C) and labels (N,): the mean over the batch."""
 
@@ -24,12 +25,30 @@ def concern_loss(
     *,
     concern_share: Share = 0.5,
     label_smoothing: Share = 0.0,
-    released: Annotated[float, Field(gt=0, le=1)] | None = None,
+    released: Weight | None = None,
 ) -> Loss:
     """`ConcernLoss` with the concern of the run's score, or with another concern of the pairs that it releases."""
-    learnt = concern if released is None else torch.where(concern < 1, released, concern)
-    return ConcernLoss(learnt, concern_share=concern_share, label_smoothing=label_smoothing)
+    return ConcernLoss(_learnt(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
 
 
-LOSSES: dict[str, Callable[..., Loss]] = {"cross_entropy": cross_entropy, "concern": concern_loss}
+def softmax_margin(
+    concern: Tensor,
+    *,
+    margin: Annotated[float, Field(ge=0)] = 1.0,
+    label_smoothing: Share = 0.0,
+    released: Weight | None = None,
+) -> Loss:
+    """`SoftmaxMarginLoss` with the concern of the run's score, or with another concern of the pairs it releases."""
+    return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
+
+
+def _learnt(concern: Tensor, released: float | None) -> Tensor:
+    return concern if released is None else torch.where(concern < 1, released, concern)
+
+
+LOSSES: dict[str, Callable[..., Loss]] = {
+    "cross_entropy": cross_entropy,
+    "concern": concern_loss,
+    "softmax_margin": softmax_margin,
+}
 """Called with the concern matrix (C, C), on the run's device."""

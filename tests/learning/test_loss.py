@@ -1,19 +1,20 @@
-"""The concern loss: the limit that it claims to be, cross entropy where it should, finite where others are not."""
+"""The losses: the limit that one claims to be, cross entropy where they should, finite where others are not."""
 
 import math
 import re
+from collections.abc import Callable
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import concern_loss, meta_pattern_concern_score
+from mpcs_torch.functional import concern_loss, meta_pattern_concern_score, softmax_margin_loss
 from mpcs_torch.functional.concern_loss import log_complement
-from mpcs_torch.learning import ConcernLoss, ConcernLossScale
+from mpcs_torch.learning import ConcernLoss, ConcernLossScale, SoftmaxMarginLoss
 
 
 def draw(seed: int, samples: int = 7, classes: int = 5) -> tuple[Tensor, Tensor, Tensor]:
@@ -53,17 +54,33 @@ def test_it_is_the_limit_of_mpcs(seed: int) -> None:
     assert concern_loss(probs.log(), target, concern=concern).item() == pytest.approx(score.item(), abs=1e-4)
 
 
+@given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.5, 1.0, 4.0]))
+def test_the_softmax_margin_is_its_equation(seed: int, margin: float) -> None:
+    logits, target, concern = draw(seed)
+    ours = softmax_margin_loss(logits, target, concern=concern, margin=margin, reduction="none")
+    expected = []
+    for row, y in zip(logits.tolist(), target.tolist(), strict=True):
+        raised = [z + margin * (0.0 if j == y else concern[y, j].item()) for j, z in enumerate(row)]
+        expected.append(math.log(sum(math.exp(z) for z in raised)) - row[y])
+    assert ours.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_without_a_share_it_is_torchs_cross_entropy(reduction: str, label_smoothing: float, weighted: bool) -> None:
+def test_without_a_share_or_a_margin_they_are_torchs_cross_entropy(
+    reduction: str, label_smoothing: float, weighted: bool
+) -> None:
     logits, target, _ = draw(3)
     logits, target = logits.reshape(7, 5, 1).expand(7, 5, 2), target.reshape(7, 1).repeat(1, 2)
     target[0, 1] = -100
     weight = torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0], dtype=torch.float64) if weighted else None
     settings = {"weight": weight, "label_smoothing": label_smoothing, "reduction": reduction}
     ours = concern_loss(logits, target, concern_share=0.0, **settings)  # type: ignore[arg-type]
-    assert torch.allclose(ours, cross_entropy(logits, target, **settings))  # type: ignore[arg-type]
+    margin = softmax_margin_loss(logits, target, concern=torch.ones(5, 5), margin=0.0, **settings)  # type: ignore[arg-type]
+    expected = cross_entropy(logits, target, **settings)  # type: ignore[arg-type]
+    assert torch.allclose(ours, expected)
+    assert torch.equal(margin, expected)
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
@@ -74,14 +91,21 @@ def test_gradients_are_right(label_smoothing: float) -> None:
     def loss(scores: Tensor) -> Tensor:
         return concern_loss(scores, target, concern=concern, label_smoothing=label_smoothing)
 
+    def margin(scores: Tensor) -> Tensor:
+        return softmax_margin_loss(scores, target, concern=concern, label_smoothing=label_smoothing)
+
     assert torch.autograd.gradcheck(loss, (logits,))
+    assert torch.autograd.gradcheck(margin, (logits,))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("target", [0, 1, 2])
-def test_saturated_logits_give_finite_values_and_gradients(dtype: torch.dtype, target: int) -> None:
+@pytest.mark.parametrize("function", [concern_loss, softmax_margin_loss])
+def test_saturated_logits_give_finite_values_and_gradients(
+    dtype: torch.dtype, target: int, function: Callable[..., Tensor]
+) -> None:
     logits = torch.tensor([[1e4, -1e4, 0.0]], dtype=dtype, requires_grad=True)
-    loss = concern_loss(logits, torch.tensor([target]))
+    loss = function(logits, torch.tensor([target]), concern=torch.ones(3, 3))
     loss.backward()
     assert torch.isfinite(loss)
     assert logits.grad is not None
@@ -99,8 +123,8 @@ def test_a_complement_keeps_its_digits_where_a_probability_rounds_to_one() -> No
 def test_a_released_error_costs_less_than_another() -> None:
     concern = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.1)
     slip, accident = torch.tensor([[0.0, 3.0, -3.0]]), torch.tensor([[0.0, -3.0, 3.0]])
-    loss = ConcernLoss(concern)
-    assert loss(slip, torch.tensor([0])) < loss(accident, torch.tensor([0]))
+    for loss in (ConcernLoss(concern), SoftmaxMarginLoss(concern)):
+        assert loss(slip, torch.tensor([0])) < loss(accident, torch.tensor([0]))
 
 
 def test_a_class_that_is_masked_out_costs_nothing() -> None:
@@ -115,11 +139,12 @@ def test_a_class_that_is_masked_out_costs_nothing() -> None:
     )
 
 
-def test_a_module_checks_its_concern_once() -> None:
+@pytest.mark.parametrize("module", [ConcernLoss, SoftmaxMarginLoss])
+def test_a_module_checks_its_concern_once(module: Callable[[Tensor], nn.Module]) -> None:
     with pytest.raises(ValueError, match="concern must hold finite weights > 0"):
-        ConcernLoss(torch.zeros(3, 3))
+        module(torch.zeros(3, 3))
     with pytest.raises(ValueError, match=r"concern must cover 4 classes, but covers 3\."):
-        ConcernLoss(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))
+        module(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))
 
 
 def test_nothing_to_count_is_nan_as_in_torch() -> None:
@@ -144,6 +169,12 @@ def test_wrong_settings_are_named(changed: dict[str, object], message: str) -> N
     arguments = {"logits": torch.zeros(2, 3), "target": torch.tensor([0, 1]), **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
         concern_loss(**arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("margin", [-0.5, math.nan, math.inf])
+def test_a_margin_is_finite_and_not_negative(margin: float) -> None:
+    with pytest.raises(ValueError, match="margin must be finite and >= 0, but got "):
+        softmax_margin_loss(torch.zeros(2, 3), torch.tensor([0, 1]), concern=torch.ones(3, 3), margin=margin)
 
 
 def test_a_scale_multiplies_by_the_latest_score_and_survives_a_restart() -> None:
