@@ -20,6 +20,7 @@ def select(
     at_most: Limits = None,
     at_least: Limits = None,
     ties: Annotated[str, typer.Option(help="first or last")] = "first",
+    top_k: Annotated[int, typer.Option(help="How many of the best turns to name.")] = 1,
 ) -> None:
     """Print the turn that a rule picks, and what each metric alone would have picked instead.
 
@@ -28,17 +29,22 @@ def select(
     """
     limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
     try:
-        rule = SelectorConfig.model_validate({"by": by, "ties": ties, **limits}).rule()
+        config = SelectorConfig.model_validate({"by": by, "ties": ties, "top_k": top_k, **limits})
     except ValidationError as error:
         problems = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors()]
         raise typer.BadParameter("; ".join(problems)) from None
     epochs = [Epoch(int(record.pop("turn")), record) for record in read_records(run / "records.csv")]
-    missing = [name for name in rule.metrics if epochs and name not in epochs[0].values]
+    if not epochs:
+        raise typer.BadParameter(f"{run / 'records.csv'} holds no turn")
+    missing = [name for name in config.columns if name not in epochs[0].values]
     if missing:
         raise typer.BadParameter(f"{run / 'records.csv'} lacks the columns {', '.join(missing)}")
+    rule = config.rule(epochs[0].values)
     typer.echo(explain(rule, epochs).markdown())
-    if not rule.ranking(epochs):
-        typer.echo("\nNo turn keeps to the limits.")
+    ranking = rule.ranking(epochs)
+    typer.echo(f"\nBest first: {', '.join(str(epoch.number) for epoch in ranking[: config.top_k]) or 'no turn'}")
+    if not ranking:
+        typer.echo("No turn keeps to the limits.")
 
 
 def _limits(given: list[str] | None) -> dict[str, float]:

@@ -26,6 +26,13 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
         raise
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Make this the whole text of a file, old or new."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    write_whole(temporary, lambda file: file.write(text.encode()))
+    rename(temporary, path)
+
+
 def rename(source: Path, target: Path) -> None:
     """Give a whole file its name, for good once this returns."""
     os.replace(source, target)

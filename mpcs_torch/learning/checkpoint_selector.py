@@ -1,6 +1,5 @@
 """Keep the checkpoints of the best epochs on disk, through crashes."""
 
-import itertools
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.atomic_files import holds, rename, write_whole
+from mpcs_torch.learning.atomic_files import rename, write_whole
 from mpcs_torch.learning.manifest import Manifest, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 from mpcs_torch.tables import Table
@@ -66,11 +65,13 @@ class CheckpointSelector:
         self.epochs: list[SavedEpoch] = []
         """The ledger, in the order of the updates."""
         self._garbage: list[SavedEpoch] = []
+        self._is_pending = False
+        """Whether the ledger's last epoch is not entered in the manifest yet."""
+        self._is_settled = False
+        """Whether what an earlier process had begun is finished. It may be alive, so that waits for an update."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if (self.folder / manifest.NAME).exists():
-            self._resume(Manifest.read(self.folder))
-        for leftover in [*self.folder.glob(".epoch-*.pt.tmp"), *self.folder.glob(manifest.TEMPORARY_NAME)]:
-            leftover.unlink()
+            self._take_over(Manifest.read(self.folder))
 
     @property
     def best(self) -> SavedEpoch | None:
@@ -100,6 +101,8 @@ class CheckpointSelector:
         missing = [name for name in self.rule.metrics if name not in values]
         if missing:
             raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
+        if not self._is_settled:
+            self._settle()
         entry = SavedEpoch(epoch, {name: float(value) for name, value in values.items()})
         place = next((i for i, old in enumerate(self.epochs) if entry.is_same(old)), len(self.epochs))
         is_repeated = place < len(self.epochs)
@@ -130,7 +133,7 @@ class CheckpointSelector:
             if entry.file is None:
                 continue
             path = self.folder / entry.file
-            if holds(path, entry.sha256):
+            if entry.is_whole_in(self.folder):
                 return torch.load(path, map_location=map_location, weights_only=True)
             warn(f"{path} is not the file that was saved; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} holds no whole checkpoint that keeps to the rule")
@@ -142,8 +145,8 @@ class CheckpointSelector:
             FileNotFoundError: If it is not kept, or its file is torn.
         """
         for entry in self.epochs:
-            if entry.number == epoch and entry.file is not None and holds(self.folder / entry.file, entry.sha256):
-                return torch.load(self.folder / entry.file, map_location=map_location, weights_only=True)
+            if entry.number == epoch and entry.is_whole_in(self.folder):
+                return torch.load(self.folder / str(entry.file), map_location=map_location, weights_only=True)
         raise FileNotFoundError(f"{self.folder} holds no whole checkpoint of epoch {epoch}")
 
     def explain(self) -> Table:
@@ -159,9 +162,9 @@ class CheckpointSelector:
 
     def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:
         """Bring a checkpoint to the disk; until it is entered, the manifest knows it as pending."""
-        temporary = self.folder / _temporary(entry.number)
+        temporary = self.folder / manifest.temporary_name(entry.number)
         sha256 = write_whole(temporary, lambda file: torch.save(state, file))
-        name = self._free_name(entry.number)
+        name = manifest.free_name(self.folder, entry.number)
         saved = replace(entry, file=name, sha256=sha256)
         try:
             self._manifest(self.epochs, pending=saved, garbage=self._garbage).write(self.folder)
@@ -178,41 +181,38 @@ class CheckpointSelector:
         entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
         garbage = [*self._garbage, *dropped]
         self._manifest(entered, garbage=garbage).write(self.folder)
-        self.epochs = entered
-        for epoch in garbage:
+        self.epochs, self._garbage = entered, garbage
+        self._delete_garbage()
+
+    def _delete_garbage(self) -> None:
+        for epoch in self._garbage:
             with suppress(OSError):  # it stays garbage, and is tried again
                 (self.folder / str(epoch.file)).unlink(missing_ok=True)
-        self._garbage = [epoch for epoch in garbage if (self.folder / str(epoch.file)).exists()]
+        self._garbage = [epoch for epoch in self._garbage if (self.folder / str(epoch.file)).exists()]
 
     def _manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> Manifest:
         return Manifest(asdict(self.rule), epochs, **changed)
 
-    def _resume(self, found: Manifest) -> None:
-        """Take the ledger over, and finish what a process that died had begun."""
+    def _take_over(self, found: Manifest) -> None:
         if found.rule != json.loads(json.dumps(asdict(self.rule))):
             raise ValueError(f"{self.folder / manifest.NAME} is of another rule, {found.rule}: choose another folder.")
         self.epochs = [self._without_lost_file(epoch) for epoch in found.epochs]
-        for epoch in found.garbage:
-            if epoch.file is not None and holds(self.folder / epoch.file, epoch.sha256):
-                (self.folder / epoch.file).unlink()
-        pending = found.pending
-        if pending is not None and pending.file is not None:
-            temporary = self.folder / _temporary(pending.number)
-            if holds(temporary, pending.sha256) and not (self.folder / pending.file).exists():
-                rename(temporary, self.folder / pending.file)
-            if holds(self.folder / pending.file, pending.sha256):
-                self._enter([*self.epochs, pending])
+        self._garbage = [epoch for epoch in found.garbage if epoch.is_whole_in(self.folder)]
+        if found.pending is not None and found.pending.is_whole_in(self.folder):
+            self.epochs.append(found.pending)
+            self._is_pending = True
+
+    def _settle(self) -> None:
+        """Finish what a process that died had begun, and remove its temporary files."""
+        if self._is_pending:
+            self._enter(self.epochs)
+        self._delete_garbage()
+        for leftover in [path for pattern in manifest.TEMPORARY_FILES for path in self.folder.glob(pattern)]:
+            leftover.unlink()
+        self._is_settled = True
 
     def _without_lost_file(self, epoch: SavedEpoch) -> SavedEpoch:
-        if epoch.file is None or holds(self.folder / epoch.file, epoch.sha256):
+        if epoch.file is None or epoch.is_whole_in(self.folder):
             return epoch
         warn(f"{self.folder / epoch.file} is not the file that was saved: epoch {epoch.number} is lost", stacklevel=4)
         return replace(epoch, file=None, sha256="")
-
-    def _free_name(self, epoch: int) -> str:
-        names = itertools.chain([f"epoch-{epoch:05}.pt"], (f"epoch-{epoch:05}-{n}.pt" for n in itertools.count(2)))
-        return next(name for name in names if not (self.folder / name).exists())
-
-
-def _temporary(epoch: int) -> str:
-    return f".epoch-{epoch:05}.pt.tmp"

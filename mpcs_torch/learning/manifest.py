@@ -1,16 +1,18 @@
 """The ledger of a folder of checkpoints: which epochs were, which files are whose, what was about to happen."""
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.learning.atomic_files import holds, rename, write_whole
+from mpcs_torch.learning.atomic_files import holds, replace_text
 from mpcs_torch.learning.selection import Epoch
 
 NAME = "manifest.json"
-TEMPORARY_NAME = f".{NAME}.tmp"
+TEMPORARY_FILES = (".epoch-*.pt.tmp", f".{NAME}.tmp")
+"""Patterns of what a process that died may leave."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class SavedEpoch(Epoch):
             [other.number, dict(other.values)], sort_keys=True
         )
 
+    def is_whole_in(self, folder: Path) -> bool:
+        """Whether its checkpoint is there as it was saved."""
+        return self.file is not None and holds(folder / self.file, self.sha256)
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -35,15 +41,14 @@ class Manifest:
     epochs: Sequence[SavedEpoch]
     """In the order of the updates."""
     pending: SavedEpoch | None = None
-    """Its checkpoint is whole, under its temporary name or its own, but the epoch is not entered yet."""
+    """An epoch that is to be entered; it counts once its checkpoint has its name."""
     garbage: Sequence[SavedEpoch] = ()
     """Their files may still be there, and are to go."""
 
     def write(self, folder: Path) -> None:
         """Replace the folder's manifest by this one, whole."""
         text = json.dumps({"format": 1, **asdict(self)}, indent=1) + "\n"
-        write_whole(folder / TEMPORARY_NAME, lambda file: file.write(text.encode()))
-        rename(folder / TEMPORARY_NAME, folder / NAME)
+        replace_text(folder / NAME, text)
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -64,12 +69,23 @@ class Manifest:
             ) from None
 
 
+def temporary_name(epoch: int) -> str:
+    """The name of a checkpoint that is being written."""
+    return f".epoch-{epoch:0>5}.pt.tmp"
+
+
+def free_name(folder: Path, epoch: int) -> str:
+    """A name for a checkpoint that nothing in the folder has."""
+    names = itertools.chain([f"epoch-{epoch:05}.pt"], (f"epoch-{epoch:05}-{n}.pt" for n in itertools.count(2)))
+    return next(name for name in names if not (folder / name).exists())
+
+
 def delete_checkpoints(folder: Path) -> None:
     """Delete the manifest of a folder and the files that it owns, and no others."""
     if not (folder / NAME).exists():
         return
     found = Manifest.read(folder)
     for entry in (*found.epochs, *found.garbage, found.pending):
-        if entry is not None and entry.file is not None and holds(folder / entry.file, entry.sha256):
-            (folder / entry.file).unlink()
+        if entry is not None and entry.is_whole_in(folder):
+            (folder / str(entry.file)).unlink()
     (folder / NAME).unlink()

@@ -111,15 +111,25 @@ class SelectionRule:
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
-    """The pick of the rule, and of each metric alone: one row for each epoch that something picks."""
+    """The pick of the rule, and of each metric alone, with what it gains or costs beside the rule's pick."""
     picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
     picked |= rule.picked_by_each(epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
+    reference = picked.get("the rule")
     rows = [
-        [picker, str(epoch.number), *(f"{epoch.values[name]:.6g}" if name in epoch.values else "" for name in names)]
+        [picker, str(epoch.number), *(_beside(epoch, reference, name) for name in names)]
         for picker, epoch in picked.items()
     ]
     return Table(["picked by", "epoch", *names], rows)
+
+
+def _beside(epoch: Epoch, reference: Epoch | None, name: str) -> str:
+    if name not in epoch.values:
+        return ""
+    value = f"{epoch.values[name]:.6g}"
+    if reference is None or reference is epoch or name not in reference.values:
+        return value
+    return f"{value} ({epoch.values[name] - reference.values[name]:+.3g})"
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:

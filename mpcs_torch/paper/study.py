@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.functional.confusion import count_dangerous_cells
 from mpcs_torch.functional.decision import least_concern_decision
 from mpcs_torch.functional.mpcs import meta_pattern_concern_score
-from mpcs_torch.learning.atomic_files import rename, write_whole
+from mpcs_torch.learning.atomic_files import replace_text
 from mpcs_torch.paper.experiments import load_packaged_config
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config import RunConfig, dump_config
@@ -134,8 +134,7 @@ def finish_task(task: StudyTask) -> Outcome:
                 for part, labels in zip(logits, (fit.test_labels, data.test_labels), strict=True)
             ]
     text = json.dumps({"identity": identity, "measures": measures})
-    write_whole(folder / ".outcome.tmp", lambda file: file.write(text.encode()))
-    rename(folder / ".outcome.tmp", done)
+    replace_text(done, text)
     return _outcome(task, measures)
 
 

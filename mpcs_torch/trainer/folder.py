@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mpcs_torch.learning import manifest
+from mpcs_torch.learning.atomic_files import replace_text
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
@@ -36,7 +37,7 @@ def run_in_folder(
     manifest.delete_checkpoints(folder / checkpoints.FOLDER)  # first, because it refuses what it cannot read
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
-    (folder / "config.yaml").write_text(dump_config(prepared.config), encoding="utf-8")
+    replace_text(folder / "config.yaml", dump_config(prepared.config))
     if config.selector is not None:
         hooks = [checkpoints.selector_hook(checkpoints.open_selector(config.selector, folder)), *hooks]
     with RecordWriter(folder / "records.csv") as writer:

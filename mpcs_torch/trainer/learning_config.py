@@ -1,5 +1,6 @@
 """The sections of a run config that say how it learns."""
 
+from collections.abc import Container
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -56,7 +57,13 @@ class SelectorConfig(Section):
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
 
-    def rule(self) -> SelectionRule:
-        """The rule, with the directions of all columns of the records."""
+    @property
+    def columns(self) -> tuple[RecordColumn, ...]:
+        """The columns of the records that the rule cannot do without."""
+        return tuple(dict.fromkeys([self.by, *self.within, *self.at_most, *self.at_least]))
+
+    def rule(self, columns: Container[str] = DIRECTIONS) -> SelectionRule:
+        """The rule, with the directions of those columns that the records have."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
-        return SelectionRule(self.by, DIRECTIONS, ties=self.ties, **limits)
+        directions = {name: direction for name, direction in DIRECTIONS.items() if name in columns}
+        return SelectionRule(self.by, directions, ties=self.ties, **limits)

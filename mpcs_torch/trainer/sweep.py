@@ -25,7 +25,7 @@ def sweep(
     """Run each config in ``out/<name>``, one process for each processor; yield them with their records as they finish.
 
     A sweep that was cut off goes on where it stopped: a folder that holds the whole run of the same config is read, and
-    the beginning of one is run again.
+    the beginning of one is run again. With ``overwrite`` all are run again.
 
     Raises:
         RunExistsError: If a folder holds the run of another config, and ``overwrite`` is not set.
@@ -41,7 +41,7 @@ def _finish(task: _Task) -> list[Record]:
     settings = dump_config(prepare_run(config, data).config)
     saved = folder / "config.yaml"
     is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
-    if is_ours and (folder / "records.csv").is_file():
+    if is_ours and not task.overwrite and (folder / "records.csv").is_file():
         whole = (folder / "records.csv").read_text(encoding="utf-8")
         if whole.count("\n") == 1 + config.turns.count and whole.endswith("\n"):
             return read_records(folder / "records.csv")

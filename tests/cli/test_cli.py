@@ -156,6 +156,19 @@ def test_select_applies_a_rule_to_the_records_of_a_run(tmp_path: Path, capsys: p
     assert run("select", tmp_path / "nothing") == 2
 
 
+def test_select_reads_records_of_others_and_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
+    assert run("select", tmp_path, "--top-k", "2") == 0
+    out = capsys.readouterr().out
+    assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in out
+    assert "Best first: 2, 3\n" in out
+    assert run("select", tmp_path, "--at-most", "dangerous=3") == 2
+    assert "lacks the columns dangerous" in capsys.readouterr().err
+    (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n")
+    assert run("select", tmp_path) == 2
+    assert "holds no turn" in capsys.readouterr().err
+
+
 def test_demo_tells_the_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("demo", "--out", tmp_path) == 0
     assert "| picked by" in capsys.readouterr().out

@@ -41,9 +41,13 @@ def check(folder: Path, entered: int) -> int:
     assert selector.best is not None
     assert selector.load_best()["weight"][0, 0] == selector.best.number, "another checkpoint than the best"
     assert (folder / "epoch-00003.pt").read_text() == "foreign", "a foreign file was touched"
+    before = {path.name for path in folder.iterdir()}
+    last = selector.epochs[-1].number
+    selector.update({}, epoch=last, **values(last))  # in the ledger already: only finishes what was begun
     owned = {epoch.file for epoch in selector.epochs if epoch.file}
     found = {path.name for path in folder.iterdir()} - {"manifest.json", "epoch-00003.pt"}
     assert found == owned, f"left over or missing: {found ^ owned}"
+    assert found <= before, "a repeated epoch was saved"
     return len(selector.epochs)
 
 

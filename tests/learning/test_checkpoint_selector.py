@@ -58,6 +58,16 @@ def test_a_resumed_selector_does_not_forget_a_better_epoch(tmp_path: Path) -> No
     assert [epoch.number for epoch in resumed.epochs] == [1, 2]
 
 
+def test_reading_a_folder_leaves_the_files_of_a_live_run(tmp_path: Path) -> None:
+    update(CheckpointSelector(tmp_path, RULE), 1, 0.1)
+    (tmp_path / ".epoch-00002.pt.tmp").write_text("being written")
+    reader = CheckpointSelector(tmp_path, RULE)
+    assert reader.load_best() == {"weight": torch.tensor(1)}
+    assert (tmp_path / ".epoch-00002.pt.tmp").exists()
+    update(reader, 1, 0.1)
+    assert checkpoints(tmp_path) == ["epoch-00001.pt"]
+
+
 def test_a_repeated_epoch_changes_nothing_or_is_a_further_candidate(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.3)
@@ -103,7 +113,7 @@ def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
         return write_whole(path, full_disk if ("manifest" in path.name) == (at == "manifest") else write)
 
     monkeypatch.setattr(checkpoint_selector, "write_whole", failing)
-    monkeypatch.setattr(manifest, "write_whole", failing)
+    monkeypatch.setattr(atomic_files, "write_whole", failing)
     with pytest.raises(OSError, match="epoch 2 cannot be saved, and those before it are kept: " + os.strerror(code)):
         update(selector, 2, 0.1)
     monkeypatch.undo()
