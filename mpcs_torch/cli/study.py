@@ -7,13 +7,13 @@ import typer
 
 from mpcs_torch.cli.options import DataRoot, Out
 from mpcs_torch.cli.progress import counting_bar
-from mpcs_torch.paper.study import STUDIES, run_study, study_tasks
+from mpcs_torch.paper.study import LEARNING_RATES, run_study, study_tasks
 from mpcs_torch.paper.study_results import Study, results_table, verdict
 from mpcs_torch.report.study import study_figure
 
 
 def study(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(STUDIES)}.")] = "mnist",
+    name: Annotated[str, typer.Argument(help=f"One of {', '.join(LEARNING_RATES)}.")] = "mnist",
     seeds: Annotated[int, typer.Option(min=2, help="Seeds 0 to N-1.")] = 20,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
@@ -23,8 +23,8 @@ def study(
     Learning rates, decision factors and checkpoints are chosen on validation data. Runs go to OUT/study-NAME, in
     parallel; a study that was cut off goes on where it stopped.
     """
-    if name not in STUDIES:
-        raise typer.BadParameter(f"{name}: must be one of {', '.join(STUDIES)}")
+    if name not in LEARNING_RATES:
+        raise typer.BadParameter(f"{name}: must be one of {', '.join(LEARNING_RATES)}")
     folder = out / f"study-{name}"
     tasks = study_tasks(name, seeds, data_root, folder)
     outcomes = []

@@ -21,7 +21,8 @@ from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.processes import run_in_processes
 
-STUDIES = ("mnist", "digits")
+LEARNING_RATES = {"mnist": (0.005, 0.01, 0.02), "digits": (0.001, 0.002, 0.005, 0.01)}
+"""Those tried in each study."""
 
 COSINE = "scheduler={name: cosine}"
 METHODS: dict[str, tuple[str, ...]] = {
@@ -32,7 +33,6 @@ METHODS: dict[str, tuple[str, ...]] = {
     "MPCSLR, power 1": ("scheduler={name: mpcs_lr}",),
     "MPCSLR, power 2": ("scheduler={name: mpcs_lr, power: 2.0}",),
     "MPCSLR, power 1, smoothed": ("scheduler={name: mpcs_lr, smoothing: 0.8}",),
-    "concern loss 0.8, no releases": (COSINE, "loss={name: concern, concern_share: 0.8, released: 1.0}"),
     "concern loss 0.5": (COSINE, "loss={name: concern, concern_share: 0.5, released: 0.1}"),
     "concern loss 0.8": (COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1}"),
     "softmax margin 0.5": (COSINE, "loss={name: softmax_margin, margin: 0.5, released: 0.1}"),
@@ -43,7 +43,6 @@ METHODS: dict[str, tuple[str, ...]] = {
 are powers, shares of the concern loss, and margins."""
 PLAIN = ("constant", "cosine", "plateau")
 LOSSES = tuple(method for method in METHODS if method.startswith(("concern loss", "softmax margin")))
-LEARNING_RATES = (0.005, 0.01, 0.02)
 VALIDATION_SHARE = 1 / 6
 DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
 """Concern of released pairs when deciding; 1 is the most probable class."""
@@ -93,7 +92,7 @@ def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[Stud
         StudyTask(study, method, rate, seed, data_root, out)
         for seed in range(seeds)
         for method in METHODS
-        for rate in LEARNING_RATES
+        for rate in LEARNING_RATES[study]
     ]
 
 

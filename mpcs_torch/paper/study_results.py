@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from mpcs_torch.paper.study import DECISION_FACTORS, LEARNING_RATES, LOSSES, METHODS, PLAIN, Measure, Outcome
+from mpcs_torch.paper.study import DECISION_FACTORS, LOSSES, METHODS, PLAIN, Measure, Outcome
 from mpcs_torch.tables import Table
 
 Sample = NDArray[np.float64]
@@ -61,14 +61,16 @@ class Study:
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self.seeds = sorted({outcome.seed for outcome in outcomes})
+        self.rates = sorted({outcome.learning_rate for outcome in outcomes})
         self._outcomes = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
         tuned = {method: self._best_rate(method) for method in METHODS}
         self.last = {method: Arm(method, tuned[method], "last", 1.0) for method in METHODS}
         self.baseline = max((self.last[method] for method in PLAIN), key=self.validation_accuracy)
-        self.loss = self._safest([self.last[method] for method in LOSSES])
+        losses = [replace(self.last[method], factor=factor) for method in LOSSES for factor in DECISION_FACTORS]
+        self.loss = replace(self._safest(losses), factor=1.0)
 
     def arms(self) -> list[Arm]:
-        """The baseline, every method, and what stands on top of the baseline and of the best loss."""
+        """The baseline, every method, and what stands on top of the baseline and of the loss that decides best."""
         arms = [self.baseline, *(arm for method, arm in self.last.items() if method != self.baseline.method)]
         for arm in (self.baseline, self.loss):
             for checkpoint in ("last", "selected"):
@@ -77,14 +79,15 @@ class Study:
         return list(dict.fromkeys(arms))
 
     def recommended(self) -> Arm:
-        """The arm with the fewest dangerous errors in validation, of those that cost little accuracy there."""
-        return self._safest(self.arms())
+        """The arm with the fewest dangerous errors in validation, of those that cost little accuracy there.
+
+        Not one with a selector, which has picked its checkpoints by the same samples.
+        """
+        return self._safest([arm for arm in self.arms() if arm.checkpoint == "last"])
 
     def at_edge(self) -> list[str]:
         """The methods whose learning rate is the lowest or the highest of those tried."""
-        return [
-            arm.method for arm in self.last.values() if arm.learning_rate in (LEARNING_RATES[0], LEARNING_RATES[-1])
-        ]
+        return [arm.method for arm in self.last.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
 
     def result(self, arm: Arm) -> Result:
         """An arm beside the baseline, seed by seed."""
@@ -111,7 +114,7 @@ class Study:
         return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
 
     def _best_rate(self, method: str) -> float:
-        return max(LEARNING_RATES, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
+        return max(self.rates, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
 
     def _safest(self, arms: Sequence[Arm]) -> Arm:
         """The fewest dangerous validation errors among arms that cost little accuracy; else the most accurate."""
