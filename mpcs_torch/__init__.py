@@ -6,7 +6,14 @@ The metrics are torchmetrics: create one, `update` it with each batch, `compute`
 
 from mpcs_torch import functional
 from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
-from mpcs_torch.metrics import DangerousErrors, ExpectedConcern, MetaPatternConcernScore
+from mpcs_torch.metrics import (
+    DangerousErrors,
+    ExpectedConcern,
+    MetaPatternConcernScore,
+    MulticlassQualityMetrics,
+    ProbabilityAccuracy,
+    SoftF1,
+)
 
 __all__ = [
     "ConcernError",
@@ -14,6 +21,9 @@ __all__ = [
     "DangerousErrors",
     "ExpectedConcern",
     "MetaPatternConcernScore",
+    "MulticlassQualityMetrics",
+    "ProbabilityAccuracy",
+    "SoftF1",
     "functional",
     "load_concern",
 ]

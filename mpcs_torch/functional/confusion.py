@@ -3,6 +3,15 @@
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.decided import Decided
+
+
+def count_pairs(decided: Decided, num_classes: int) -> Tensor:
+    """How often each (true, predicted) pair was counted: int64 (C, C)."""
+    pair = decided.target * num_classes + decided.predicted
+    cells = torch.zeros(num_classes * num_classes, dtype=torch.int64, device=pair.device)
+    return cells.index_add(0, pair, decided.counted.long()).reshape(num_classes, num_classes)
+
 
 def accuracy(confusion: Tensor) -> Tensor:
     """Share of right predictions in an integer matrix (C, C): float64 scalar in [0, 1]; higher is better."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.checks import check_scores, check_target
+from mpcs_torch.functional.decided import flatten_decided
 from mpcs_torch.functional.faults import Fault, raise_first
 
 
@@ -50,37 +50,16 @@ def dangerous_errors(
     return counts
 
 
-def dangerous_rules(num_classes: int) -> tuple[str, str]:
-    """What the values of target and preds must be, as error messages begin."""
-    classes = f"class indices from 0 to {num_classes - 1}"
-    return f"target must hold {classes} (or ignore_index)", f"preds must hold {classes}, or scores without NaN"
-
-
 def count_dangerous(
     preds: Tensor, target: Tensor, *, released: Tensor, ignore_index: int | None
 ) -> tuple[DangerousErrorCounts, tuple[Fault, Fault]]:
     """The counts, and the samples that break a rule; looks at no value, so an accelerator is never waited for."""
     num_classes = check_released(released)
-    if preds.is_floating_point():
-        check_scores(preds, target, num_classes)
-        quoted = preds.amax(dim=1).reshape(-1)  # NaN where any score is
-        predicted, sound = preds.argmax(dim=1).reshape(-1), ~quoted.isnan()
-    else:
-        check_target(target, preds.shape)
-        quoted = predicted = preds.reshape(-1).long()
-        sound = (predicted >= 0) & (predicted < num_classes)
-    labels = target.reshape(-1).long()
-    scored = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
-    in_range = (labels >= 0) & (labels < num_classes)
-
-    pair = labels.clamp(0, num_classes - 1) * num_classes + predicted.clamp(0, num_classes - 1)
-    wrong = scored & (labels != predicted)
+    decided = flatten_decided(preds, target, num_classes=num_classes, ignore_index=ignore_index)
+    wrong = decided.counted & (decided.target != decided.predicted)
+    pair = decided.target * num_classes + decided.predicted
     dangerous = wrong & ~released.flatten().index_select(0, pair)
-    target_rule, preds_rule = dangerous_rules(num_classes)
-    return DangerousErrorCounts(dangerous.sum(), wrong.sum(), scored.sum()), (
-        Fault(target_rule, scored & ~in_range, labels),
-        Fault(preds_rule, scored & ~sound, quoted),
-    )
+    return DangerousErrorCounts(dangerous.sum(), wrong.sum(), decided.counted.sum()), decided.faults
 
 
 def check_released(released: Tensor) -> int:

@@ -2,10 +2,10 @@
 
 from typing import Literal, NamedTuple
 
-import torch
 from torch import Tensor
 
-from mpcs_torch.functional.checks import check_concern, check_target
+from mpcs_torch.functional.checks import check_concern
+from mpcs_torch.functional.decided import flatten_decided
 from mpcs_torch.functional.decision import least_risk, without_diagonal
 from mpcs_torch.functional.faults import Fault, raise_first
 from mpcs_torch.functional.samples import flatten_samples, sample_rules, widest_float
@@ -97,7 +97,6 @@ def sum_costs(
     """The sums, and the samples that break a rule; looks at no value, so an accelerator is never waited for."""
     num_classes = concern.shape[0]
     target_rule, preds_rule = decision_rules(num_classes, from_logits=from_logits)
-    labels = target.reshape(-1).long()
     if preds.is_floating_point():
         samples = flatten_samples(
             preds,
@@ -107,25 +106,20 @@ def sum_costs(
             ignore_index=ignore_index,
             sample_weight=None,
         )
-        target_fault, preds_fault, _ = samples.faults
+        labels, counted = samples.target, samples.weight
         decided = _decide(samples.probs, concern, decision)
-        scored = samples.weight
-        faults = target_fault._replace(rule=target_rule), preds_fault._replace(rule=preds_rule)
+        target_fault, preds_fault, _ = samples.faults
     else:
         if decision != "most_probable":
             raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
-        check_target(target, preds.shape)
-        decided = preds.reshape(-1).long()
-        counted = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
-        scored = counted.to(widest_float(preds.device))
-        faults = (
-            Fault(target_rule, counted & ~_in_range(labels, num_classes), labels),
-            Fault(preds_rule, counted & ~_in_range(decided, num_classes), decided),
-        )
-    costs = without_diagonal(concern).to(scored)
-    rows = costs[labels.clamp(0, num_classes - 1)] * scored.unsqueeze(1)
-    cost = rows.gather(1, decided.clamp(0, num_classes - 1).unsqueeze(1)).sum()
-    return CostSums(cost, rows.sum(dim=0), scored.sum()), faults
+        pairs = flatten_decided(preds, target, num_classes=num_classes, ignore_index=ignore_index)
+        labels, counted = pairs.target, pairs.counted.to(widest_float(preds.device))
+        decided = pairs.predicted
+        target_fault, preds_fault = pairs.faults
+    rows = without_diagonal(concern).to(counted)[labels] * counted.unsqueeze(1)
+    cost = rows.gather(1, decided.unsqueeze(1)).sum()
+    faults = target_fault._replace(rule=target_rule), preds_fault._replace(rule=preds_rule)
+    return CostSums(cost, rows.sum(dim=0), counted.sum()), faults
 
 
 def mean_cost(sums: CostSums, *, normalize: bool) -> Tensor:
@@ -135,7 +129,3 @@ def mean_cost(sums: CostSums, *, normalize: bool) -> Tensor:
 
 def _decide(probs: Tensor, concern: Tensor, decision: Decision) -> Tensor:
     return probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
-
-
-def _in_range(labels: Tensor, num_classes: int) -> Tensor:
-    return (labels >= 0) & (labels < num_classes)

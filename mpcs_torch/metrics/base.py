@@ -21,7 +21,7 @@ class SumMetric(Metric):
 
     full_state_update = False
     is_differentiable = False
-    higher_is_better = False
+    higher_is_better: bool | None = False
     plot_lower_bound: float | None = 0.0
 
     batch_count: Tensor
@@ -103,8 +103,11 @@ class SumMetric(Metric):
         before = {name: getattr(self, name) for name in saved}
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         for name in saved:
-            own = before[name]
-            setattr(self, name, getattr(self, name).to(device=own.device, dtype=own.dtype))
+            own, loaded = before[name], getattr(self, name)
+            if isinstance(own, Tensor):
+                setattr(self, name, loaded.to(device=own.device, dtype=own.dtype))
+            else:  # what was kept of each batch
+                setattr(self, name, [tensor.to(self.device) for tensor in loaded])
         if saved:
             self._computed = None
             self._update_count = int(self.batch_count)  # torchmetrics saves neither

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.dangerous import check_released, count_dangerous, dangerous_rules
+from mpcs_torch.functional.dangerous import check_released, count_dangerous
+from mpcs_torch.functional.decided import decided_rules
 from mpcs_torch.functional.samples import widest_float
 from mpcs_torch.metrics.base import SumMetric
 
@@ -59,7 +60,7 @@ class DangerousErrors(SumMetric):
         released = _released_matrix(concern, num_classes)
         settings = {"num_classes": num_classes, "released": released, "ignore_index": ignore_index}
         super().__init__(
-            value_rules=dangerous_rules(num_classes), settings=settings, validate_args=validate_args, **kwargs
+            value_rules=decided_rules(num_classes), settings=settings, validate_args=validate_args, **kwargs
         )
         self.num_classes, self.ignore_index = num_classes, ignore_index
         self.register_buffer("released", released, persistent=False)

@@ -7,12 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
+from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
+from mpcs_torch.functional.confusion import count_pairs
 from mpcs_torch.functional.dangerous import count_dangerous
+from mpcs_torch.functional.decided import flatten_decided
 from mpcs_torch.functional.expected_concern import sum_costs
+from mpcs_torch.functional.generalized import power_sum
+from mpcs_torch.functional.measured_counts import count_probabilities
 from mpcs_torch.functional.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.soft_divergence import divergence_sum
+from mpcs_torch.functional.soft_sums import flatten_soft, soft_sums
 from mpcs_torch.metrics.base import SumMetric
-from tests.oracles import algorithm_1
+from tests.oracles import algorithm_1, naive
 
 CLASSES = 4
 CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
@@ -21,12 +27,28 @@ Batch = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
+class Fed:
+    """What batches a metric takes, and which it refuses."""
+
+    draw: Callable[[int, int], Batch]
+    """A random batch of a size, from a seed."""
+    bad: Batch
+    """Two samples, the second of which breaks the rule of `rule`."""
+    rule: str
+    quoted: str
+    """How the message quotes it."""
+    ignoring: dict[str, Any]
+    """Settings under which `ignored` leaves everything out."""
+    ignored: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
 class MetricCase:
     """What the laws need to know of a metric."""
 
     make: Callable[..., SumMetric]
     """With more settings by keyword."""
-    higher_is_better: bool
+    higher_is_better: bool | None
     make_other: Callable[[], SumMetric]
     """Other settings, whose value is the same on `agreeing_batch` and another one on other batches."""
     agreeing_batch: Batch
@@ -34,6 +56,7 @@ class MetricCase:
     """The values of a batch from plain Python; a single value is named after nothing."""
     core: Callable[[Tensor, Tensor], Any]
     """What `update` computes, as a function to compile."""
+    fed: Fed
 
 
 def random_batch(size: int, seed: int) -> Batch:
@@ -42,6 +65,30 @@ def random_batch(size: int, seed: int) -> Batch:
         2 * torch.randn(size, CLASSES, generator=generator),
         torch.randint(0, CLASSES, (size,), generator=generator),
     )
+
+
+def soft_batch(size: int, seed: int) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(2, size, CLASSES, generator=generator)
+    return logits[0].softmax(dim=1), logits[1].softmax(dim=1)
+
+
+HARD = Fed(
+    draw=random_batch,
+    bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
+    rule=r"target must hold class indices from 0 to 3 .*",
+    quoted="4",
+    ignoring={"ignore_index": -1},
+    ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
+)
+SOFT = Fed(
+    draw=soft_batch,
+    bad=(torch.full((2, CLASSES), 0.5), torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])),
+    rule="target must hold degrees of truth from 0 to 1",
+    quoted=r"\[2, 0, 0, 0\]",
+    ignoring={},
+    ignored=(torch.zeros(2, CLASSES), torch.zeros(2, CLASSES), torch.ones(2, CLASSES, dtype=torch.bool)),
+)
 
 
 def mpcs_oracle(batch: Batch) -> dict[str, float]:
@@ -78,7 +125,7 @@ def expected_concern_oracle(batch: Batch) -> dict[str, float]:
 # In both batches class 0 is true and predicted, and no released class is near.
 MPCS_AGREEING = (torch.tensor([[9.0, -9.0, 0.0, 1.0]]), torch.tensor([0]))
 
-CASES = {
+CASES: dict[type[SumMetric], MetricCase] = {
     MetaPatternConcernScore: MetricCase(
         make=lambda **settings: MetaPatternConcernScore(CLASSES, k=3, t=20, concern=CONCERN, **settings),
         higher_is_better=False,
@@ -90,6 +137,7 @@ CASES = {
             k=3,
             correct_concern="sum",
         ),
+        fed=HARD,
     ),
     DangerousErrors: MetricCase(
         make=lambda **settings: DangerousErrors(CLASSES, concern=CONCERN, **settings),
@@ -98,6 +146,7 @@ CASES = {
         agreeing_batch=MPCS_AGREEING,
         oracle=dangerous_oracle,
         core=lambda logits, target: count_dangerous(logits, target, released=CONCERN.released(), ignore_index=None)[0],
+        fed=HARD,
     ),
     ExpectedConcern: MetricCase(
         make=lambda **settings: ExpectedConcern(CLASSES, concern=CONCERN, decision="least_concern", **settings),
@@ -113,10 +162,124 @@ CASES = {
             from_logits=True,
             ignore_index=None,
         )[0],
+        fed=HARD,
     ),
 }
 
 
+def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool | None) -> MetricCase:
+    """A metric of a confusion matrix; with another ignore_index it agrees where that label does not occur."""
+
+    def oracle(batch: Batch) -> dict[str, float]:
+        logits, target = batch
+        values = naive.quality(logits.tolist(), target.tolist(), CLASSES)
+        rates = values.pop("class_error_rates")
+        if kind is metrics.ClassErrorRates:
+            return {str(label): rate for label, rate in enumerate(rates)}
+        return values if name is None else {"": values[name]}
+
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, zero_division=0.0, **settings),
+        higher_is_better=higher_is_better,
+        make_other=lambda: kind(CLASSES, zero_division=0.0, ignore_index=3),
+        agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
+        oracle=oracle,
+        core=lambda logits, target: (
+            count_pairs(flatten_decided(logits, target, num_classes=CLASSES, ignore_index=None), CLASSES),
+        ),
+        fed=HARD,
+    )
+
+
+def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None = None) -> MetricCase:
+    """A soft score, macro; perfect predictions get 1 by any average."""
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, average="macro", **(options or {}), **settings),
+        higher_is_better=True,
+        make_other=lambda: kind(CLASSES, **(options or {})),
+        agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
+        oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
+        core=lambda p, y: soft_sums(*flatten_soft(p, y, None)[:3]),
+        fed=SOFT,
+    )
+
+
+def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
+    """A mean of the true class's probability; the floor is not met where that is high."""
+
+    def oracle(batch: Batch) -> dict[str, float]:
+        logits, target = batch
+        probs = [row[label] for row, label in zip(logits.softmax(1).tolist(), target.tolist(), strict=True)]
+        return {"": naive.generalized_mean(probs, power, 0.005)}
+
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, **settings),
+        higher_is_better=True,
+        make_other=lambda: kind(CLASSES, epsilon=0.2),
+        agreeing_batch=MPCS_AGREEING,
+        oracle=oracle,
+        core=lambda logits, target: (power_sum(logits.softmax(1)[:, 0], target.double(), power, 0.005),),
+        fed=HARD,
+    )
+
+
+def probability_case(cells: int | None) -> MetricCase:
+    """All means and the slope; in one bin, or none, everything is right where all are."""
+
+    def oracle(batch: Batch) -> dict[str, float]:
+        return naive.probability_accuracy(batch[0].softmax(1).tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
+
+    return MetricCase(
+        make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, delta=None, cells=cells, **settings),
+        higher_is_better=None,
+        make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, delta=None, cells=cells),
+        agreeing_batch=MPCS_AGREEING,
+        oracle=oracle,
+        core=lambda logits, target: count_probabilities(logits.softmax(1), target, target >= 0, 1000),
+        fed=HARD,
+    )
+
+
+SINGLE = {
+    metrics.AverageAccuracy: ("average_accuracy", True),
+    metrics.ErrorRate: ("error_rate", False),
+    metrics.MicroPrecision: ("micro_precision", True),
+    metrics.MicroRecall: ("micro_recall", True),
+    metrics.MicroFScore: ("micro_fscore", True),
+    metrics.MacroPrecision: ("macro_precision", True),
+    metrics.MacroRecall: ("macro_recall", True),
+    metrics.MacroFScore: ("macro_fscore", True),
+    metrics.WeightedErrorRate: ("weighted_error_rate", False),
+    metrics.BalancedErrorRate: ("balanced_error_rate", False),
+}
+CASES |= {kind: quality_case(kind, name, higher) for kind, (name, higher) in SINGLE.items()}
+CASES |= {
+    metrics.MulticlassQualityMetrics: quality_case(metrics.MulticlassQualityMetrics, None, None),
+    metrics.ClassErrorRates: quality_case(metrics.ClassErrorRates, None, False),
+    metrics.SoftPrecision: soft_case(metrics.SoftPrecision, 0.0),
+    metrics.SoftRecall: soft_case(metrics.SoftRecall, float("inf")),
+    metrics.SoftF1: soft_case(metrics.SoftF1, 1.0),
+    metrics.SoftFBeta: soft_case(metrics.SoftFBeta, 2.0, {"beta": 2.0}),
+    metrics.SoftKLDivergence: MetricCase(
+        make=lambda **settings: metrics.SoftKLDivergence(**settings),
+        higher_is_better=False,
+        make_other=lambda: metrics.SoftKLDivergence(epsilon=0.1),
+        agreeing_batch=(torch.full((1, CLASSES), 0.25), torch.full((1, CLASSES), 0.5)),
+        oracle=lambda batch: {"": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())},
+        core=lambda p, y: (divergence_sum(*flatten_soft(p, y, None)[:3], epsilon=0.0),),
+        fed=SOFT,
+    ),
+    metrics.GeometricAccuracy: mean_case(metrics.GeometricAccuracy, 0.0),
+    metrics.Decisiveness: mean_case(metrics.Decisiveness, 1.0),
+    metrics.Robustness: mean_case(metrics.Robustness, -2 / 3),
+    metrics.ProbabilityAccuracy: probability_case(None),
+}
+BY_NAME = {kind.__name__: case for kind, case in CASES.items()}
+BY_NAME |= {"ProbabilityAccuracy by cells": probability_case(100_000)}  # settings with states of their own
+
+
 def values_of(computed: Tensor | dict[str, Tensor]) -> dict[str, float]:
+    if isinstance(computed, Tensor) and computed.ndim:
+        return {str(index): value for index, value in enumerate(computed.tolist())}
     named = computed if isinstance(computed, dict) else {"": computed}
     return {name: value.item() for name, value in named.items()}

@@ -1,0 +1,183 @@
+"""Soft precision, recall and F against the oracle's cases, torchmetrics where labels are hard, and gradcheck."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn.functional import one_hot
+from torchmetrics.functional.classification import binary_f1_score, multilabel_fbeta_score
+from torchvision.transforms import v2
+
+from mpcs_torch.functional import (
+    soft_f1,
+    soft_fbeta,
+    soft_kl_divergence,
+    soft_precision,
+    soft_recall,
+    soft_stat_scores,
+)
+from mpcs_torch.learning import SoftF1Loss
+from mpcs_torch.metrics import SoftF1, SoftFBeta, SoftKLDivergence
+
+ORACLE = json.loads((Path(__file__).parents[1] / "oracles/data/soft_cases.json").read_text())
+AVERAGES = ("micro", "macro", "weighted", "none")
+
+
+def number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+@pytest.mark.parametrize("case", ORACLE["cases"], ids=lambda case: f"{case['name']}-{case['zero_division']}")
+def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
+    preds, target = (torch.tensor(case[key], dtype=torch.float64) for key in ("preds", "target"))
+    zero_division, expected = float(case["zero_division"]), case["expected"]
+    for average in AVERAGES:
+        options: dict[str, Any] = {"average": average, "zero_division": zero_division}
+        ours = {
+            "precision": soft_precision(preds, target, **options),
+            "recall": soft_recall(preds, target, **options),
+            "f1": soft_f1(preds, target, **options),
+            "fbeta_0_5": soft_fbeta(preds, target, beta=0.5, **options),
+            "fbeta_2": soft_fbeta(preds, target, beta=2.0, **options),
+        }
+        for name, value in ours.items():
+            theirs = expected[average][name]
+            values = [number(v) for v in theirs] if isinstance(theirs, list) else number(theirs)
+            assert value.tolist() == pytest.approx(values, abs=1e-6, nan_ok=True), (average, name)
+    scores = soft_stat_scores(preds, target)
+    for name, value in scores._asdict().items():
+        assert value.sum().item() == pytest.approx(expected["micro"][name], abs=1e-6)
+    assert soft_kl_divergence(preds, target).item() == pytest.approx(number(expected["kld_mean"]), abs=1e-6)
+    clamped = soft_kl_divergence(preds, target, epsilon=1e-7).item()
+    assert clamped == pytest.approx(number(expected["kld_mean_preds_clamped_1e-7"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("point", ORACLE["figure1"]["points"], ids=lambda point: f"eps={point['eps']}")
+def test_figure_1_of_the_paper(point: dict[str, Any]) -> None:
+    preds, target = torch.tensor(point["preds"], dtype=torch.float64), torch.tensor([0.8, 0.2]).double()
+    assert soft_f1(preds, target).item() == pytest.approx(point["f1"], abs=1e-6)
+    assert soft_precision(preds, target).item() == pytest.approx(point["precision"], abs=1e-6)
+    assert soft_recall(preds, target).item() == pytest.approx(point["recall"], abs=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), beta=st.sampled_from([0.5, 1.0, 2.0]), average=st.sampled_from(AVERAGES))
+def test_with_hard_labels_it_is_torchmetrics(seed: int, beta: float, average: Any) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    preds, target = torch.randint(0, 2, (2, 30, 4), generator=generator)
+    theirs = multilabel_fbeta_score(preds, target, beta=beta, num_labels=4, average=average)
+    ours = soft_fbeta(preds.double(), target, beta=beta, average=average)
+    assert ours.tolist() == pytest.approx(theirs.tolist(), abs=1e-6)
+    one_class = soft_f1(preds[:, 0].double(), target[:, 0])
+    assert one_class.item() == pytest.approx(binary_f1_score(preds[:, 0], target[:, 0]).item(), abs=1e-6)
+
+
+@pytest.mark.parametrize("average", AVERAGES)
+def test_gradients_are_right(average: Any) -> None:
+    generator = torch.Generator().manual_seed(0)
+    preds = (0.05 + 0.9 * torch.rand(6, 3, generator=generator).double()).requires_grad_()
+    target = torch.rand(6, 3, generator=generator).double()
+    ignore = torch.rand(6, 3, generator=generator) < 0.2
+
+    def score(p: Tensor) -> Tensor:
+        return soft_fbeta(p, target, beta=2.0, average=average, ignore=ignore)
+
+    assert torch.autograd.gradcheck(score, (preds,))
+    assert torch.autograd.gradcheck(lambda p: soft_kl_divergence(p, target, ignore=ignore), (preds,))
+
+
+def test_gradients_are_finite_where_labels_are_certain() -> None:
+    preds = torch.tensor([0.0, 1.0], requires_grad=True)
+    (gradient,) = torch.autograd.grad(soft_kl_divergence(preds, torch.tensor([0.0, 1.0])), preds)
+    assert torch.isfinite(gradient).all()
+
+
+def test_the_loss_learns_soft_labels() -> None:
+    target = torch.tensor([[0.7, 0.3], [0.1, 0.9]])
+    logits = torch.zeros(2, 2, requires_grad=True)
+    optimizer = torch.optim.Adam([logits], lr=0.05)
+    loss = SoftF1Loss("macro")
+    for _ in range(200):
+        optimizer.zero_grad()
+        value = loss(logits.softmax(1), target)
+        value.backward()
+        optimizer.step()
+    assert value.item() == pytest.approx(0, abs=0.02)
+    assert torch.allclose(logits.softmax(1), target, atol=0.05)
+    with pytest.raises(ValueError, match="average must be 'micro', 'macro' or 'weighted'"):
+        SoftF1Loss("none")
+
+
+def test_smoothed_and_mixed_labels_of_torchvision_are_taken_as_they_come() -> None:
+    torch.manual_seed(0)
+    images, labels = torch.rand(8, 1, 4, 4), torch.arange(8) % 3
+    for mix in (v2.MixUp(num_classes=3), v2.CutMix(num_classes=3)):
+        _, mixed = mix(images, labels)
+        assert ((mixed > 0) & (mixed < 1)).any()
+        metric = SoftF1(3)
+        metric.update(mixed, mixed)
+        assert metric.compute() == 1
+        assert soft_f1(one_hot(labels, 3).float(), mixed) < 1
+    smoothed = one_hot(labels, 3) * 0.9 + 0.1 / 3
+    assert soft_f1(smoothed, smoothed) == 1
+    assert soft_precision(one_hot(labels, 3).float(), smoothed).item() == pytest.approx(0.9 + 0.1 / 3)
+
+
+def test_time_and_space_count_as_samples_and_ignored_elements_do_not() -> None:
+    generator = torch.Generator().manual_seed(1)
+    preds, target = torch.rand(2, 4, 3, 5, generator=generator)
+    flat = (t.movedim(1, -1).reshape(-1, 3) for t in (preds, target))
+    assert torch.allclose(soft_f1(preds, target, average="none"), soft_f1(*flat, average="none"))
+    ignore = torch.zeros_like(preds, dtype=torch.bool)
+    ignore[:, 1] = True
+    spoilt = preds.masked_fill(ignore, math.nan)
+    kept = preds[:, [0, 2]], target[:, [0, 2]]
+    assert torch.allclose(soft_f1(spoilt, target, ignore=ignore), soft_f1(*kept))
+    assert torch.allclose(soft_kl_divergence(spoilt, target, ignore=ignore), soft_kl_divergence(*kept))
+    metric = SoftF1(3)
+    metric.update(spoilt, target, ignore)
+    assert metric.compute().item() == pytest.approx(soft_f1(*kept).item())
+
+
+def test_no_label_costs_a_half_type_its_precision() -> None:
+    preds = torch.full((4096, 1), 0.1, dtype=torch.float16)
+    metric = SoftF1(1)
+    metric.update(preds, torch.full((4096, 1), 0.2))
+    exact = float(preds[0, 0])
+    assert metric.compute().item() == pytest.approx(2 * exact / (exact + 0.2), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"preds": torch.tensor([0, 1])}, "preds must be floating point degrees of truth, but got dtype torch.int64."),
+        ({"target": torch.zeros(3)}, "target must be real and of the shape of preds (2,), but got torch.float32 of"),
+        ({"ignore": torch.zeros(2)}, "ignore must be bool and of the shape of preds (2,), but got torch.float32 of"),
+        ({"preds": torch.tensor([0.5, 1.5])}, "preds must hold degrees of truth from 0 to 1, but sample 1 has [1.5]."),
+        ({"target": torch.tensor([-0.5, 1])}, "target must hold degrees of truth from 0 to 1, but sample 0 has [-0.5]"),
+        ({"average": "samples"}, "average must be one of micro, macro, weighted, none, but got 'samples'."),
+        ({"zero_division": 2.0}, "zero_division must be nan, 0 or 1, but got 2.0."),
+        ({"beta": -1.0}, "beta must be finite and > 0, but got -1.0."),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    given_arguments = {"preds": torch.tensor([0.5, 0.5]), "target": torch.zeros(2), "beta": 1.0, **arguments}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        soft_fbeta(**given_arguments)
+
+
+def test_wrong_settings_of_metrics_are_named() -> None:
+    with pytest.raises(ValueError, match="num_classes must be at least 1, but got 0"):
+        SoftF1(0)
+    with pytest.raises(ValueError, match="beta must be finite and > 0, but got 0"):
+        SoftFBeta(2, beta=0)
+    with pytest.raises(ValueError, match=r"epsilon must be from 0 to below 0.5, but got 0.5"):
+        SoftKLDivergence(epsilon=0.5)
+    with pytest.raises(ValueError, match=r"preds must hold 3 classes, but got shape \(2, 2\)"):
+        SoftF1(3).update(torch.zeros(2, 2), torch.zeros(2, 2))

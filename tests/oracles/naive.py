@@ -1,0 +1,86 @@
+"""Metrics written down from their definitions, in plain Python."""
+
+import math
+
+
+def _ratio(a: float, b: float) -> float:
+    return a / b if b else 0.0
+
+
+def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
+    """oneDAL's quality metrics with 0 / 0 = 0, from one-vs-rest counts of each class."""
+    predicted = [max(range(classes), key=row.__getitem__) for row in scores]
+    pairs = list(zip(target, predicted, strict=True))
+    counts = []
+    for c in range(classes):
+        tp = sum(t == c and p == c for t, p in pairs)
+        fp = sum(t != c and p == c for t, p in pairs)
+        fn = sum(t == c and p != c for t, p in pairs)
+        counts.append((tp, fp, fn, len(pairs) - tp - fp - fn))
+    tp, fp, fn = (sum(count[i] for count in counts) for i in range(3))
+    micro_p, micro_r = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
+    macro_p = sum(_ratio(tp, tp + fp) for tp, fp, _, _ in counts) / classes
+    macro_r = sum(_ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes
+    return {
+        "average_accuracy": sum((tp + tn) / sum(count) for count in counts for tp, _, _, tn in [count]) / classes,
+        "error_rate": sum((fp + fn) / sum(count) for count in counts for _, fp, fn, _ in [count]) / classes,
+        "micro_precision": micro_p,
+        "micro_recall": micro_r,
+        "micro_fscore": _ratio(2 * micro_p * micro_r, micro_p + micro_r),
+        "macro_precision": macro_p,
+        "macro_recall": macro_r,
+        "macro_fscore": _ratio(2 * macro_p * macro_r, macro_p + macro_r),
+        "weighted_error_rate": sum(t != p for t, p in pairs) / len(pairs),
+        "balanced_error_rate": sum(1 - _ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes,
+        "class_error_rates": [fn / (tp + fn) if tp + fn else math.nan for tp, _, fn, _ in counts],
+    }
+
+
+def macro_soft_fbeta(preds: list[list[float]], target: list[list[float]], beta: float) -> float:
+    """Mean over classes of soft F; precision for beta 0, recall for an infinite one."""
+    values = []
+    for p_column, y_column in zip(zip(*preds, strict=True), zip(*target, strict=True), strict=True):
+        shared = sum(map(min, p_column, y_column))
+        if beta == 0:
+            values.append(shared / sum(p_column))
+        elif beta == math.inf:
+            values.append(shared / sum(y_column))
+        else:
+            values.append((1 + beta**2) * shared / (beta**2 * sum(y_column) + sum(p_column)))
+    return sum(values) / len(values)
+
+
+def soft_kl_divergence(preds: list[list[float]], target: list[list[float]]) -> float:
+    """Mean binary divergence of elements strictly between 0 and 1."""
+    pairs = [(p, y) for ps, ys in zip(preds, target, strict=True) for p, y in zip(ps, ys, strict=True)]
+    return sum(y * math.log(y / p) + (1 - y) * math.log((1 - y) / (1 - p)) for p, y in pairs) / len(pairs)
+
+
+def generalized_mean(values: list[float], power: float, epsilon: float, weights: list[float] | None = None) -> float:
+    weights = weights or [1.0] * len(values)
+    floored = [max(value, epsilon) for value in values]
+    if power == 0:
+        mean = sum(w * math.log(v) for w, v in zip(weights, floored, strict=True)) / sum(weights)
+        return math.exp(mean)
+    return (sum(w * v**power for w, v in zip(weights, floored, strict=True)) / sum(weights)) ** (1 / power)
+
+
+def probability_accuracy(probs: list[list[float]], target: list[int], n_bins: int, epsilon: float) -> dict[str, float]:
+    """Reported and measured means without cells of singularities, and the slope."""
+    correct = sorted(row[label] for row, label in zip(probs, target, strict=True))
+    incorrect = [p for row, label in zip(probs, target, strict=True) for j, p in enumerate(row) if j != label]
+    incorrect = [p for p in incorrect if correct[0] <= p <= correct[-1]]
+    bins = min(n_bins, len(correct))
+    edges = sorted({correct[g * len(correct) // bins] for g in range(1, bins)} - {correct[0]})
+    n, m = [0] * (len(edges) + 1), [0] * (len(edges) + 1)
+    for counts, values in ((n, correct), (m, incorrect)):
+        for value in values:
+            counts[sum(edge <= value for edge in edges)] += 1
+    rates = [a / (a + b) for a, b in zip(n, m, strict=True)]
+    result = {}
+    for kind, values, weights in (("reported", correct, None), ("measured", rates, [float(count) for count in n])):
+        for name, power in (("geometric_accuracy", 0.0), ("decisiveness", 1.0), ("robustness", -2 / 3)):
+            result[f"{kind}_{name}"] = generalized_mean(values, power, epsilon, weights)
+    spread = result["reported_decisiveness"] - result["reported_robustness"]
+    measured = result["measured_decisiveness"] - result["measured_robustness"]
+    return {**result, "slope": measured / spread if spread > 1e-12 else math.nan}
