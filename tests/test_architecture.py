@@ -16,11 +16,13 @@ MAY_IMPORT = {
     "concern": set(),
     "functional": set(),
     "metrics": {"concern", "functional"},
+    "plots": {"functional"},
+    "scoring": {"concern", "functional", "metrics", "tables"},
     "learning": {"concern", "functional", "tables"},
     "trainer": {"concern", "functional", "metrics", "learning", "tables"},
     "paper": {"concern", "functional", "metrics", "learning", "tables", "trainer"},
-    "report": {"concern", "functional", "metrics", "learning", "tables", "trainer", "paper"},
-    "cli": {"concern", "functional", "metrics", "learning", "tables", "trainer", "paper", "report"},
+    "report": {"concern", "functional", "metrics", "learning", "plots", "scoring", "tables", "trainer", "paper"},
+    "cli": {"concern", "functional", "metrics", "learning", "plots", "scoring", "tables", "trainer", "paper", "report"},
 }
 """Part by part, without itself."""
 

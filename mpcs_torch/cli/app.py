@@ -9,10 +9,12 @@ from mpcs_torch.cli.concern import concern
 from mpcs_torch.cli.data import data
 from mpcs_torch.cli.demo import demo
 from mpcs_torch.cli.reproduce import reproduce
+from mpcs_torch.cli.score import score
 from mpcs_torch.cli.select import select
 from mpcs_torch.cli.study import study
 from mpcs_torch.cli.train import train
 from mpcs_torch.concern import ConcernError
+from mpcs_torch.scoring import PredictionsError
 from mpcs_torch.trainer.config import ConfigError
 from mpcs_torch.trainer.data import DataError
 
@@ -24,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(train)
 app.command()(reproduce)
+app.command()(score)
 app.command()(select)
 app.command()(study)
 app.command()(demo)
@@ -35,7 +38,7 @@ def run_app(arguments: Sequence[str]) -> NoReturn:
     """Run one command line and exit: with 0, or with 2 and one message for an error that the user can mend."""
     try:
         app(list(arguments))
-    except (ConcernError, ConfigError, DataError, OSError) as error:
+    except (ConcernError, ConfigError, DataError, PredictionsError, OSError) as error:
         typer.echo(f"mpcs: {error}", err=True)
         raise SystemExit(2) from None
     raise SystemExit(0)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 
@@ -36,3 +36,12 @@ def counting_bar(name: str, total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=total)
         yield lambda: progress.advance(task)
+
+
+@contextmanager
+def row_counter(name: str) -> Iterator[Callable[[int], None]]:
+    """A count of rows whose end is not known; call what it gives with how many were added."""
+    columns = (TextColumn("{task.description}"), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=None)
+        yield lambda rows: progress.advance(task, rows)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.report.figures import RELEASED
+from mpcs_torch.plots.confusion import RELEASED
 
 
 def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:

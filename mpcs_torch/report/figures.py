@@ -4,8 +4,6 @@ import io
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
-from torch import Tensor
 
 from mpcs_torch.trainer.records import Record
 
@@ -19,7 +17,6 @@ METRIC_LINES = {
     "mpcs_count": ("MPCS", MPCS, "-"),
 }
 """Label, colour and line of each column that Figure 4 draws."""
-RELEASED, DANGEROUS = "#009e73", "#b00020"
 
 
 def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
@@ -80,42 +77,6 @@ def figure_6(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> Figure:
             axes.plot(turns, [record[column] for record in records], color=colour, linewidth=1.1, label=label)
     figure.axes[0].legend(loc="lower right")
     figure.supxlabel("turn", fontsize=10)
-    return figure
-
-
-def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[str], title: str) -> Figure:
-    """A confusion matrix as Fig. 5 draws it, rows predictions and columns labels, released pairs framed."""
-    size = len(class_names)
-    figure = Figure(figsize=(1.0 + 0.45 * size, 1.5 + 0.45 * size), layout="constrained")
-    axes = figure.add_subplot(xlabel="true class", ylabel="predicted class")
-    axes.set_title(title, fontsize=10)
-    counts = confusion.t()
-    most_errors = int(counts.clone().fill_diagonal_(0).max())
-    axes.imshow(counts.numpy(), cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # errors light, the diagonal dark
-    axes.set_xticks(range(size), class_names)
-    axes.set_yticks(range(size), class_names)
-    for row in range(size):
-        for column in range(size):
-            count = int(counts[row, column])
-            dangerous = row != column and not released[column, row]
-            colour = "white" if row == column else "#bbbbbb" if count == 0 else DANGEROUS if dangerous else "black"
-            weight = "bold" if dangerous and count else "normal"
-            axes.text(column, row, str(count), ha="center", va="center", fontsize=8, color=colour, weight=weight)
-            if released[column, row] and row != column:
-                frame = Rectangle(
-                    (column - 0.46, row - 0.46), 0.92, 0.92, fill=False, edgecolor=RELEASED, linewidth=1.5
-                )
-                axes.add_patch(frame)
-    figure.legend(
-        handles=[
-            Patch(fill=False, edgecolor=RELEASED, linewidth=1.5, label="released pair"),
-            Patch(color=DANGEROUS, label="dangerous errors (red numbers)"),
-        ],
-        loc="outside lower center",
-        ncols=2,
-        fontsize=9,
-        frameon=False,
-    )
     return figure
 
 

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from mpcs_torch.paper.case_study import Pick, picks, picks_table
 from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published import BENCHMARKS
-from mpcs_torch.report.figures import confusion_matrix, to_svg, trends
+from mpcs_torch.plots import confusion_matrix
+from mpcs_torch.report.figures import to_svg, trends
 from mpcs_torch.trainer.records import pick
 
 

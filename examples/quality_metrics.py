@@ -1,0 +1,49 @@
+"""Rare classes and averages: a classifier of handwritten digits that has seen few eights."""
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+from torchmetrics.functional.classification import multiclass_accuracy, multiclass_f1_score
+
+from mpcs_torch import ConcernSpec, MulticlassQualityMetrics
+from mpcs_torch.functional import class_error_rates
+from mpcs_torch.plots import confusion_matrix
+
+CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]])
+
+
+def main() -> None:
+    """Train without most of the eights, print every average, and draw the confusion matrix."""
+    torch.manual_seed(0)
+    digits = load_digits()
+    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
+    train, test = torch.arange(900), torch.arange(900, len(labels))
+    train = train[(labels[:900] != 8) | (torch.rand(900) < 0.05)]
+
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(60):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(inputs[train]), labels[train]).backward()
+        optimizer.step()
+
+    quality = MulticlassQualityMetrics(num_classes=10)
+    with torch.no_grad():
+        predicted = model(inputs[test]).argmax(dim=1)
+    quality.update(predicted, labels[test])
+    for name, value in quality.compute().items():
+        print(f"{name:20} {value:.4f}")
+    print("error rate by class ", " ".join(f"{rate:.2f}" for rate in class_error_rates(quality.confusion)))
+
+    print("\nThe same words elsewhere:")
+    f1 = multiclass_f1_score(predicted, labels[test], num_classes=10, average="macro")
+    print(f"macro F1 of torchmetrics, a mean of the classes' F1: {f1:.4f}, here F of the means")
+    accuracy = multiclass_accuracy(predicted, labels[test], num_classes=10, average="micro")
+    print(f"accuracy, the share of right predictions: {accuracy:.4f}, here 1 - weighted_error_rate")
+    names = [str(digit) for digit in range(10)]
+    confusion_matrix(quality.confusion, CONCERN.released(), names, "few eights to learn from").savefig("confusion.png")
+    print("\nwrote confusion.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Predictions as arrays: npy (memory-mapped), npz (read through the archive), pt (memory-mapped)."""
+
+import pickle
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+import torch
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpcs_torch.scoring.chunks import ROWS, Chunk, PredictionsError
+
+SCORES, LABELS = "preds", "target"
+"""Names in an npz or pt file."""
+
+
+class Array(NamedTuple):
+    """An array on disk, read from front to back."""
+
+    shape: tuple[int, ...]
+    read: Callable[[int, int], NDArray[np.generic] | Tensor]
+    """Rows from a start to a stop."""
+
+
+class ArrayFile:
+    """Two arrays, read side by side."""
+
+    def __init__(self, path: Path, target: Path | None) -> None:
+        self.path = path
+        self._scores, self._labels = _open_arrays(path, target)
+        scores, labels = self._scores.shape, self._labels.shape
+        if len(scores) != 2 or scores[1] < 2:
+            raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {scores}")
+        if labels not in (scores[:1], scores):
+            rule = f"the labels must have shape {scores[:1]} or {scores} beside the scores"
+            raise PredictionsError(target or path, f"{rule}, but have {labels}")
+        self.columns = [str(column) for column in range(scores[1])]
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All rows."""
+        for start in range(0, self._scores.shape[0], ROWS):
+            stop = min(start + ROWS, self._scores.shape[0])
+            scores, labels = (_as_tensor(array.read(start, stop)) for array in (self._scores, self._labels))
+            yield Chunk(start + 1, scores, labels)
+
+
+def _open_arrays(path: Path, target: Path | None) -> tuple[Array, Array]:
+    if path.suffix == ".npy":
+        if target is None:
+            raise PredictionsError(path, "holds scores alone: give the labels with --target FILE")
+        return _mapped(path), _mapped(target)
+    if target is not None:
+        raise PredictionsError(path, f"holds its labels itself, as {LABELS}: --target goes with npy files")
+    if path.suffix == ".npz":
+        try:
+            archive = zipfile.ZipFile(path)
+        except zipfile.BadZipFile as error:
+            raise PredictionsError(path, f"is no whole npz archive: {error}") from None
+        return _member(path, archive, SCORES), _member(path, archive, LABELS)
+    return _tensors(path)
+
+
+def _mapped(path: Path) -> Array:
+    with path.open("rb") as file:
+        shape, dtype, is_fortran = _header(path, file)
+        offset = file.tell()
+    _check_whole(path, shape, dtype, path.stat().st_size - offset)
+    mapped = np.memmap(path, dtype, "r", offset, shape, "F" if is_fortran else "C")
+    return Array(shape, lambda start, stop: mapped[start:stop])
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
+    try:
+        stream, size = archive.open(f"{name}.npy"), archive.getinfo(f"{name}.npy").file_size
+    except KeyError:
+        raise PredictionsError(path, f"must hold arrays named {SCORES} and {LABELS}, but lacks {name}") from None
+    shape, dtype, is_fortran = _header(path, stream)
+    if is_fortran:
+        raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
+    _check_whole(path, shape, dtype, size - stream.tell())
+    row_bytes = dtype.itemsize * int(np.prod(shape[1:]))
+
+    def read(start: int, stop: int) -> NDArray[np.generic]:
+        try:
+            held = stream.read(row_bytes * (stop - start))
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+            raise PredictionsError(path, f"{name} is damaged: {error}", row=start + 1) from None
+        return np.frombuffer(held, dtype).reshape(-1, *shape[1:])
+
+    return Array(shape, read)
+
+
+def _tensors(path: Path) -> tuple[Array, Array]:
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    except FileNotFoundError:
+        raise
+    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise PredictionsError(path, f"cannot be loaded: {str(error).splitlines()[0]}") from None
+    if not isinstance(held, dict) or not all(isinstance(held.get(name), Tensor) for name in (SCORES, LABELS)):
+        raise PredictionsError(path, f"must hold a dictionary with tensors {SCORES} and {LABELS}")
+    scores, labels = (held[name] for name in (SCORES, LABELS))
+    return (
+        Array(tuple(scores.shape), lambda start, stop: scores[start:stop]),
+        Array(tuple(labels.shape), lambda start, stop: labels[start:stop]),
+    )
+
+
+def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
+    try:
+        version = npy.read_magic(file)
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, is_fortran, dtype = read(file)
+    except (ValueError, EOFError) as error:
+        raise PredictionsError(path, f"is no npy array: {error}") from None
+    if dtype.kind not in "fiub":
+        raise PredictionsError(path, f"must hold numbers, but holds {dtype}")
+    return shape, dtype, is_fortran
+
+
+def _check_whole(path: Path, shape: tuple[int, ...], dtype: np.dtype[np.generic], size: int) -> None:
+    """Refuse an array that ends before its last value."""
+    values, columns = size // dtype.itemsize, int(np.prod(shape[1:]))
+    if values < int(np.prod(shape)):
+        row, column = divmod(values, columns)
+        raise PredictionsError(path, f"the file ends here, before row {shape[0]}", row=row + 1, column=column + 1)
+
+
+def _as_tensor(held: "NDArray[np.generic] | Tensor") -> Tensor:
+    if isinstance(held, Tensor):
+        return held
+    return torch.from_numpy(np.array(held, dtype=held.dtype.newbyteorder("=")))

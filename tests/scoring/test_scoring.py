@@ -1,0 +1,197 @@
+"""Files of predictions: every format gives the same values, and every damage is named by row and column."""
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, MulticlassQualityMetrics, SoftF1
+from mpcs_torch.functional import measured_probabilities, soft_kl_divergence
+from mpcs_torch.scoring import Predictions, PredictionsError, chunks, score
+from tests.metrics.cases import CLASSES, random_batch, soft_batch
+
+LOGITS, TARGET = random_batch(300, seed=5)
+PROBS = LOGITS.softmax(1)
+CONCERN = ConcernSpec(["a", "b", "c", "d"], releases=[["a", "b"]], factor=0.25)
+
+
+def write_npz(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
+    np.savez_compressed(folder / "p.npz", preds=scores, target=target)
+    return [folder / "p.npz"]
+
+
+def write_npy(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
+    np.save(folder / "p.npy", scores)
+    np.save(folder / "t.npy", target)
+    return [folder / "p.npy", folder / "t.npy"]
+
+
+def write_pt(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
+    torch.save({"preds": scores, "target": target}, folder / "p.pt")
+    return [folder / "p.pt"]
+
+
+def columns(scores: Tensor, target: Tensor) -> dict[str, list[float]]:
+    labels = {"target": target} if target.ndim == 1 else {f"target_{c}": t for c, t in enumerate(target.t())}
+    return {name: column.tolist() for name, column in {**labels, **dict(enumerate(scores.t()))}.items()}  # type: ignore
+
+
+def write_csv(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
+    table = columns(scores, target)
+    with (folder / "p.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([table.keys(), *zip(*table.values(), strict=True)])
+    return [folder / "p.csv"]
+
+
+def write_parquet(folder: Path, scores: Tensor, target: Tensor) -> list[Path]:
+    table = {str(name): column for name, column in columns(scores, target).items()}
+    pyarrow.parquet.write_table(pyarrow.table(table), folder / "p.parquet")
+    return [folder / "p.parquet"]
+
+
+WRITERS = [write_npz, write_npy, write_pt, write_csv, write_parquet]
+Write = Callable[[Path, Tensor, Tensor], list[Path]]
+
+
+def scored(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec | None = None) -> dict[str, float]:
+    names = None if concern is None else concern.class_names
+    opened = Predictions(files[0], target=(files[1:] or [None])[0], from_logits=from_logits, class_names=names)
+    return score(opened, concern, lambda rows: None).values
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("arrays", "columns"):
+        monkeypatch.setattr(f"mpcs_torch.scoring.{module}.ROWS", 64)
+    assert chunks.ROWS > 1000
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_every_format_of_hard_labels_gives_the_metrics_values(tmp_path: Path, write: Write) -> None:
+    values = scored(write(tmp_path, LOGITS, TARGET), from_logits=True, concern=CONCERN)
+    mpcs = MetaPatternConcernScore(CLASSES, concern=CONCERN)
+    assert values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
+    errors = DangerousErrors(CLASSES, concern=CONCERN)(LOGITS, TARGET)
+    assert values["dangerous"] == errors["dangerous"]
+    quality = MulticlassQualityMetrics(CLASSES)(LOGITS, TARGET)
+    assert values["macro_fscore"] == pytest.approx(quality["macro_fscore"].item())
+    measured = measured_probabilities(LOGITS.double(), TARGET, num_classes=CLASSES)
+    assert values["measured_robustness"] == pytest.approx(measured.means.robustness.item(), abs=1e-3)
+    assert values["expected_concern_of_least_concern_decisions"] <= values["expected_concern"] + 0.1
+    assert values == pytest.approx(scored(write(tmp_path, PROBS, TARGET), concern=CONCERN), rel=1e-5)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_every_format_of_soft_labels_gives_the_metrics_values(tmp_path: Path, write: Write) -> None:
+    probs, target = soft_batch(100, seed=1)
+    values = scored(write(tmp_path, probs, target))
+    assert values["soft_f1_macro"] == pytest.approx(SoftF1(CLASSES, average="macro")(probs, target).item())
+    assert values["soft_kl_divergence"] == pytest.approx(soft_kl_divergence(probs, target, epsilon=1e-7).item())
+    assert "mpcs" not in values
+
+
+def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("cat,dog,target\n0.9,0.1,cat\n0.2,0.8,cat\n")
+    animals = ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])
+    assert scored([tmp_path / "p.csv"], concern=animals)["weighted_error_rate"] == 0.5
+
+
+HEADER = "target,a,b\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column b: is missing: the row has 2 of 3 values"),
+        (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 4: has no name: the row has 4 values"),
+        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv, row 2, column a: must be a number, but is 'x'"),
+        (f"{HEADER}0,,0.5\n", "p.csv, row 1, column a: is missing"),
+        (
+            f"{HEADER}0,nan,0.5\n",
+            "p.csv, row 1, column a: must be a probability (for logits pass --logits), but is nan",
+        ),
+        (f"{HEADER}0,-2,3\n", "p.csv, row 1, column a: must be a probability (for logits pass --logits), but is -2"),
+        (f"{HEADER}0,0.5,0.4\n", "p.csv, row 1: the probabilities must sum to 1, but sum to 0.9"),
+        (f"{HEADER}2,0.5,0.5\n", "p.csv, row 1: the label must be from 0 to 1, but is 2"),
+        (f"{HEADER}0.5,0.5,0.5\n", "p.csv, row 1, column target: must be a class index, but is 0.5"),
+        (f"{HEADER}nan,0.5,0.5\n", "p.csv, row 1, column target: must be a class index, but is nan"),
+        (HEADER, "p.csv: holds no row"),
+        ("", "p.csv: must begin with a header of column names, but is empty"),
+        ("0,0.5,0.5\n", "p.csv: must begin with a header of column names, but begins with numbers"),
+        ("target,a\n0,1\n", "p.csv: must have a column of scores for each class, but has ['a']"),
+        ("a,b\n0.5,0.5\n", "p.csv: must have a column target, or target_NAME for each of the 2 classes"),
+        ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] are repeated"),
+        ("target_a,target_b,a,b\n1,2,0.5,0.5\n", "row 1, column b: the degree of truth must be from 0 to 1, but is 2"),
+    ],
+)
+def test_damage_in_a_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "p.csv").write_text(text)
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        scored([tmp_path / "p.csv"])
+
+
+def test_rows_are_counted_through_all_chunks(tmp_path: Path) -> None:
+    for write in WRITERS:
+        spoilt = PROBS.clone()
+        spoilt[200, 1] = torch.nan
+        with pytest.raises(PredictionsError, match=r"row 201, column 1: must be a probability .* but is nan"):
+            scored(write(tmp_path, spoilt, TARGET))
+    (path,) = write_csv(tmp_path, PROBS, TARGET)
+    path.write_bytes(path.read_bytes()[:-200] + b"\xff" + path.read_bytes()[-200:])
+    with pytest.raises(PredictionsError, match=r"row \d+.*: (is no csv text|must be a number|is missing)"):
+        scored([path])
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_file_that_was_cut_off_is_refused(tmp_path: Path, write: Write) -> None:
+    path, *rest = write(tmp_path, PROBS, TARGET)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(PredictionsError, match=re.escape(str(path))):
+        scored([path, *rest])
+
+
+def test_a_damaged_npz_is_named_by_row(tmp_path: Path) -> None:
+    (path,) = write_npz(tmp_path, PROBS, TARGET)
+    held = bytearray(path.read_bytes())
+    held[1500:1600] = bytes(100)
+    path.write_bytes(held)
+    with pytest.raises(PredictionsError, match=r"row \d+: (preds is damaged|must be a prob|the probabilities)|column"):
+        scored([path])
+
+
+def test_a_cut_npy_is_named_by_row_and_column(tmp_path: Path) -> None:
+    path, target = write_npy(tmp_path, PROBS, TARGET)
+    path.write_bytes(path.read_bytes()[: -4 * (4 * 10 + 2)])  # ten rows and two numbers of float32
+    with pytest.raises(PredictionsError, match=r"p.npy, row 290, column 3: the file ends here, before row 300"):
+        scored([path, target])
+
+
+def test_what_arrays_must_be(tmp_path: Path) -> None:
+    def refused(message: str, *files: Path) -> None:
+        with pytest.raises(PredictionsError, match=re.escape(message)):
+            scored(list(files))
+
+    refused("the scores must have shape (N, C) with C >= 2, but have (300,)", *write_npz(tmp_path, PROBS[:, 0], TARGET))
+    refused("the labels must have shape (300,) or (300, 4)", *write_npy(tmp_path, PROBS, TARGET[:5]))
+    refused("the labels must be integers, but are torch.float32", *write_npy(tmp_path, PROBS, TARGET.float()))
+    refused("the scores must be floating point, but are torch.int64", *write_npz(tmp_path, LOGITS.long(), TARGET))
+    refused("holds scores alone: give the labels with --target", tmp_path / "p.npy")
+    refused("holds its labels itself", tmp_path / "p.npz", tmp_path / "t.npy")
+    refused("must be one of .npy, .npz, .pt, .csv, .parquet", tmp_path / "p.txt")
+    np.savez(tmp_path / "p.npz", preds=PROBS)
+    refused("must hold arrays named preds and target, but lacks target", tmp_path / "p.npz")
+    np.savez(tmp_path / "p.npz", preds=np.asfortranarray(PROBS), target=TARGET)
+    refused("preds must be stored row by row", tmp_path / "p.npz")
+    np.save(tmp_path / "p.npy", np.array([[object(), 1]]), allow_pickle=True)
+    refused("must hold numbers, but holds object", tmp_path / "p.npy", tmp_path / "t.npy")
+    torch.save([PROBS], tmp_path / "p.pt")
+    refused("must hold a dictionary with tensors preds and target", tmp_path / "p.pt")
+    with pytest.raises(PredictionsError, match="has scores for 4 classes, but the concern is of 2"):
+        scored(write_pt(tmp_path, PROBS, TARGET), concern=ConcernSpec(2))
