@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
 
 from mpcs_torch.learning import MPCSLR
 
@@ -18,9 +18,12 @@ Step = Callable[[Mapping[str, float]], None]
 """Called with the values of each turn."""
 
 
-def cosine(optimizer: Optimizer, turns: int) -> Step:
-    """From the learning rate down to 0 over the turns of the run."""
-    scheduler = CosineAnnealingLR(optimizer, T_max=turns)
+def cosine(optimizer: Optimizer, turns: int, *, warmup_turns: NonNegativeInt = 0) -> Step:
+    """From the learning rate down to 0 over the turns of the run, after rising to it for the first turns."""
+    parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=turns)]
+    if warmup_turns:
+        parts.append(LinearLR(optimizer, start_factor=1 / (warmup_turns + 1), total_iters=warmup_turns))
+    scheduler = ChainedScheduler(parts)
     return lambda values: scheduler.step()  # noqa: ARG005  # of no value
 
 

@@ -30,6 +30,13 @@ def test_without_a_scheduler_the_learning_rate_stays() -> None:
     assert learning_rates() == [0.05] * 4
 
 
+def test_cosine_may_rise_first() -> None:
+    plain = learning_rates(scheduler={"name": "cosine"})
+    warm = learning_rates(scheduler={"name": "cosine", "warmup_turns": 2})
+    assert warm[0] == pytest.approx(plain[0] * 2 / 3)  # a third before the first turn
+    assert warm[1:] == pytest.approx(plain[1:])
+
+
 def test_cosine_falls_to_zero_over_the_turns() -> None:
     assert learning_rates(scheduler={"name": "cosine"}) == pytest.approx(
         [0.05 * (1 + c) / 2 for c in (2**-0.5, 0, -(2**-0.5), -1)], abs=1e-9
