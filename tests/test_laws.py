@@ -272,6 +272,14 @@ def test_core_compiles_without_a_break(case: MetricCase) -> None:
         assert torch.equal(ours, plain)
 
 
+def test_what_becomes_of_a_batch_later_does_not_matter(case: MetricCase) -> None:
+    metric, batch = case.make(), whole(case)
+    metric.update(*batch)
+    for tensor in batch:
+        tensor.zero_()
+    assert values_of(metric.compute()) == expected(case)
+
+
 def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
     metric = case.make()
     preds, target = whole(case)
@@ -292,6 +300,13 @@ def test_plot_draws_what_it_is_given_where_it_is_told(case: MetricCase) -> None:
 
 def test_two_processes_agree_with_one() -> None:
     batches = {name: [part(case, 0, 10), part(case, 10, SIZE)] for name, case in BY_NAME.items()}
+    for by_rank in values_of_two_processes(batches):
+        for name, value in by_rank.items():
+            assert value == expected(BY_NAME[name])
+
+
+def test_a_process_may_have_no_batch() -> None:
+    batches = {name: [whole(case), None] for name, case in BY_NAME.items()}
     for by_rank in values_of_two_processes(batches):
         for name, value in by_rank.items():
             assert value == expected(BY_NAME[name])

@@ -12,8 +12,7 @@ MOST_INTERVALS = 2**29
 
 def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
     """Refuse a pattern length k outside [1, C], and a number of intervals t below 2 (t - 1 divides) or beyond 2^29."""
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
+    check_num_classes(num_classes)
     for name, value in (("k", k), ("t", t)):
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{name} must be an integer, but got {value!r}.")
@@ -25,6 +24,12 @@ def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
         raise ValueError(
             f"t must be at most {MOST_INTERVALS} (t times a confidence is exact up to there), but got {t}."
         )
+
+
+def check_num_classes(num_classes: int) -> None:
+    """Refuse fewer than two classes."""
+    if num_classes < 2:
+        raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
 
 
 def check_concern(concern: Tensor, num_classes: int) -> None:

@@ -38,6 +38,8 @@ def flatten_decided(preds: Tensor, target: Tensor, *, num_classes: int, ignore_i
         quoted = preds.amax(dim=1).reshape(-1)  # NaN where any score is
         predicted, sound = preds.argmax(dim=1).reshape(-1), ~quoted.isnan()
     else:
+        if preds.is_complex():
+            raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")
         check_target(target, preds.shape)
         quoted = predicted = preds.reshape(-1).long()
         sound = (predicted >= 0) & (predicted < num_classes)

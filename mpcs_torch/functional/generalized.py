@@ -1,11 +1,12 @@
 """Generalized means of the probability of the true class: geometric accuracy, decisiveness, robustness."""
 
+from math import isfinite
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.faults import raise_first
+from mpcs_torch.functional.faults import Fault, raise_first
 from mpcs_torch.functional.samples import flatten_samples, widest_float
 
 GEOMETRIC, DECISIVE, ROBUST = 0.0, 1.0, -2 / 3
@@ -32,7 +33,7 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
         epsilon: Floor of the probabilities, in [0, 1). With 0, one probability of 0 makes means with r <= 0 zero.
 
     Raises:
-        ValueError: If a setting or a dtype breaks its rule above.
+        ValueError: If a setting, a dtype or a value breaks its rule above.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
@@ -45,8 +46,12 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
     check_floor(epsilon)
     if not probs.is_floating_point():
         raise ValueError(f"probs must be floating point, but got dtype {probs.dtype}.")
-    weights = torch.ones_like(probs, dtype=widest_float(probs.device))
-    return mean_of(power_sum(probs.reshape(-1), weights.reshape(-1), power, epsilon), weights.sum(), power)
+    if not isfinite(power):
+        raise ValueError(f"power must be finite, but got {power}.")
+    flat = probs.reshape(-1)
+    raise_first([Fault("probs must hold probabilities from 0 to 1", ~((flat >= 0) & (flat <= 1)), flat)])
+    weights = torch.ones_like(flat, dtype=widest_float(probs.device))
+    return mean_of(power_sum(flat, weights, power, epsilon), weights.sum(), power)
 
 
 def geometric_accuracy(

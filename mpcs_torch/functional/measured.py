@@ -58,7 +58,7 @@ def measured_probabilities(
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the rates, in [0, 1).
         n_bins: How many bins at most; no more than samples.
-        delta: Width of the cells of singularities, in (0, 1]; None for none.
+        delta: Width of the cells of singularities, 1 divided by a whole number; None for none.
         span: ``"data"`` leaves out probabilities of wrong classes beyond those of true ones; ``"unit"`` lets the outer
             bins reach 0 and 1.
         ignore_index: Label of samples to leave out.
@@ -173,7 +173,7 @@ def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> N
     check_floor(epsilon)
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, but got {n_bins}.")
-    if delta is not None and not 0 < delta <= 1:
-        raise ValueError(f"delta must be above 0 and at most 1, or None, but got {delta}.")
+    if delta is not None and not (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6):
+        raise ValueError(f"delta must be 1 divided by a whole number, or None, but got {delta}.")
     if span not in ("data", "unit"):
         raise ValueError(f"span must be 'data' or 'unit', but got {span!r}.")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.checks import check_num_classes
 from mpcs_torch.functional.confusion import count_pairs
 from mpcs_torch.functional.decided import flatten_decided
 from mpcs_torch.functional.faults import raise_first
@@ -107,10 +108,15 @@ def class_error_rates(confusion: Tensor) -> Tensor:
     Args:
         confusion: ``(C, C)`` counts, rows true classes.
 
+    Raises:
+        ValueError: If ``confusion`` is no square matrix.
+
     Example:
         >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]))
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
+    if confusion.ndim != 2 or confusion.shape[0] != confusion.shape[1]:
+        raise ValueError(f"confusion must have shape (C, C), but got {tuple(confusion.shape)}.")
     counts = confusion.to(widest_float(confusion.device))
     return 1 - counts.diagonal() / counts.sum(dim=1)
 
@@ -140,8 +146,7 @@ def quality_of(confusion: Tensor, *, beta: float, zero_division: float) -> Multi
 
 def check_quality_settings(num_classes: int, beta: float, zero_division: float) -> None:
     """Refuse settings that the metrics do not take."""
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
+    check_num_classes(num_classes)
     if not 0 < beta < float("inf"):
         raise ValueError(f"beta must be finite and > 0, but got {beta}.")
     if zero_division == zero_division and zero_division not in (0, 1):

@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.functional.faults import raise_first
+from mpcs_torch.functional.samples import widest_float
 from mpcs_torch.functional.soft_sums import (
     SoftAverage,
     SoftSums,
@@ -54,9 +56,10 @@ def soft_stat_scores(preds: Tensor, target: Tensor, *, ignore: Tensor | None = N
         >>> soft_stat_scores(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]))
         SoftStatScores(tp=tensor([1.1000]), fp=tensor([0.3000]), fn=tensor([0.1000]), tn=tensor([0.5000]))
     """
-    sums = _checked_sums(preds, target, ignore)
+    sums, dtype = _checked_sums(preds, target, ignore)
     negatives = sums.elements - sums.predicted - sums.actual + sums.shared
-    return SoftStatScores(sums.shared, sums.predicted - sums.shared, sums.actual - sums.shared, negatives)
+    scores = sums.shared, sums.predicted - sums.shared, sums.actual - sums.shared, negatives
+    return SoftStatScores(*(score.to(dtype) for score in scores))
 
 
 def soft_precision(
@@ -166,11 +169,12 @@ def _score(
     preds: Tensor, target: Tensor, beta: float, average: SoftAverage, zero_division: float, ignore: Tensor | None
 ) -> Tensor:
     check_soft_settings(average, zero_division)
-    sums = _checked_sums(preds, target, ignore)
-    return score_of(sums, beta=beta, average=average, zero_division=zero_division)
+    sums, dtype = _checked_sums(preds, target, ignore)
+    return score_of(sums, beta=beta, average=average, zero_division=zero_division).to(dtype)
 
 
-def _checked_sums(preds: Tensor, target: Tensor, ignore: Tensor | None) -> SoftSums:
+def _checked_sums(preds: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[SoftSums, torch.dtype]:
+    """Sums in the widest float, because true negatives are a small difference of them; and the type to answer in."""
     p, y, counted, faults = flatten_soft(preds, target, ignore)
     raise_first(faults)
-    return soft_sums(p, y, counted)
+    return soft_sums(p, y, counted, widest_float(p.device)), p.dtype

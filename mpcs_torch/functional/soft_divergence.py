@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.faults import raise_first
+from mpcs_torch.functional.samples import widest_float
 from mpcs_torch.functional.soft_sums import flatten_soft
 
 
@@ -36,7 +37,9 @@ def soft_kl_divergence(preds: Tensor, target: Tensor, *, epsilon: float = 0.0, i
     check_epsilon(epsilon)
     p, y, counted, faults = flatten_soft(preds, target, ignore)
     raise_first(faults)
-    return divergence_sum(p, y, counted, epsilon) / counted.sum()
+    wide = widest_float(p.device)  # float32 has no 1 - 1e-8
+    mean = divergence_sum(p.to(wide), y.to(wide), counted, epsilon) / counted.sum()
+    return mean.to(p.dtype)
 
 
 def divergence_sum(p: Tensor, y: Tensor, counted: Tensor, epsilon: float) -> Tensor:

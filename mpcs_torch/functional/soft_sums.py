@@ -9,6 +9,8 @@ from mpcs_torch.functional.faults import Fault
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
 RULES = ("target must hold degrees of truth from 0 to 1", "preds must hold degrees of truth from 0 to 1")
+ROUNDING = 1e-6
+"""How far a mean of float32 degrees may fall outside."""
 
 
 class SoftSums(NamedTuple):
@@ -48,16 +50,16 @@ def flatten_soft(
     p, y, rows = (_by_class(tensor) for tensor in (preds.to(wide), target.to(wide), counted))
     p, y = torch.where(rows, p, 0.0), torch.where(rows, y, 0.0)
     target_fault, preds_fault = (
-        Fault(rule, ~((values >= 0) & (values <= 1)).all(dim=1), values.detach())
+        Fault(rule, ~((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all(dim=1), values.detach())
         for rule, values in zip(RULES, (y, p), strict=True)
     )
-    return p, y, rows, (target_fault, preds_fault)
+    return p.clamp(0, 1), y.clamp(0, 1), rows, (target_fault, preds_fault)
 
 
-def soft_sums(p: Tensor, y: Tensor, counted: Tensor, dtype: torch.dtype | None = None) -> SoftSums:
-    """Sums over the samples of `flatten_soft`, in the type of p or a wider one."""
+def soft_sums(p: Tensor, y: Tensor, counted: Tensor, dtype: torch.dtype) -> SoftSums:
+    """Sums over the samples of `flatten_soft`, in a wide type."""
     shared = torch.minimum(p, y)
-    return SoftSums(*(tensor.sum(dim=0, dtype=dtype or p.dtype) for tensor in (shared, p, y, counted)))
+    return SoftSums(*(tensor.sum(dim=0, dtype=dtype) for tensor in (shared, p, y, counted)))
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:

@@ -2,8 +2,7 @@
 
 from torch import Tensor, nn
 
-from mpcs_torch.functional.soft import soft_f1
-from mpcs_torch.functional.soft_sums import SoftAverage, check_soft_settings
+from mpcs_torch.functional.soft_sums import SoftAverage, check_soft_settings, flatten_soft, score_of, soft_sums
 
 
 class SoftF1Loss(nn.Module):
@@ -15,7 +14,8 @@ class SoftF1Loss(nn.Module):
         average: ``"micro"`` over all elements, ``"macro"``, or ``"weighted"`` by how much of each class is true.
 
     Raises:
-        ValueError: From the constructor or `forward`, if an argument breaks its rule.
+        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Values outside
+            [0, 1] are taken for the nearer end.
 
     Example:
         >>> import torch
@@ -34,4 +34,6 @@ class SoftF1Loss(nn.Module):
 
     def forward(self, preds: Tensor, target: Tensor, ignore: Tensor | None = None) -> Tensor:
         """The loss of probabilities (N,), (N, C) or (N, C, ...) for labels of that shape, a scalar."""
-        return 1 - soft_f1(preds, target, average=self.average, ignore=ignore)
+        p, y, counted, _ = flatten_soft(preds, target, ignore)  # looks at no value: an accelerator is not held
+        sums = soft_sums(p, y, counted, p.dtype)
+        return 1 - score_of(sums, beta=1.0, average=self.average, zero_division=0.0)

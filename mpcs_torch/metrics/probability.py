@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.checks import check_num_classes
 from mpcs_torch.functional.generalized import DECISIVE, GEOMETRIC, ROBUST, check_floor, mean_of, power_sum
 from mpcs_torch.functional.samples import flatten_samples, sample_rules
 from mpcs_torch.metrics.base import SumMetric
@@ -52,6 +53,7 @@ class GeometricAccuracy(SumMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
+        check_num_classes(num_classes)
         check_floor(epsilon)
         settings = {
             "power": self.power,

@@ -21,6 +21,12 @@ def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[
         title: What stands above.
     """
     size = len(class_names)
+    if confusion.shape != (size, size) or released.shape != (size, size):
+        shapes = f"{tuple(confusion.shape)} and {tuple(released.shape)}"
+        raise ValueError(
+            f"confusion and released must have a row and a column for each of {size} names, but have {shapes}."
+        )
+    confusion, released = confusion.cpu(), released.cpu()
     figure = Figure(figsize=(1.0 + 0.45 * size, 1.5 + 0.45 * size), layout="constrained")
     axes = figure.add_subplot(xlabel="true class", ylabel="predicted class")
     axes.set_title(title, fontsize=10)

@@ -119,7 +119,8 @@ def test_nothing_has_no_mean() -> None:
         ({"epsilon": 1.0}, "epsilon must be from 0 to below 1, but got 1.0."),
         ({"epsilon": math.nan}, "epsilon must be from 0 to below 1, but got nan."),
         ({"n_bins": 0}, "n_bins must be at least 1, but got 0."),
-        ({"delta": 0.0}, "delta must be above 0 and at most 1, or None, but got 0.0."),
+        ({"delta": 0.0}, "delta must be 1 divided by a whole number, or None, but got 0.0."),
+        ({"delta": 0.3}, "delta must be 1 divided by a whole number, or None, but got 0.3."),
         ({"span": "all"}, "span must be 'data' or 'unit', but got 'all'."),
     ],
 )
@@ -131,3 +132,7 @@ def test_wrong_settings_are_named(changed: dict[str, Any], message: str) -> None
 def test_probs_must_be_floating_point() -> None:
     with pytest.raises(ValueError, match=r"probs must be floating point, but got dtype torch.int64."):
         generalized_mean(torch.tensor([0, 1]), 1.0)
+    with pytest.raises(ValueError, match=r"probs must hold probabilities from 0 to 1, but sample 1 has 7."):
+        generalized_mean(torch.tensor([0.5, 7.0]), 1.0)
+    with pytest.raises(ValueError, match=r"power must be finite, but got inf."):
+        generalized_mean(torch.tensor([0.5]), math.inf)

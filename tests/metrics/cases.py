@@ -1,7 +1,7 @@
 """One case per public Metric: how to make it, feed it, and know its value without it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -80,6 +80,11 @@ HARD = Fed(
     quoted="4",
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
+)
+PROBABILITIES = replace(
+    HARD,
+    draw=lambda size, seed: (random_batch(size, seed)[0].softmax(1), random_batch(size, seed)[1]),
+    bad=(torch.full((2, CLASSES), 1 / CLASSES), torch.tensor([0, CLASSES])),
 )
 SOFT = Fed(
     draw=soft_batch,
@@ -199,7 +204,7 @@ def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None
         make_other=lambda: kind(CLASSES, **(options or {})),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
         oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
-        core=lambda p, y: soft_sums(*flatten_soft(p, y, None)[:3]),
+        core=lambda p, y: soft_sums(*flatten_soft(p, y, None)[:3], torch.float64),
         fed=SOFT,
     )
 
@@ -218,25 +223,32 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
         make_other=lambda: kind(CLASSES, epsilon=0.2),
         agreeing_batch=MPCS_AGREEING,
         oracle=oracle,
-        core=lambda logits, target: (power_sum(logits.softmax(1)[:, 0], target.double(), power, 0.005),),
+        core=lambda logits, target: (
+            power_sum(
+                logits.softmax(1).gather(1, target.unsqueeze(1)).squeeze(1), torch.ones(40).double(), power, 0.005
+            ),
+        ),
         fed=HARD,
     )
 
 
-def probability_case(cells: int | None) -> MetricCase:
-    """All means and the slope; in one bin, or none, everything is right where all are."""
+def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCase:
+    """All means and the slope; in one bin or two, everything is right where all are."""
+    options: dict[str, Any] = {"delta": None, "cells": cells, "from_logits": from_logits}
 
     def oracle(batch: Batch) -> dict[str, float]:
-        return naive.probability_accuracy(batch[0].softmax(1).tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
+        probs = batch[0].softmax(1) if from_logits else batch[0]
+        return naive.probability_accuracy(probs.tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
 
+    logits, target = MPCS_AGREEING
     return MetricCase(
-        make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, delta=None, cells=cells, **settings),
+        make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, **options, **settings),
         higher_is_better=None,
-        make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, delta=None, cells=cells),
-        agreeing_batch=MPCS_AGREEING,
+        make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, **options),
+        agreeing_batch=(logits if from_logits else logits.softmax(1), target),
         oracle=oracle,
-        core=lambda logits, target: count_probabilities(logits.softmax(1), target, target >= 0, 1000),
-        fed=HARD,
+        core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
+        fed=HARD if from_logits else PROBABILITIES,
     )
 
 
@@ -275,7 +287,10 @@ CASES |= {
     metrics.ProbabilityAccuracy: probability_case(None),
 }
 BY_NAME = {kind.__name__: case for kind, case in CASES.items()}
-BY_NAME |= {"ProbabilityAccuracy by cells": probability_case(100_000)}  # settings with states of their own
+BY_NAME |= {  # settings with states of their own
+    "ProbabilityAccuracy by cells": probability_case(100_000),
+    "ProbabilityAccuracy of probabilities": probability_case(None, from_logits=False),
+}
 
 
 def values_of(computed: Tensor | dict[str, Tensor]) -> dict[str, float]:
