@@ -27,9 +27,12 @@ def score(
 ) -> None:
     """Score a file of predictions by all metrics that it allows, in one pass of bounded memory.
 
-    npz and pt hold preds (N, C) and target; csv and parquet a column of scores for each class, and a column target, or
-    target_NAME columns of soft labels; npy scores alone, whose labels --target names.
+    npz and pt hold preds (N, C) and target; csv and parquet a column of scores for each class, named after it or
+    numbered from 0, and a column target, or target_NAME columns of soft labels; npy scores alone, whose labels --target
+    names.
     """
+    if html is not None and not html.parent.is_dir():
+        raise typer.BadParameter(f"{html}: there is no folder {html.parent}")
     if html is not None and html.exists() and not overwrite:
         raise typer.BadParameter(f"{html} is already there: choose another file or pass --overwrite")
     spec = None if concern is None else load_concern(concern)
@@ -39,9 +42,10 @@ def score(
         scores = score_predictions(opened, spec, advance)
     if as_json:
         finite = {name: value if math.isfinite(value) else None for name, value in scores.values.items()}
-        typer.echo(json.dumps({"rows": scores.rows, "classes": scores.classes, "metrics": finite}, indent=1))
+        typer.echo(json.dumps({"rows": scores.rows, "classes": scores.class_names, "metrics": finite}, indent=1))
     else:
-        typer.echo(f"{scores.rows} rows, {scores.classes} classes\n\n{scores.table().markdown()}")
+        shown = ", ".join(scores.class_names[:10]) + (", ..." if len(scores.class_names) > 10 else "")
+        typer.echo(f"{scores.rows} rows, {len(scores.class_names)} classes: {shown}\n\n{scores.table().markdown()}")
     if html is not None:
         write_score_report(predictions.name, scores, spec, html)
         typer.echo(f"wrote {html}", err=as_json)

@@ -9,20 +9,24 @@ from mpcs_torch.learning.atomic_files import replace_text
 from mpcs_torch.plots import confusion_matrix, reliability
 from mpcs_torch.report.html import data_uri, render
 from mpcs_torch.scoring import Scores
-
-MOST_CLASSES = 30
-"""A larger confusion matrix cannot be read."""
+from mpcs_torch.scoring.score import MOST_CLASSES
 
 
 def write_score_report(name: str, scores: Scores, concern: ConcernSpec | None, path: Path) -> None:
     """Write the table, and for hard labels the confusion matrix and the reliability figure."""
-    figures = []
-    if scores.confusion is not None and scores.classes <= MOST_CLASSES:
-        nothing = torch.zeros(scores.classes, scores.classes, dtype=torch.bool)
+    figures, names = [], scores.class_names
+    if scores.confusion is not None and len(names) <= MOST_CLASSES:
+        nothing = torch.zeros(len(names), len(names), dtype=torch.bool)
         released = nothing if concern is None else concern.released()
-        names = [str(label) for label in range(scores.classes)] if concern is None else list(concern.class_names)
         figures.append(confusion_matrix(scores.confusion, released, names, "confusion matrix"))
     if scores.measured is not None and scores.reported is not None:
         figures.append(reliability(scores.measured, scores.reported, "how certain it is, and how often right"))
-    page = render("score", name=name, scores=scores, table=scores.table(), figures=[data_uri(f) for f in figures])
+    page = render(
+        "score",
+        name=name,
+        scores=scores,
+        table=scores.table(),
+        figures=[data_uri(f) for f in figures],
+        most=MOST_CLASSES,
+    )
     replace_text(path, page)

@@ -1,8 +1,6 @@
 """Predictions as arrays: npy (memory-mapped), npz (read through the archive), pt (memory-mapped)."""
 
-import pickle
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -13,7 +11,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.scoring.chunks import ROWS, Chunk, PredictionsError
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, rows_at_a_time
 
 SCORES, LABELS = "preds", "target"
 """Names in an npz or pt file."""
@@ -31,9 +29,8 @@ class ArrayFile:
     """Two arrays, read side by side."""
 
     def __init__(self, path: Path, target: Path | None) -> None:
-        self.path = path
-        self._scores, self._labels = _open_arrays(path, target)
-        scores, labels = self._scores.shape, self._labels.shape
+        self.path, self._target = path, target
+        scores, labels = (array.shape for array in _open_arrays(path, target))
         if len(scores) != 2 or scores[1] < 2:
             raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {scores}")
         if labels not in (scores[:1], scores):
@@ -43,10 +40,11 @@ class ArrayFile:
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows."""
-        for start in range(0, self._scores.shape[0], ROWS):
-            stop = min(start + ROWS, self._scores.shape[0])
-            scores, labels = (_as_tensor(array.read(start, stop)) for array in (self._scores, self._labels))
-            yield Chunk(start + 1, scores, labels)
+        scores, labels = _open_arrays(self.path, self._target)
+        rows, step = scores.shape[0], rows_at_a_time(len(self.columns))
+        for start in range(0, rows, step):
+            stop = min(start + step, rows)
+            yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(labels.read(start, stop)))
 
 
 def _open_arrays(path: Path, target: Path | None) -> tuple[Array, Array]:
@@ -57,10 +55,7 @@ def _open_arrays(path: Path, target: Path | None) -> tuple[Array, Array]:
     if target is not None:
         raise PredictionsError(path, f"holds its labels itself, as {LABELS}: --target goes with npy files")
     if path.suffix == ".npz":
-        try:
-            archive = zipfile.ZipFile(path)
-        except zipfile.BadZipFile as error:
-            raise PredictionsError(path, f"is no whole npz archive: {error}") from None
+        archive = zipfile.ZipFile(path)
         return _member(path, archive, SCORES), _member(path, archive, LABELS)
     return _tensors(path)
 
@@ -84,24 +79,16 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
         raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
     _check_whole(path, shape, dtype, size - stream.tell())
     row_bytes = dtype.itemsize * int(np.prod(shape[1:]))
-
-    def read(start: int, stop: int) -> NDArray[np.generic]:
-        try:
-            held = stream.read(row_bytes * (stop - start))
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
-            raise PredictionsError(path, f"{name} is damaged: {error}", row=start + 1) from None
-        return np.frombuffer(held, dtype).reshape(-1, *shape[1:])
-
-    return Array(shape, read)
+    return Array(
+        shape,
+        lambda start, stop: np.frombuffer(stream.read(row_bytes * (stop - start)), dtype).reshape(
+            stop - start, *shape[1:]
+        ),
+    )
 
 
 def _tensors(path: Path) -> tuple[Array, Array]:
-    try:
-        held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except FileNotFoundError:
-        raise
-    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        raise PredictionsError(path, f"cannot be loaded: {str(error).splitlines()[0]}") from None
+    held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     if not isinstance(held, dict) or not all(isinstance(held.get(name), Tensor) for name in (SCORES, LABELS)):
         raise PredictionsError(path, f"must hold a dictionary with tensors {SCORES} and {LABELS}")
     scores, labels = (held[name] for name in (SCORES, LABELS))
@@ -112,26 +99,24 @@ def _tensors(path: Path) -> tuple[Array, Array]:
 
 
 def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
-    try:
-        version = npy.read_magic(file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, is_fortran, dtype = read(file)
-    except (ValueError, EOFError) as error:
-        raise PredictionsError(path, f"is no npy array: {error}") from None
-    if dtype.kind not in "fiub":
-        raise PredictionsError(path, f"must hold numbers, but holds {dtype}")
+    version = npy.read_magic(file)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, is_fortran, dtype = read(file)
+    if dtype.kind not in "fiub" or dtype.itemsize > 8:
+        raise PredictionsError(path, f"must hold numbers of at most 8 bytes, but holds {dtype}")
     return shape, dtype, is_fortran
 
 
 def _check_whole(path: Path, shape: tuple[int, ...], dtype: np.dtype[np.generic], size: int) -> None:
     """Refuse an array that ends before its last value."""
-    values, columns = size // dtype.itemsize, int(np.prod(shape[1:]))
+    values, columns = size // dtype.itemsize, max(1, int(np.prod(shape[1:])))
     if values < int(np.prod(shape)):
         row, column = divmod(values, columns)
-        raise PredictionsError(path, f"the file ends here, before row {shape[0]}", row=row + 1, column=column + 1)
+        raise PredictionsError(path, f"the file ends here, before row {shape[0]}", row=row + 1, column=column)
 
 
 def _as_tensor(held: "NDArray[np.generic] | Tensor") -> Tensor:
     if isinstance(held, Tensor):
         return held
-    return torch.from_numpy(np.array(held, dtype=held.dtype.newbyteorder("=")))
+    wide = np.int64 if held.dtype.kind == "u" else held.dtype.newbyteorder("=")  # torch hardly knows unsigned types
+    return torch.from_numpy(np.array(held, dtype=wide))

@@ -1,64 +1,61 @@
 """Predictions as columns: csv, and parquet where pyarrow is installed.
 
-The column ``target`` holds labels, or columns ``target_NAME`` hold degrees of truth; all others are scores, in order.
+The column ``target`` holds labels, or columns ``target_NAME`` degrees of truth; the columns ``NAME`` hold scores.
 """
 
 import csv
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TextIO
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.scoring.chunks import ROWS, Chunk, PredictionsError
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, rows_at_a_time
 
-LABEL = "target"
-SOFT = "target_"
+LABEL, SOFT = "target", "target_"
+Row = Sequence[object]
 
 
 class ColumnFile:
     """A table with a header, read by batches of rows."""
 
     def __init__(self, path: Path, class_names: Sequence[str] | None) -> None:
-        self.path, self._class_names = path, class_names
+        self.path = path
         self._names = _parquet_names(path) if path.suffix == ".parquet" else _csv_names(path)
-        repeated = {name for name in self._names if self._names.count(name) > 1}
+        repeated = sorted({name for name in self._names if self._names.count(name) > 1})
         if repeated:
-            raise PredictionsError(path, f"columns must have different names, but {sorted(repeated)} are repeated")
+            raise PredictionsError(path, f"columns must have different names, but {repeated} are repeated")
         soft = [name for name in self._names if name.startswith(SOFT)]
-        self.columns = [name for name in self._names if name != LABEL and name not in soft]
-        if len(self.columns) < 2:
-            raise PredictionsError(path, f"must have a column of scores for each class, but has {self.columns}")
-        if (LABEL in self._names) == bool(soft) or len(soft) not in (0, len(self.columns)):
-            rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the {len(self.columns)} classes"
+        found = [name for name in self._names if name != LABEL and name not in soft]
+        self.columns = _in_order(path, found, class_names)
+        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [LABEL]
+        if (LABEL in self._names) == bool(soft) or (soft and set(soft) != set(self._labels)):
+            rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {self.columns}"
             raise PredictionsError(path, f"{rule}, but has {self._names}")
-        self._labels = soft or [LABEL]
+        self._label_names = {name: label for label, name in enumerate(self.columns)}
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows."""
-        first = 1
-        for held in _parquet_batches(self.path) if self.path.suffix == ".parquet" else _csv_batches(self.path):
+        step, first = rows_at_a_time(len(self.columns)), 1
+        is_parquet = self.path.suffix == ".parquet"
+        for held in _parquet_batches(self.path, step) if is_parquet else _csv_batches(self.path, self._names, step):
             by_name = dict(zip(self._names, held, strict=True))
             scores = torch.stack([self._numbers(by_name[name], name, first) for name in self.columns], dim=1)
             yield Chunk(first, scores, self._target(by_name, first))
             first += len(scores)
 
-    def _target(self, by_name: dict[str, Sequence[object]], first: int) -> Tensor:
+    def _target(self, by_name: dict[str, Row], first: int) -> Tensor:
         if self._labels != [LABEL]:
             return torch.stack([self._numbers(by_name[name], name, first) for name in self._labels], dim=1)
-        names = {name: label for label, name in enumerate(self._class_names or ())}
-        labels = [names.get(str(value), value) for value in by_name[LABEL]]
-        numbers = self._numbers(labels, LABEL, first)
-        whole = numbers.long()
-        if (whole != numbers).any():
-            row = int((whole != numbers).nonzero()[0])
-            raise PredictionsError(
-                self.path, f"must be a class index, but is {labels[row]}", row=first + row, column=LABEL
-            )
-        return whole
+        labels = [self._label_names.get(str(value).strip(), value) for value in by_name[LABEL]]
+        for row, label in enumerate(labels):
+            if not _is_number(label) or float(label) % 1 != 0:  # type: ignore[arg-type]  # a string may be a number
+                problem = f"must be a class index or one of {self.columns[:10]}, but is {label!r}"
+                raise PredictionsError(self.path, problem, row=first + row, column=LABEL)
+        return self._numbers(labels, LABEL, first).long()
 
-    def _numbers(self, values: Sequence[object], column: str, first: int) -> Tensor:
+    def _numbers(self, values: Row, column: str, first: int) -> Tensor:
         try:
             return torch.tensor([float(value) for value in values], dtype=torch.float64)  # type: ignore[arg-type]
         except (TypeError, ValueError):
@@ -67,44 +64,49 @@ class ColumnFile:
             raise PredictionsError(self.path, problem, row=first + row, column=column) from None
 
 
+def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -> list[str]:
+    """The columns of scores in the order of the classes: by name, or by number where they are numbered."""
+    unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
+    if unnamed or len(found) < 2:
+        rule = f"must have a column of scores for each class and no others beside {LABEL}"
+        raise PredictionsError(path, f"{rule}, but has {found}")
+    numbered = [str(label) for label in range(len(found))]
+    if set(found) == set(numbered):
+        return numbered
+    if class_names is None:
+        return found
+    if set(found) != set(class_names):
+        raise PredictionsError(path, f"columns must be named after the classes {list(class_names)}, but are {found}")
+    return list(class_names)
+
+
 def _csv_names(path: Path) -> list[str]:
-    with _open_csv(path) as file:
-        header = next(csv.reader(file), None)
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        header = next((row for row in csv.reader(file) if row), None)
     if not header:
         raise PredictionsError(path, "must begin with a header of column names, but is empty")
-    if all(map(_is_number, header)):
-        raise PredictionsError(path, f"must begin with a header of column names, but begins with numbers: {header[:3]}")
+    if len(header) > 1 and all(map(_is_number, header)) and LABEL not in header:
+        raise PredictionsError(path, f"must begin with a header of column names, but begins with {header[:3]}")
     return [name.strip() for name in header]
 
 
-def _csv_batches(path: Path) -> Iterator[list[tuple[str, ...]]]:
-    with _open_csv(path) as file:
-        reader = csv.reader(file)
-        header, first = next(reader), 1
-        rows: list[list[str]] = []
-        try:
-            for row in reader:
-                if len(row) != len(header):
-                    _refuse_row(path, header, row, first + len(rows))
-                rows.append(row)
-                if len(rows) == ROWS:
-                    yield list(zip(*rows, strict=True))
-                    first, rows = first + len(rows), []
-        except (csv.Error, UnicodeDecodeError) as error:
-            raise PredictionsError(path, f"is no csv text: {error}", row=first + len(rows)) from None
-        if rows:
-            yield list(zip(*rows, strict=True))
+def _csv_batches(path: Path, names: Sequence[str], step: int) -> Iterator[list[tuple[str, ...]]]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = islice((row for row in csv.reader(file) if row), 1, None)
+        number = 0
+        while batch := list(islice(rows, step)):
+            for row in batch:
+                number += 1
+                if len(row) != len(names):
+                    _refuse_row(path, names, row, number)
+            yield list(zip(*batch, strict=True))
 
 
-def _refuse_row(path: Path, header: Sequence[str], row: Sequence[str], number: int) -> None:
-    if len(row) < len(header):
-        problem = f"is missing: the row has {len(row)} of {len(header)} values"
-        raise PredictionsError(path, problem, row=number, column=header[len(row)])
-    raise PredictionsError(path, f"has no name: the row has {len(row)} values", row=number, column=len(header) + 1)
-
-
-def _open_csv(path: Path) -> TextIO:
-    return path.open(newline="", encoding="utf-8-sig")
+def _refuse_row(path: Path, names: Sequence[str], row: Sequence[str], number: int) -> None:
+    if len(row) < len(names):
+        problem = f"is missing: the row has {len(row)} of {len(names)} values"
+        raise PredictionsError(path, problem, row=number, column=names[len(row)])
+    raise PredictionsError(path, f"has no name: the row has {len(row)} values", row=number, column=len(names))
 
 
 def _parquet_names(path: Path) -> list[str]:
@@ -112,18 +114,13 @@ def _parquet_names(path: Path) -> list[str]:
         import pyarrow.parquet as parquet
     except ImportError:
         raise PredictionsError(path, "needs pyarrow to be read: pip install 'mpcs_torch[parquet]'") from None
-    from pyarrow import ArrowInvalid
-
-    try:
-        return list(parquet.read_schema(path).names)
-    except ArrowInvalid as error:
-        raise PredictionsError(path, f"is no whole parquet file: {error}") from None
+    return list(parquet.read_schema(path).names)
 
 
-def _parquet_batches(path: Path) -> Iterator[list[list[object]]]:
+def _parquet_batches(path: Path, step: int) -> Iterator[list[list[object]]]:
     import pyarrow.parquet as parquet
 
-    for batch in parquet.ParquetFile(path).iter_batches(ROWS):
+    for batch in parquet.ParquetFile(path).iter_batches(step):
         yield [column.to_pylist() for column in batch.columns]
 
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.scoring.arrays import ArrayFile
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, reading
 from mpcs_torch.scoring.columns import ColumnFile
 
-SUFFIXES = {".npy": ArrayFile, ".npz": ArrayFile, ".pt": ArrayFile, ".csv": ColumnFile, ".parquet": ColumnFile}
+ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
 SUM_TOLERANCE = 1e-3
 """Forgives printed decimals, as the metrics do."""
 
@@ -20,10 +20,11 @@ class Predictions:
 
     Args:
         path: ``.npz`` or ``.pt`` with ``preds`` (N, C) and ``target``; ``.npy`` with scores (N, C); ``.csv`` or
-            ``.parquet`` with a column for each class, and ``target`` or ``target_NAME`` columns.
+            ``.parquet`` with a column for each class, named after it or numbered from 0, and ``target`` or
+            ``target_NAME`` columns.
         target: The labels of an ``.npy`` file: (N,) integer classes, or (N, C) degrees of truth.
-        from_logits: Whether scores are logits rather than probabilities.
-        class_names: Names that a ``target`` column may hold instead of class indices.
+        from_logits: Whether scores are logits, of which a softmax is taken, rather than probabilities.
+        class_names: The classes in their order. Default: the columns in theirs.
 
     Raises:
         PredictionsError: If the file cannot be read; it names row and column where there is one.
@@ -32,59 +33,75 @@ class Predictions:
     def __init__(
         self, path: Path, *, target: Path | None = None, from_logits: bool, class_names: Sequence[str] | None = None
     ) -> None:
-        if path.suffix not in SUFFIXES:
-            raise PredictionsError(path, f"must be one of {', '.join(SUFFIXES)}")
-        if SUFFIXES[path.suffix] is ColumnFile and target is not None:
+        if path.suffix not in (*ARRAYS, *COLUMNS):
+            raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
+        if path.suffix in COLUMNS and target is not None:
             raise PredictionsError(path, "holds its labels itself: --target goes with npy files")
         self.path, self.from_logits = path, from_logits
-        self._source = ArrayFile(path, target) if SUFFIXES[path.suffix] is ArrayFile else ColumnFile(path, class_names)
-        self.columns = self._source.columns
-        if class_names is not None and len(class_names) != len(self.columns):
-            problem = f"has scores for {len(self.columns)} classes, but the concern is of {len(class_names)}"
+        with reading(path):
+            self._source = ArrayFile(path, target) if path.suffix in ARRAYS else ColumnFile(path, class_names)
+        columns = self._source.columns
+        if class_names is not None and len(class_names) != len(columns):
+            problem = f"has scores for {len(columns)} classes, but the concern is of {len(class_names)}"
             raise PredictionsError(path, problem)
+        self.class_names = list(columns if class_names is None else class_names)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Rows as probabilities (n, C), and labels (n,) or degrees of truth (n, C); once.
+        """Rows as probabilities (n, C) and labels (n,), or as degrees of truth (n, C) of both.
+
+        Probabilities of hard labels sum to 1; rounding of the file is undone.
 
         Raises:
             PredictionsError: At the first value that breaks a rule.
         """
-        for first, scores, target in self._source.chunks():
-            if not scores.is_floating_point():
-                raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
-            wide = scores.double()
-            probs = wide.softmax(dim=1) if self.from_logits else wide
-            self._check_scores(wide, probs, first)
-            yield Chunk(first, probs, self._checked_target(target, first))
+        chunks, row = self._source.chunks(), 1
+        while True:
+            with reading(self.path, row):
+                chunk = next(chunks, None)
+                if chunk is None:
+                    return
+                checked = self._checked(chunk)
+            yield checked
+            row += len(chunk.scores)
 
-    def _check_scores(self, scores: Tensor, probs: Tensor, first: int) -> None:
-        bad = scores.isnan() | (scores == torch.inf)
-        bad |= torch.zeros_like(bad) if self.from_logits else (scores < 0) | (scores > 1 + SUM_TOLERANCE)
-        if bad.any():
-            row, column = bad.nonzero()[0].tolist()
-            rule = "a logit" if self.from_logits else "a probability (for logits pass --logits)"
-            problem = f"must be {rule}, but is {scores[row, column]:g}"
-            raise PredictionsError(self.path, problem, row=first + row, column=self.columns[column])
-        off = ~((probs.sum(dim=1) - 1).abs() <= SUM_TOLERANCE)
+    def _checked(self, chunk: Chunk) -> Chunk:
+        first, scores, target = chunk
+        if not scores.is_floating_point():
+            raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
+        tolerance = max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
+        wide = scores.double()
+        bad = wide.isnan() | (wide == torch.inf)
+        if not self.from_logits:
+            bad |= (wide < 0) | (wide > 1 + tolerance)
+        rule = "a logit" if self.from_logits else "a probability (for logits pass --logits)"
+        self._refuse_values(bad, wide, first, f"must be {rule}")
+        probs = wide.softmax(dim=1) if self.from_logits else wide.clamp(max=1)
+        if target.ndim == 2:
+            degrees = target.double()
+            self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
+            return Chunk(first, probs, degrees)
+        total = probs.sum(dim=1, keepdim=True)
+        off = ~((total - 1).abs() <= tolerance).squeeze(1)
         if off.any():
             row = int(off.nonzero()[0])
-            problem = f"the probabilities must sum to 1, but sum to {probs[row].sum():g} (for logits pass --logits)"
-            raise PredictionsError(self.path, problem, row=first + row)
+            all_ruled_out = "the logits must not all be -inf"
+            problem = f"the probabilities must sum to 1, but sum to {total[row].item():g} (for logits pass --logits)"
+            raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
+        return Chunk(first, probs / total, self._checked_labels(target, first))
 
-    def _checked_target(self, target: Tensor, first: int) -> Tensor:
-        if target.ndim == 2:
-            bad = ~((target >= 0) & (target <= 1))
-            if bad.any():
-                row, column = bad.nonzero()[0].tolist()
-                problem = f"the degree of truth must be from 0 to 1, but is {target[row, column]:g}"
-                raise PredictionsError(self.path, problem, row=first + row, column=self.columns[column])
-            return target.double()
+    def _checked_labels(self, target: Tensor, first: int) -> Tensor:
         if target.is_floating_point() or target.dtype == torch.bool:
             raise PredictionsError(self.path, f"the labels must be integers, but are {target.dtype}")
         labels = target.long()
-        bad = (labels < 0) | (labels >= len(self.columns))
+        bad = (labels < 0) | (labels >= len(self.class_names))
         if bad.any():
             row = int(bad.nonzero()[0])
-            problem = f"the label must be from 0 to {len(self.columns) - 1}, but is {labels[row]}"
+            problem = f"the label must be from 0 to {len(self.class_names) - 1}, but is {labels[row]}"
             raise PredictionsError(self.path, problem, row=first + row)
         return labels
+
+    def _refuse_values(self, bad: Tensor, values: Tensor, first: int, rule: str) -> None:
+        if bad.any():
+            row, column = bad.nonzero()[0].tolist()
+            problem = f"{rule}, but is {values[row, column]:g}"
+            raise PredictionsError(self.path, problem, row=first + row, column=self.class_names[column])

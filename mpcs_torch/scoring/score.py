@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import class_error_rates
 from mpcs_torch.functional.generalized import ProbabilityMeans
 from mpcs_torch.functional.measured import MeasuredProbabilities
 from mpcs_torch.metrics import (
@@ -27,13 +28,15 @@ from mpcs_torch.tables import Table
 
 CELLS = 20_000
 """Of the histogram that measured probabilities come from."""
+MOST_CLASSES = 30
+"""More of them are not told one by one."""
 
 
 class Scores(NamedTuple):
     """The values of a file of predictions."""
 
     rows: int
-    classes: int
+    class_names: list[str]
     values: dict[str, float]
     confusion: Tensor | None
     """int64 (C, C), rows true classes; None for soft labels."""
@@ -54,10 +57,12 @@ def score(predictions: Predictions, concern: ConcernSpec | None, advance: Callab
     Raises:
         PredictionsError: If there is no row, or a value breaks a rule.
     """
-    classes, rows = len(predictions.columns), 0
+    classes, rows = len(predictions.class_names), 0
     metrics: dict[str, SumMetric] = {}
     for _, probs, target in predictions.chunks():
         if not metrics:
+            if target.ndim == 2 and concern is not None:
+                raise PredictionsError(predictions.path, "has soft labels, which a concern says nothing of")
             metrics = _soft_metrics(classes) if target.ndim == 2 else _hard_metrics(classes, concern)
         for metric in metrics.values():
             metric.update(probs, target)
@@ -71,11 +76,15 @@ def score(predictions: Predictions, concern: ConcernSpec | None, advance: Callab
         named = computed.items() if isinstance(computed, dict) else [(title, computed)]
         values |= {name: float(value) for name, value in named}
     quality, certainty = metrics.get("quality"), metrics.get("probability")
+    confusion = quality.confusion if isinstance(quality, MulticlassQualityMetrics) else None
+    if confusion is not None and classes <= MOST_CLASSES:
+        rates = zip(predictions.class_names, class_error_rates(confusion).tolist(), strict=True)
+        values |= {f"error_rate of {name}": rate for name, rate in rates}
     return Scores(
         rows,
-        classes,
+        predictions.class_names,
         values,
-        quality.confusion if isinstance(quality, MulticlassQualityMetrics) else None,
+        confusion,
         certainty.reported() if isinstance(certainty, ProbabilityAccuracy) else None,
         certainty.bins() if isinstance(certainty, ProbabilityAccuracy) else None,
     )
@@ -102,4 +111,4 @@ def _soft_metrics(classes: int) -> dict[str, SumMetric]:
         for name, kind in scores.items()
         for average in ("micro", "macro", "weighted")
     }
-    return {**averaged, "soft_kl_divergence": SoftKLDivergence(epsilon=1e-7)}
+    return {**averaged, "soft_kl_divergence (epsilon 1e-7)": SoftKLDivergence(epsilon=1e-7)}

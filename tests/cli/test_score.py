@@ -21,7 +21,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_table_with_all_metrics(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("score", files[0], "--concern", files[1]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("4 rows, 3 classes\n")
+    assert out.startswith("4 rows, 3 classes: red, yellow, green\n")
     for name in ("mpcs", "dangerous", "macro_fscore", "measured_robustness", "slope"):
         assert f"| {name} " in out
 
@@ -29,7 +29,7 @@ def test_a_table_with_all_metrics(files: tuple[Path, Path], capsys: pytest.Captu
 def test_json_tells_the_same_and_knows_values(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("score", files[0], "--concern", files[1], "--json") == 0
     scores = json.loads(capsys.readouterr().out)
-    assert (scores["rows"], scores["classes"]) == (4, 3)
+    assert (scores["rows"], scores["classes"]) == (4, ["red", "yellow", "green"])
     assert scores["metrics"]["dangerous"] == 1
     assert scores["metrics"]["micro_fscore"] == 0.5
     assert scores["metrics"]["macro_precision"] is None  # nothing is taken for green
@@ -47,6 +47,7 @@ def test_the_report_shows_both_figures_and_is_not_replaced(files: tuple[Path, Pa
     assert page.read_text() == "mine"
     assert run("score", files[0], "--html", page, "--overwrite") == 0
     assert page.read_text() != "mine"
+    assert run("score", files[0], "--html", tmp_path / "nowhere" / "report.html") == 2
 
 
 def test_a_malformed_file_is_one_message(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
