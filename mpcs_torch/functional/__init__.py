@@ -3,8 +3,25 @@
 from mpcs_torch.functional.concern_loss import concern_loss
 from mpcs_torch.functional.dangerous import DangerousErrorCounts, dangerous_errors
 from mpcs_torch.functional.decision import least_concern_decision
+from mpcs_torch.functional.detection_area import (
+    false_alarm_at_miss,
+    miss_at_false_alarm,
+    partial_auc,
+    precision_recall_break_even,
+)
+from mpcs_torch.functional.detection_cost import (
+    actual_detection_cost,
+    bayes_threshold,
+    detection_cost,
+    effective_prior,
+    half_total_error_rate,
+    min_detection_cost,
+)
+from mpcs_torch.functional.detection_curve import detection_curve, roc_convex_hull
+from mpcs_torch.functional.equal_error_rate import equal_error_rate
 from mpcs_torch.functional.expected_concern import expected_concern
 from mpcs_torch.functional.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
+from mpcs_torch.functional.llr_cost import cllr, min_cllr
 from mpcs_torch.functional.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.mpcs import meta_pattern_concern_score
 from mpcs_torch.functional.quality import class_error_rates, confusion_matrix, multiclass_quality_metrics
@@ -15,20 +32,35 @@ from mpcs_torch.functional.softmax_margin import softmax_margin_loss
 __all__ = [
     "DangerousErrorCounts",
     "MeasuredProbabilities",
+    "actual_detection_cost",
+    "bayes_threshold",
     "calibration_slope",
     "class_error_rates",
+    "cllr",
     "concern_loss",
     "confusion_matrix",
     "dangerous_errors",
     "decisiveness",
+    "detection_cost",
+    "detection_curve",
+    "effective_prior",
+    "equal_error_rate",
     "expected_concern",
+    "false_alarm_at_miss",
     "generalized_mean",
     "geometric_accuracy",
+    "half_total_error_rate",
     "least_concern_decision",
     "measured_probabilities",
     "meta_pattern_concern_score",
+    "min_cllr",
+    "min_detection_cost",
+    "miss_at_false_alarm",
     "multiclass_quality_metrics",
+    "partial_auc",
+    "precision_recall_break_even",
     "robustness",
+    "roc_convex_hull",
     "soft_f1",
     "soft_fbeta",
     "soft_kl_divergence",

@@ -1,0 +1,183 @@
+"""What misses and false alarms cost at an operating point: DCF, its minimum, and what a threshold makes of it."""
+
+from math import inf, log
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.detection_curve import DetectionCurve, detection_curve
+
+
+class OperatingPoint(NamedTuple):
+    """How frequent targets are where a detector is used, and what its errors cost there."""
+
+    p_target: float
+    """In (0, 1)."""
+    c_miss: float = 1.0
+    """Above 0."""
+    c_fa: float = 1.0
+    """Above 0."""
+
+    @property
+    def effective_prior(self) -> float:
+        r"""The prior that means the same with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        miss, false_alarm = self.p_target * self.c_miss, (1 - self.p_target) * self.c_fa
+        return miss / (miss + false_alarm)
+
+    @property
+    def bayes_threshold(self) -> float:
+        """The log-likelihood ratio above which to accept: -logit of the effective prior."""
+        return log((1 - self.p_target) * self.c_fa) - log(self.p_target * self.c_miss)
+
+
+class DetectionCost(NamedTuple):
+    """Costs at an operating point, and where they come from: float64 scalars."""
+
+    cost: Tensor
+    normalized: Tensor
+    """The cost as a share of what always accepting or always rejecting costs, whichever is less."""
+    p_miss: Tensor
+    p_fa: Tensor
+    threshold: Tensor
+
+
+def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
+    """The prior of targets in (0, 1) that means the same with costs of 1.
+
+    Example:
+        >>> round(effective_prior(0.01, c_miss=10), 4)
+        0.0917
+    """
+    return check_point(OperatingPoint(p_target, c_miss, c_fa)).effective_prior
+
+
+def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
+    """The natural-log likelihood ratio above which accepting costs less: -logit of the effective prior.
+
+    Example:
+        >>> round(bayes_threshold(0.01), 4)
+        4.5951
+    """
+    return check_point(OperatingPoint(p_target, c_miss, c_fa)).bayes_threshold
+
+
+def detection_cost(
+    preds: Tensor, target: Tensor, *, threshold: float, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0
+) -> DetectionCost:
+    r"""The detection cost at a threshold, such as one from a development set; lower is better.
+
+    .. math:: DCF(t) = c_{miss} \, p \, P_{miss}(t) + c_{fa} (1 - p) P_{fa}(t)
+
+    Args:
+        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
+        threshold: Scores of at least this are accepted; not NaN.
+        p_target: p, the frequency of targets in use, in (0, 1).
+        c_miss: Cost of rejecting a target, above 0.
+        c_fa: Cost of accepting a nontarget, above 0.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The
+        BOSARIS toolkit user guide, 2011.
+
+    Example:
+        >>> cost = detection_cost(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5, p_target=0.5)
+        >>> cost.cost
+        tensor(0.2500, dtype=torch.float64)
+    """
+    point = check_point(OperatingPoint(p_target, c_miss, c_fa))
+    if threshold != threshold:
+        raise ValueError("threshold must be a number, but got nan.")
+    return cost_at(detection_curve(preds, target), point, threshold)
+
+
+def min_detection_cost(
+    preds: Tensor, target: Tensor, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0
+) -> DetectionCost:
+    """The least detection cost that a threshold can have on these scores, those that accept or reject all included.
+
+    The threshold that is reported is the middle of the best interval (where several tie, of the widest bounded one):
+    thresholds that are equally good here can differ widely on new scores, and the middle is farthest from where they
+    stop being good. It is infinite where accepting or rejecting all is best.
+    Arguments and errors are those of `detection_cost`.
+
+    Example:
+        >>> cost = min_detection_cost(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), p_target=0.5)
+        >>> cost.cost, cost.threshold
+        (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64))
+    """
+    point = check_point(OperatingPoint(p_target, c_miss, c_fa))
+    return min_cost_of(detection_curve(preds, target), point)
+
+
+def actual_detection_cost(
+    preds: Tensor, target: Tensor, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0
+) -> DetectionCost:
+    """The detection cost of log-likelihood ratios at the Bayes threshold: what calibration makes of a detector.
+
+    ``preds`` are natural-log likelihood ratios. Arguments and errors are those of `detection_cost`.
+
+    Example:
+        >>> actual_detection_cost(torch.tensor([-2.0, 1.0, 3.0]), torch.tensor([0, 1, 1]), p_target=0.1).cost
+        tensor(0.0500, dtype=torch.float64)
+    """
+    point = check_point(OperatingPoint(p_target, c_miss, c_fa))
+    return cost_at(detection_curve(preds, target), point, point.bayes_threshold)
+
+
+def half_total_error_rate(preds: Tensor, target: Tensor, *, threshold: float) -> Tensor:
+    """Mean of the miss and the false-alarm rate at a threshold, usually of a development set; lower is better.
+
+    Example:
+        >>> half_total_error_rate(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5)
+        tensor(0.2500, dtype=torch.float64)
+    """
+    return detection_cost(preds, target, threshold=threshold, p_target=0.5).cost
+
+
+def cost_at(curve: DetectionCurve, point: OperatingPoint, threshold: float) -> DetectionCost:
+    """The cost at a threshold."""
+    wanted = curve.thresholds.new_tensor(threshold)
+    place = torch.searchsorted(curve.thresholds, wanted).clamp(max=len(curve.thresholds) - 1)
+    return _cost(curve, point, place, wanted)
+
+
+def min_cost_of(curve: DetectionCurve, point: OperatingPoint) -> DetectionCost:
+    """The least cost, at the middle of the best interval: a bounded one if there is one, and of those the widest."""
+    miss, false_alarm = _weights(point)
+    costs = miss * curve.p_miss + false_alarm * curve.p_fa
+    # Rounding must not part thresholds that tie: their costs differ by whole errors, or not at all.
+    best = (costs <= costs.min() * (1 + 1e-12)).nonzero().squeeze(1)
+    is_first = torch.cat([best.new_ones(1).bool(), best.diff() > 1])
+    is_last = torch.cat([best.diff() > 1, best.new_ones(1).bool()])
+    below = torch.cat([curve.thresholds.new_tensor([-inf]), curve.thresholds[:-1]])
+    low, high = below[best[is_first]], curve.thresholds[best[is_last]]
+    width = torch.where(low.isinf() | high.isinf(), -1.0, high - low)
+    widest = width.argmax()
+    middle = (low[widest] + high[widest]) / 2
+    return _cost(curve, point, best[is_last][widest], torch.where(middle.isnan(), 0.0, middle))
+
+
+def check_point(point: OperatingPoint) -> OperatingPoint:
+    """Refuse a prior outside (0, 1) and costs that are not above 0."""
+    if not 0 < point.p_target < 1:
+        raise ValueError(f"p_target must be between 0 and 1, but got {point.p_target}.")
+    for name in ("c_miss", "c_fa"):
+        if not 0 < getattr(point, name) < inf:
+            raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
+    return point
+
+
+def _weights(point: OperatingPoint) -> tuple[float, float]:
+    return point.c_miss * point.p_target, point.c_fa * (1 - point.p_target)
+
+
+def _cost(curve: DetectionCurve, point: OperatingPoint, place: Tensor, threshold: Tensor) -> DetectionCost:
+    miss, false_alarm = _weights(point)
+    p_miss, p_fa = curve.p_miss[place], curve.p_fa[place]
+    cost = miss * p_miss + false_alarm * p_fa
+    return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, threshold)

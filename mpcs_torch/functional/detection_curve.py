@@ -1,0 +1,149 @@
+"""Misses and false alarms of a detector at every threshold: what all detection metrics are read from."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.faults import Fault, raise_first
+
+
+class DetectionCurve(NamedTuple):
+    """Error rates by threshold; a score is accepted as a target if it is at least the threshold."""
+
+    p_miss: Tensor
+    """(K,), rising from 0 to 1: the share of targets that are rejected."""
+    p_fa: Tensor
+    """(K,), falling from 1 to 0: the share of nontargets that are accepted."""
+    thresholds: Tensor
+    """(K,), ascending: the distinct scores, and infinity."""
+
+
+class ErrorCounts(NamedTuple):
+    """The same in whole numbers, which tie and cross exactly; float64 scores."""
+
+    misses: Tensor
+    """(K,), int64."""
+    false_alarms: Tensor
+    """(K,), int64."""
+    thresholds: Tensor
+    """(K,)."""
+
+    @property
+    def targets(self) -> Tensor:
+        """How many targets there are: int64 scalar."""
+        return self.misses[-1]
+
+    @property
+    def nontargets(self) -> Tensor:
+        """How many nontargets there are: int64 scalar."""
+        return self.false_alarms[0]
+
+    def rates(self) -> DetectionCurve:
+        """As shares."""
+        misses, false_alarms = self.misses.double(), self.false_alarms.double()
+        return DetectionCurve(misses / misses[-1], false_alarms / false_alarms[0], self.thresholds)
+
+    def at(self, index: Tensor) -> "ErrorCounts":
+        """Some of the thresholds."""
+        return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
+
+
+def detection_curve(preds: Tensor, target: Tensor) -> DetectionCurve:
+    r"""Miss and false-alarm rates at every threshold, tied scores at once, both ends included.
+
+    .. math:: P_{miss}(t) = \frac{|\{s_i < t\}_{targets}|}{T}, \quad P_{fa}(t) = \frac{|\{s_i \ge t\}_{nontargets}|}{N}
+
+    Args:
+        preds: ``(N,)`` scores, floating point, higher for targets; of any range, infinities included.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
+
+    Returns:
+        Three ``(K,)`` float64 tensors, one entry for each distinct score and one for an infinite threshold. (A score of
+        +inf is accepted at every threshold but this one.)
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
+
+    Example:
+        >>> curve = detection_curve(torch.tensor([0.1, 0.4, 0.4, 0.9]), torch.tensor([0, 1, 0, 1]))
+        >>> curve.p_miss.tolist(), curve.p_fa.tolist()
+        ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
+    """
+    return count_errors(*checked_scores(preds, target)).rates()
+
+
+def roc_convex_hull(preds: Tensor, target: Tensor) -> DetectionCurve:
+    """The vertices of the lower convex hull of the detection curve (the upper one of the ROC), by rising threshold.
+
+    Between its vertices lie the operating points of detectors that choose between two thresholds at random. Arguments
+    and errors are those of `detection_curve`.
+
+    References:
+        Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
+
+    Example:
+        >>> hull = roc_convex_hull(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
+        >>> hull.p_miss.tolist(), hull.p_fa.tolist()
+        ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
+    """
+    return hull_of(count_errors(*checked_scores(preds, target))).rates()
+
+
+def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Scores in float64 and bool labels, both (N,); refuses NaN, other labels than 0 and 1, and an empty class."""
+    if not preds.is_floating_point() or preds.ndim != 1:
+        raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+    if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
+        rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
+        raise ValueError(f"{rule}, but got {target.dtype} {tuple(target.shape)}.")
+    raise_first(
+        [
+            Fault("preds must hold no NaN", preds.isnan(), preds),
+            Fault("target must hold 0 for nontargets and 1 for targets", (target != 0) & (target != 1), target.long()),
+        ]
+    )
+    labels = target.bool()
+    for name, is_there in (("targets (1)", labels.any()), ("nontargets (0)", (~labels).any())):
+        if not is_there:
+            raise ValueError(f"target must hold both classes, but holds no {name}.")
+    return preds.double(), labels
+
+
+def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
+    """The errors at every distinct score and at infinity."""
+    ordered, order = scores.sort()
+    before = torch.cat([order.new_zeros(1), labels[order].cumsum(0)])  # targets among the first n
+    is_first = torch.cat([ordered.new_ones(1).bool(), ordered[1:] != ordered[:-1]])
+    start = torch.cat([is_first.nonzero().squeeze(1), order.new_tensor([len(ordered)])])
+    misses = before[start]
+    nontargets = len(ordered) - before[-1]
+    thresholds = torch.cat([ordered[is_first], ordered.new_tensor([float("inf")])])
+    return ErrorCounts(misses, nontargets - (start - misses), thresholds)
+
+
+def hull_of(counts: ErrorCounts) -> ErrorCounts:
+    """The vertices of the lower convex hull, without points that lie on its edges.
+
+    Quickhull on all edges at once: each round keeps the points below their edge, and the lowest of each becomes a
+    vertex. Products of counts are exact up to 2^63.
+    """
+    x, y = counts.false_alarms, counts.misses
+    vertices = torch.tensor([0, len(x) - 1], device=x.device)
+    inside = torch.arange(len(x), device=x.device)
+    while len(inside):
+        edge = torch.searchsorted(vertices, inside, right=True).clamp(max=len(vertices) - 1) - 1
+        a, b = vertices[edge], vertices[edge + 1]
+        # Twice the area between the edge and the point; positive below the edge.
+        depth = (x[a] - x[b]) * (y[b] - y[inside]) - (x[inside] - x[b]) * (y[b] - y[a])
+        below = depth > 0
+        inside, edge, depth = inside[below], edge[below], depth[below]
+        deepest = depth.new_zeros(len(vertices) - 1).scatter_reduce(0, edge, depth, "amax")
+        is_deepest = depth == deepest[edge]
+        first = torch.full_like(deepest, len(x)).scatter_reduce(0, edge[is_deepest], inside[is_deepest], "amin")
+        vertices = torch.cat([vertices, first[first < len(x)]]).unique()  # type: ignore[no-untyped-call]
+        inside = inside[torch.isin(inside, vertices, invert=True, assume_unique=True)]
+    return counts.at(vertices)

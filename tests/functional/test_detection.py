@@ -1,0 +1,270 @@
+"""Detection metrics against the oracle's cases, scikit-learn, and what must hold for any scores."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+from sklearn.metrics import det_curve, roc_auc_score
+from torch import Tensor
+
+from mpcs_torch.functional import (
+    actual_detection_cost,
+    bayes_threshold,
+    cllr,
+    detection_cost,
+    detection_curve,
+    effective_prior,
+    equal_error_rate,
+    false_alarm_at_miss,
+    half_total_error_rate,
+    min_cllr,
+    min_detection_cost,
+    miss_at_false_alarm,
+    partial_auc,
+    precision_recall_break_even,
+    roc_convex_hull,
+)
+
+CASES = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["cases"]
+
+
+def scores_of(case: dict[str, Any], prefix: str = "") -> tuple[Tensor, Tensor]:
+    target, nontarget = ([float(score) for score in case[f"{prefix}{kind}"]] for kind in ("target", "nontarget"))
+    labels = [1] * len(target) + [0] * len(nontarget)
+    return torch.tensor(target + nontarget, dtype=torch.float64), torch.tensor(labels)
+
+
+def points_of(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, float], dict[str, Any]]]:
+    for row in rows:
+        yield {name: float(row[name]) for name in ("p_target", "c_miss", "c_fa")}, row
+
+
+def near(value: Any) -> Any:
+    value = value["value"] if isinstance(value, dict) and "value" in value else value
+    return pytest.approx(float(value), abs=1e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+class TestOracle:
+    def test_equal_error_rates(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        assert equal_error_rate(*scores).rate.item() == near(expected["eer_rocch"])
+        assert equal_error_rate(*scores, method="interpolated").rate.item() == near(expected["eer_interpolated"])
+        nearest = equal_error_rate(*scores, method="nearest").rate.item()
+        assert any(nearest == near(value) for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"])
+
+    def test_costs_of_likelihood_ratios(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        for function in (cllr, min_cllr):
+            if function.__name__ in expected:
+                assert function(*scores).item() == near(expected[function.__name__])
+
+    def test_areas_and_break_even(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        assert partial_auc(*scores).item() == near(expected["auc"])
+        partial = expected.get("pauc_mcclish_max_fpr_0.1", {}).get("value")
+        if isinstance(partial, float):
+            assert partial_auc(*scores, max_p_fa=0.1).item() == near(partial)
+        if "prbep_error_count" in expected:
+            assert precision_recall_break_even(*scores).item() == near(expected["prbep_error_count"])
+
+    def test_minimum_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
+        for point, row in points_of(case["expected"].get("min_dcf", [])):
+            cost = min_detection_cost(*scores_of(case), **point)
+            assert cost.cost.item() == near(row["unnormalized"])
+            assert cost.normalized.item() == near(row["normalized"])
+            assert effective_prior(**point) == near(row["effective_prior"])
+
+    def test_actual_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
+        for point, row in points_of(case["expected"].get("act_dcf_bayes", [])):
+            cost = actual_detection_cost(*scores_of(case), **point)
+            assert cost.cost.item() == near(row["unnormalized"])
+            assert cost.normalized.item() == near(row["normalized"])
+            assert (cost.p_miss.item(), cost.p_fa.item()) == (near(row["p_miss"]), near(row["p_fa"]))
+            assert bayes_threshold(**point) == near(row["bayes_threshold"])
+
+    def test_the_hull(self, case: dict[str, Any]) -> None:
+        if "rocch_vertices" in case["expected"]:
+            hull, expected = roc_convex_hull(*scores_of(case)), case["expected"]["rocch_vertices"]
+            assert hull.p_miss.tolist() == pytest.approx(expected["pmiss"], abs=1e-9)
+            assert hull.p_fa.tolist() == pytest.approx(expected["pfa"], abs=1e-9)
+
+    def test_a_threshold_learnt_on_a_development_set(self, case: dict[str, Any]) -> None:
+        for point, row in points_of(case["expected"].get("dev_threshold_dcf", [])):
+            learnt, expected = min_detection_cost(*scores_of(case, "dev_"), **point), row["with_midpoint_threshold"]
+            assert learnt.cost.item() == near(row["dev_min_dcf"])
+            assert learnt.threshold.item() == near(expected["threshold"])
+            cost = detection_cost(*scores_of(case), threshold=learnt.threshold.item(), **point)
+            assert cost.cost.item() == near(expected["eval_act_dcf"])
+            assert cost.normalized.item() == near(expected["eval_act_dcf_norm"])
+            hter = half_total_error_rate(*scores_of(case), threshold=learnt.threshold.item())
+            assert hter.item() == near(expected["eval_hter"])
+        if "hter_at_dev_eer_threshold" in case["expected"]:
+            expected = case["expected"]["hter_at_dev_eer_threshold"]
+            _, low, high = equal_error_rate(*scores_of(case, "dev_"), method="nearest")
+            assert ((low + high) / 2).item() == near(expected["threshold"])
+            hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
+            assert hter.item() == near(expected["hter"])
+
+    def test_the_curve_is_scikit_learns(self, case: dict[str, Any]) -> None:
+        scores, labels = scores_of(case)
+        if scores.isinf().any():
+            return
+        curve = detection_curve(scores, labels)
+        ours = dict(
+            zip(curve.thresholds.tolist(), zip(curve.p_fa.tolist(), curve.p_miss.tolist(), strict=True), strict=True)
+        )
+        for p_fa, p_miss, threshold in zip(*det_curve(labels, scores), strict=True):
+            if not math.isinf(threshold):
+                assert ours[threshold] == (near(p_fa), near(p_miss))
+
+
+DRAWN = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40).filter(
+    lambda drawn: len({label for _, label in drawn}) == 2
+)
+
+
+def tensors_of(drawn: list[tuple[int, bool]]) -> tuple[Tensor, Tensor]:
+    return torch.tensor([float(score) for score, _ in drawn]), torch.tensor([label for _, label in drawn])
+
+
+@given(DRAWN)
+def test_mirrored_scores_mirror_the_errors(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    hull, mirrored = roc_convex_hull(scores, labels), roc_convex_hull(-scores, ~labels)
+    assert mirrored.p_miss.flip(0).tolist() == pytest.approx(hull.p_fa.tolist())
+    assert mirrored.p_fa.flip(0).tolist() == pytest.approx(hull.p_miss.tolist())
+    rate = equal_error_rate(scores, labels).rate.item()
+    assert equal_error_rate(-scores, ~labels).rate.item() == pytest.approx(rate)
+    assert rate <= 0.5 + 1e-12
+
+
+@given(DRAWN)
+def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    moved = scores.exp() * 1000 - 7
+    for function in (min_cllr, partial_auc, precision_recall_break_even):
+        assert function(moved, labels).item() == pytest.approx(function(scores, labels).item())
+    for method in ("rocch", "interpolated", "nearest"):
+        rates = [equal_error_rate(s, labels, method=method).rate.item() for s in (scores, moved)]  # type: ignore[arg-type]
+        assert rates[0] == pytest.approx(rates[1])
+    costs = [min_detection_cost(s, labels, p_target=0.1, c_miss=3).cost.item() for s in (scores, moved)]
+    assert costs[0] == pytest.approx(costs[1])
+
+
+@given(DRAWN)
+def test_the_hull_is_what_a_slow_one_is(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    curve = detection_curve(scores, labels)
+    points = sorted(set(zip(curve.p_fa.tolist(), curve.p_miss.tolist(), strict=True)), key=lambda p: (p[0], -p[1]))
+    slow: list[tuple[float, float]] = []
+    for x, y in points:
+        while (
+            len(slow) > 1
+            and (slow[-1][0] - slow[-2][0]) * (y - slow[-2][1])
+            <= (x - slow[-2][0]) * (slow[-1][1] - slow[-2][1]) + 1e-12
+        ):
+            slow.pop()
+        slow.append((x, y))
+    hull = roc_convex_hull(scores, labels)
+    ours = list(zip(hull.p_fa.flip(0).tolist(), hull.p_miss.flip(0).tolist(), strict=True))
+    assert ours == [(pytest.approx(x), pytest.approx(y)) for x, y in slow]
+
+
+@given(DRAWN)
+def test_the_largest_least_cost_over_priors_is_the_equal_error_rate(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    rate = equal_error_rate(scores, labels).rate.item()
+    hull = roc_convex_hull(scores, labels)
+    slopes = [
+        (b_fa - a_fa) / ((b_fa - a_fa) - (b_miss - a_miss))
+        for a_fa, b_fa, a_miss, b_miss in zip(
+            hull.p_fa[:-1].tolist(),
+            hull.p_fa[1:].tolist(),
+            hull.p_miss[:-1].tolist(),
+            hull.p_miss[1:].tolist(),
+            strict=True,
+        )
+    ]
+    priors = [p for p in slopes if 0 < p < 1] + [0.01, 0.3, 0.5, 0.7, 0.99]
+    least = [min_detection_cost(scores, labels, p_target=p).cost.item() for p in priors]
+    assert max(least) <= rate + 1e-9
+    if any(0 < p < 1 for p in slopes):
+        assert max(least) == pytest.approx(rate, abs=1e-9)
+
+
+def test_gaussian_scores_meet_their_analytic_equal_error_rate() -> None:
+    generator = np.random.default_rng(0)
+    errors = []
+    for size in (10**3, 10**5):
+        scores = torch.tensor(np.concatenate([generator.normal(2, 0.5, size), generator.normal(0, 1, size)]))
+        labels = torch.arange(2 * size) < size
+        rate = equal_error_rate(scores, labels, method="interpolated").rate.item()
+        errors.append(abs(rate - norm.cdf(-2 / 1.5)))
+    assert errors[1] < 0.002
+    assert errors[1] < errors[0]
+
+
+@given(DRAWN, st.sampled_from([0.05, 0.2, 0.5, 1.0]))
+def test_areas_are_scikit_learns(drawn: list[tuple[int, bool]], max_p_fa: float) -> None:
+    scores, labels = tensors_of(drawn)
+    theirs = roc_auc_score(labels, scores, max_fpr=None if max_p_fa == 1 else max_p_fa)
+    assert partial_auc(scores, labels, max_p_fa=max_p_fa).item() == pytest.approx(theirs)
+
+
+def test_one_rate_at_another() -> None:
+    scores, labels = torch.tensor([0.1, 0.4, 0.35, 0.8, 0.7]), torch.tensor([0, 0, 1, 1, 1])
+    assert miss_at_false_alarm(scores, labels, p_fa=0.0).item() == pytest.approx(1 / 3)
+    assert miss_at_false_alarm(scores, labels, p_fa=0.5) == 0
+    assert false_alarm_at_miss(scores, labels, p_miss=0.0) == 0.5
+    assert false_alarm_at_miss(scores, labels, p_miss=0.4) == 0
+
+
+SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: detection_curve(torch.tensor([0.0, math.nan]), LABELS),
+            "preds must hold no NaN, but sample 1 has nan.",
+        ),
+        (lambda: cllr(SCORES, torch.tensor([1, 1])), "target must hold both classes, but holds no nontargets (0)."),
+        (lambda: cllr(SCORES, torch.tensor([0, 0])), "target must hold both classes, but holds no targets (1)."),
+        (
+            lambda: cllr(SCORES, torch.tensor([0, 2])),
+            "target must hold 0 for nontargets and 1 for targets, but sample 1",
+        ),
+        (
+            lambda: cllr(torch.tensor([0, 1]), LABELS),
+            "preds must be floating point scores (N,), but got torch.int64 (2,).",
+        ),
+        (lambda: cllr(SCORES, LABELS.float()), "target must be integers or bools of shape (2,), but got torch.float32"),
+        (lambda: min_detection_cost(SCORES, LABELS, p_target=1.0), "p_target must be between 0 and 1, but got 1.0."),
+        (
+            lambda: min_detection_cost(SCORES, LABELS, p_target=0.5, c_fa=0.0),
+            "c_fa must be finite and above 0, but got 0.0.",
+        ),
+        (lambda: effective_prior(0.5, c_miss=-1.0), "c_miss must be finite and above 0, but got -1.0."),
+        (lambda: half_total_error_rate(SCORES, LABELS, threshold=math.nan), "threshold must be a number, but got nan."),
+        (
+            lambda: equal_error_rate(SCORES, LABELS, method="best"),
+            "method must be 'rocch', 'interpolated' or 'nearest'",
+        ),  # type: ignore[arg-type]
+        (lambda: partial_auc(SCORES, LABELS, max_p_fa=0.0), "max_p_fa must be above 0 and at most 1, but got 0.0."),
+        (lambda: miss_at_false_alarm(SCORES, LABELS, p_fa=-0.1), "p_fa must be from 0 to 1, but got -0.1."),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
