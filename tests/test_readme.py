@@ -19,7 +19,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_linked_files_exist() -> None:
-    links = re.findall(r"\]\(((?!http)[^)]+)\)", README)
+    links = re.findall(r"\]\(((?!http|#)[^)]+)\)", README)
     assert links
     assert all((ROOT / link).exists() for link in links)
 

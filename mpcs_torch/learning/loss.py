@@ -143,7 +143,7 @@ class ConcernLossScale:
     """Multiplies batch losses by a score, as the published learning runs did with the MPCS of the training set.
 
     It is here to repeat those runs, not to be recommended: over 20 seeds (`mpcs reproduce figure6`) it makes 1.7 % more
-    dangerous errors than learning without. What helps (`mpcs study`) is `functional.least_concern_decision`.
+    dangerous errors than learning without. What helps (`mpcs study`) is `SoftmaxMarginLoss`.
 
     Example:
         >>> import torch
