@@ -7,7 +7,7 @@ import typer
 
 from mpcs_torch.cli.options import DataRoot, Out
 from mpcs_torch.cli.progress import counting_bar
-from mpcs_torch.paper.study import LEARNING_RATES, run_study, study_tasks
+from mpcs_torch.paper.study import LEARNING_RATES, Outcome, StudyTask, confirmation_tasks, run_study, study_tasks
 from mpcs_torch.paper.study_results import Study, results_table, verdict
 from mpcs_torch.report.study import study_figure
 
@@ -20,23 +20,31 @@ def study(
 ) -> None:
     """Train every method at every learning rate under every seed, and compare them on test data.
 
-    Learning rates, decision factors and checkpoints are chosen on validation data. Runs go to OUT/study-NAME, in
-    parallel; a study that was cut off goes on where it stopped.
+    Learning rates, decision factors and checkpoints are chosen on validation data; what they pick is trained again
+    under as many fresh seeds. Runs go to OUT/study-NAME, in parallel; a study that was cut off goes on where it
+    stopped.
     """
     if name not in LEARNING_RATES:
         raise typer.BadParameter(f"{name}: must be one of {', '.join(LEARNING_RATES)}")
     folder = out / f"study-{name}"
-    tasks = study_tasks(name, seeds, data_root, folder)
-    outcomes = []
-    with counting_bar(f"study {name}, runs", len(tasks)) as advance:
-        for outcome in run_study(tasks):
-            outcomes.append(outcome)
-            advance()
-    found = Study(outcomes)
+    found = Study(_finish(f"study {name}, runs", study_tasks(name, seeds, data_root, folder)))
+    fresh = range(seeds, 2 * seeds)
+    chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, found.recipe)]
+    tasks = confirmation_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
+    confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks))
     results = [found.result(arm) for arm in found.arms()]
     table = results_table(found, results)
-    text = f"{table.markdown()}\n\n{verdict(found, results)}\n"
+    text = f"{table.markdown()}\n\n{verdict(found, results, confirmed, fresh)}\n"
     (folder / "results.md").write_text(text, encoding="utf-8")
     (folder / "results.csv").write_text(table.csv(), encoding="utf-8")
     study_figure(found, results).savefig(folder / "figure.png", dpi=110)
     typer.echo(f"{text}\nwrote {folder / 'results.md'}, results.csv and figure.png")
+
+
+def _finish(title: str, tasks: list[StudyTask]) -> list[Outcome]:
+    outcomes = []
+    with counting_bar(title, len(tasks)) as advance:
+        for outcome in run_study(tasks):
+            outcomes.append(outcome)
+            advance()
+    return outcomes

@@ -94,6 +94,13 @@ def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[Stud
     ]
 
 
+def confirmation_tasks(
+    study: str, arms: Sequence[tuple[str, float]], seeds: range, data_root: Path, out: Path
+) -> list[StudyTask]:
+    """Methods with their learning rates, under further seeds."""
+    return [StudyTask(study, method, rate, seed, data_root, out) for seed in seeds for method, rate in arms]
+
+
 def run_study(tasks: Sequence[StudyTask]) -> Iterator[Outcome]:
     """Finish the runs in parallel; runs that an earlier call finished are read."""
     for _, outcome in run_in_processes(finish_task, tasks):

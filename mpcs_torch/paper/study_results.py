@@ -13,10 +13,8 @@ from mpcs_torch.tables import Table
 
 Sample = NDArray[np.float64]
 """A value for each seed."""
-VALIDATION_ALLOWANCE = 0.0005
-"""How much validation accuracy a decision factor may cost: half of the 0.1 points that a recipe may cost in a test."""
 ACCURACY_ALLOWANCE = 0.001
-"""How much test accuracy a method may cost and still be said to help."""
+"""How much accuracy a method may cost: in validation to be chosen, in the test to be said to help."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,12 @@ class Study:
         tuned = {method: self._best_rate(method) for method in METHODS}
         self.last = {method: Arm(method, tuned[method], "last", 1.0) for method in METHODS}
         self.baseline = max((self.last[method] for method in PLAIN), key=self.validation_accuracy)
-        losses = [replace(self.last[method], factor=factor) for method in LOSSES for factor in DECISION_FACTORS]
-        self.loss = replace(self._safest(losses), factor=1.0)
+        losses = [
+            Arm(method, rate, "last", factor) for method in LOSSES for rate in self.rates for factor in DECISION_FACTORS
+        ]
+        self.recipe = self._safest(losses)
+        """The loss, learning rate and decision factor that validation picks."""
+        self.loss = replace(self.recipe, factor=1.0)
 
     def arms(self) -> list[Arm]:
         """The baseline, every method, and what stands on top of the baseline and of the loss that decides best."""
@@ -78,36 +80,23 @@ class Study:
                 arms += [plain, replace(plain, factor=self._factor(plain))]
         return list(dict.fromkeys(arms))
 
-    def recommended(self) -> Arm:
-        """The arm with the fewest dangerous errors in validation, of those that cost little accuracy there.
-
-        Not one with a selector, which has picked its checkpoints by the same samples.
-        """
-        return self._safest([arm for arm in self.arms() if arm.checkpoint == "last"])
-
     def at_edge(self) -> list[str]:
         """The methods whose learning rate is the lowest or the highest of those tried."""
         return [arm.method for arm in self.last.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
 
     def result(self, arm: Arm) -> Result:
         """An arm beside the baseline, seed by seed."""
-        ours, theirs = self._test(arm), self._test(self.baseline)
-        accuracy, dangerous, mpcs = (
-            [
-                np.array([getattr(measure, name) for measure in measures], dtype=np.float64)
-                for measures in (ours, theirs)
-            ]
-            for name in ("accuracy", "dangerous", "mpcs")
+        return _compared(arm, self._measures(arm, 1), self._measures(self.baseline, 1))
+
+    def confirm(self, outcomes: Sequence[Outcome]) -> Result:
+        """The recipe beside the baseline under seeds that had no say in choosing either."""
+        by_arm = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
+        seeds = sorted({outcome.seed for outcome in outcomes})
+        ours, theirs = (
+            [by_arm[arm.method, arm.learning_rate, seed].measures[f"last {arm.factor}"][1] for seed in seeds]
+            for arm in (self.recipe, self.baseline)
         )
-        return Result(
-            arm,
-            float(accuracy[0].mean()),
-            float(dangerous[0].mean()),
-            float(mpcs[0].mean()),
-            _paired(*accuracy, relative=False),
-            _paired(*dangerous, relative=True),
-            _paired(*mpcs, relative=True),
-        )
+        return _compared(self.recipe, ours, theirs)
 
     def validation_accuracy(self, arm: Arm) -> float:
         """Mean over seeds."""
@@ -118,7 +107,7 @@ class Study:
 
     def _safest(self, arms: Sequence[Arm]) -> Arm:
         """The fewest dangerous validation errors among arms that cost little accuracy; else the most accurate."""
-        least = self.validation_accuracy(self.baseline) - VALIDATION_ALLOWANCE
+        least = self.validation_accuracy(self.baseline) - ACCURACY_ALLOWANCE
         sound = [arm for arm in arms if self.validation_accuracy(arm) >= least]
         if not sound:
             return max(arms, key=self.validation_accuracy)
@@ -127,12 +116,25 @@ class Study:
     def _factor(self, arm: Arm) -> float:
         return self._safest([replace(arm, factor=factor) for factor in DECISION_FACTORS]).factor
 
-    def _test(self, arm: Arm) -> list[Measure]:
-        return self._measures(arm, 1)
-
     def _measures(self, arm: Arm, part: int) -> list[Measure]:
         outcomes = [self._outcomes[arm.method, arm.learning_rate, seed] for seed in self.seeds]
         return [outcome.measures[f"{arm.checkpoint} {arm.factor}"][part] for outcome in outcomes]
+
+
+def _compared(arm: Arm, ours: Sequence[Measure], theirs: Sequence[Measure]) -> Result:
+    accuracy, dangerous, mpcs = (
+        [np.array([getattr(measure, name) for measure in measures], dtype=np.float64) for measures in (ours, theirs)]
+        for name in ("accuracy", "dangerous", "mpcs")
+    )
+    return Result(
+        arm,
+        float(accuracy[0].mean()),
+        float(dangerous[0].mean()),
+        float(mpcs[0].mean()),
+        _paired(*accuracy, relative=False),
+        _paired(*dangerous, relative=True),
+        _paired(*mpcs, relative=True),
+    )
 
 
 def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, float, float]:
@@ -176,16 +178,16 @@ def results_table(study: Study, results: Sequence[Result]) -> Table:
     return Table(header, rows)
 
 
-def verdict(study: Study, results: Sequence[Result]) -> str:
-    """Which methods help, in sentences."""
-    best = study.result(study.recommended())
-    cut, gain = ([100 * value for value in values] for values in (best.dangerous_cut, best.accuracy_gain))
+def verdict(study: Study, results: Sequence[Result], confirmed: Result, fresh: range) -> str:
+    """Which methods help, in sentences; and what the recipe does under fresh seeds, by which nothing was chosen."""
+    cut, gain = ([100 * value for value in values] for values in (confirmed.dangerous_cut, confirmed.accuracy_gain))
     helping = [result.arm.title for result in results if result.helps]
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
     share = f"{cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}]"
     return (
-        f"Over {len(study.seeds)} seeds, {best.arm.title}, which validation picks, makes {share} fewer "
-        f"dangerous test errors than the best plain method, {study.baseline.title}, at {gain[0]:+.2f} points of "
+        f"Validation picks {study.recipe.title} at a learning rate of {study.recipe.learning_rate:g}. Under "
+        f"{len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, it makes {share} fewer dangerous test errors than the "
+        f"best plain method, {study.baseline.title}, at {gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}] points of "
         f"accuracy.\n"
         f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
         f"{'; '.join(helping) or 'none'}.\nNot so: {'; '.join(failing) or 'none'}.\n"

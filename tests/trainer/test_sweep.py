@@ -1,5 +1,6 @@
 """Sweeps: the same numbers as one by one, nothing run twice, nothing of others replaced."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from mpcs_torch.paper.experiments import seeded_config
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from mpcs_torch.trainer.processes import run_in_processes
 from mpcs_torch.trainer.records import read_records
 from mpcs_torch.trainer.sweep import sweep
 
@@ -39,3 +41,17 @@ def test_a_seed_also_splits_the_data_where_they_are_split_here() -> None:
     assert seeded_config("exp02", 7).data.model_extra == {"test_fraction": 0.25, "split_seed": 7}
     assert seeded_config("exp06", 7).seed == 7
     assert seeded_config("exp06", 7).data.model_extra == {"set": "Chinatown"}
+
+
+def _fail_or_mark(task: tuple[int, Path]) -> None:
+    number, folder = task
+    if number == 0:
+        raise ValueError("the first task fails")
+    time.sleep(0.2)
+    (folder / str(number)).touch()
+
+
+def test_an_error_stops_what_has_not_begun(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the first task fails"):
+        list(run_in_processes(_fail_or_mark, [(number, tmp_path) for number in range(40)]))
+    assert len(list(tmp_path.iterdir())) < 30
