@@ -35,8 +35,9 @@ class MPCSLR(ReduceLROnPlateau):
     Raises:
         ValueError: If a setting breaks its rule above.
 
-    Over 20 seeds on MNIST (`mpcs study`) no variant helped: the best one makes 16 % more dangerous errors than a cosine
-    schedule, which is what to use there, with `functional.least_concern_decision` on top.
+    Over 20 seeds on MNIST (`mpcs study`) no variant helped: the best one makes 13 % more dangerous errors than a cosine
+    schedule with a warmup. What helps there is that schedule with `SoftmaxMarginLoss`, and
+    `functional.least_concern_decision` on top.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section III-C. Deviations: reference, power,
