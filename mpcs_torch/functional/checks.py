@@ -32,6 +32,12 @@ def check_num_classes(num_classes: int) -> None:
         raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
 
 
+def check_zero_division(zero_division: float) -> None:
+    """Refuse a result of 0 / 0 that is not NaN, 0 or 1."""
+    if zero_division == zero_division and zero_division not in (0, 1):
+        raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
+
+
 def check_concern(concern: Tensor, num_classes: int) -> None:
     """Refuse a concern matrix that is not (C, C) with finite weights above 0 off the diagonal."""
     if not isinstance(concern, Tensor):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.checks import check_num_classes
+from mpcs_torch.functional.checks import check_num_classes, check_zero_division
 from mpcs_torch.functional.confusion import count_pairs
 from mpcs_torch.functional.decided import flatten_decided
 from mpcs_torch.functional.faults import raise_first
@@ -149,8 +149,7 @@ def check_quality_settings(num_classes: int, beta: float, zero_division: float) 
     check_num_classes(num_classes)
     if not 0 < beta < float("inf"):
         raise ValueError(f"beta must be finite and > 0, but got {beta}.")
-    if zero_division == zero_division and zero_division not in (0, 1):
-        raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
+    check_zero_division(zero_division)
 
 
 def _divide(numerator: Tensor, denominator: Tensor, zero_division: float) -> Tensor:

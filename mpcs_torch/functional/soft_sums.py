@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.checks import check_zero_division
 from mpcs_torch.functional.faults import Fault
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
@@ -88,8 +89,7 @@ def check_soft_settings(average: str, zero_division: float) -> None:
     """Refuse an unknown average, and a result of 0 / 0 that is not 0, 1 or NaN."""
     if average not in get_args(SoftAverage):
         raise ValueError(f"average must be one of {', '.join(get_args(SoftAverage))}, but got {average!r}.")
-    if zero_division == zero_division and zero_division not in (0, 1):
-        raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
+    check_zero_division(zero_division)
 
 
 def _by_class(tensor: Tensor) -> Tensor:

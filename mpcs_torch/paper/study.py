@@ -12,6 +12,7 @@ from torch import Tensor
 from mpcs_torch.functional.confusion import count_dangerous_cells
 from mpcs_torch.functional.decision import least_concern_decision
 from mpcs_torch.functional.mpcs import meta_pattern_concern_score
+from mpcs_torch.functional.quality import confusion_matrix
 from mpcs_torch.learning.atomic_files import replace_text
 from mpcs_torch.paper.experiments import load_packaged_config
 from mpcs_torch.trainer.checkpoints import open_selector
@@ -179,14 +180,11 @@ def _measure(
 ) -> Measure:
     costs = torch.where(released, factor, 1.0)
     decided = least_concern_decision(logits.softmax(dim=1), concern=costs)
-    size = len(concern)
-    confusion = torch.zeros(size * size, dtype=torch.int64).index_add_(
-        0, labels * size + decided, torch.ones_like(labels)
-    )
+    confusion = confusion_matrix(decided, labels, num_classes=len(concern))
     score = meta_pattern_concern_score(logits, labels, k=k, t=config.score.t, concern=concern)
     return Measure(
         (decided == labels).double().mean().item(),
-        int(count_dangerous_cells(confusion.reshape(size, size), released)),
+        int(count_dangerous_cells(confusion, released)),
         score.item(),
     )
 
