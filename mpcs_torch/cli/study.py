@@ -21,14 +21,14 @@ def study(
     """Train every method at every learning rate under every seed, and compare them on test data.
 
     Learning rates, decision factors and checkpoints are chosen on validation data; what they pick is trained again
-    under as many fresh seeds. Runs go to OUT/study-NAME, in parallel; a study that was cut off goes on where it
+    under twice as many fresh seeds. Runs go to OUT/study-NAME, in parallel; a study that was cut off goes on where it
     stopped.
     """
     if name not in LEARNING_RATES:
         raise typer.BadParameter(f"{name}: must be one of {', '.join(LEARNING_RATES)}")
     folder = out / f"study-{name}"
     found = Study(_finish(f"study {name}, runs", study_tasks(name, seeds, data_root, folder)))
-    fresh = range(seeds, 2 * seeds)
+    fresh = range(seeds, 3 * seeds)
     chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, found.recipe)]
     tasks = confirmation_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
     confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks))

@@ -22,7 +22,7 @@ from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.processes import run_in_processes
 
-LEARNING_RATES = {"mnist": (0.005, 0.01, 0.02, 0.04), "digits": (0.002, 0.005, 0.01)}
+LEARNING_RATES = {"mnist": (0.005, 0.01, 0.015, 0.02, 0.04), "digits": (0.002, 0.005, 0.01)}
 """Those tried in each study."""
 
 WARM_COSINE = "scheduler={name: cosine, warmup_turns: 5}"

@@ -34,7 +34,7 @@ LOSS = "softmax margin 1"
 def outcome(method: str, rate: float, seed: int) -> Outcome:
     """A loss makes 20 % fewer dangerous errors, in validation too; 0.01 validates best, though 0.02 tests best."""
     noise = np.random.default_rng(seed).normal() * 5
-    bonus = {0.005: 0.0, 0.01: 0.02, 0.02: 0.01, 0.04: 0.0}[rate] + (0.005 if method == "cosine" else 0.0)
+    bonus = {0.005: 0.0, 0.01: 0.02, 0.015: 0.015, 0.02: 0.01, 0.04: 0.0}[rate] + (0.005 if method == "cosine" else 0.0)
     dangerous = 160 if method == LOSS else 200
     measures = {}
     for checkpoint in ("last", "selected"):
@@ -65,7 +65,7 @@ def test_the_decision_factor_may_cost_little_validation_accuracy(study: Study) -
 def test_of_sound_recipes_the_one_with_the_fewest_dangerous_validation_errors_is_chosen() -> None:
     def changed(method: str, rate: float, seed: int) -> Outcome:
         one = outcome(method, rate, seed)
-        fewer, cost = {"softmax margin 1": (30, 0.0008), "softmax margin 2": (50, 0.02)}.get(method, (0, 0.0))
+        fewer, cost = {"softmax margin 1": (30, 0.0003), "softmax margin 2": (50, 0.02)}.get(method, (0, 0.0))
         bonus = 0.005 if method in LOSSES else 0.0
         measures = {
             name: (replace(v, dangerous=v.dangerous - fewer, accuracy=v.accuracy + bonus - cost), test)
