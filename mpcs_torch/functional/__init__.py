@@ -10,6 +10,8 @@ from mpcs_torch.functional.detection_area import (
     precision_recall_break_even,
 )
 from mpcs_torch.functional.detection_cost import (
+    DetectionCost,
+    OperatingPoint,
     actual_detection_cost,
     bayes_threshold,
     detection_cost,
@@ -17,8 +19,15 @@ from mpcs_torch.functional.detection_cost import (
     half_total_error_rate,
     min_detection_cost,
 )
-from mpcs_torch.functional.detection_curve import detection_curve, roc_convex_hull
-from mpcs_torch.functional.equal_error_rate import equal_error_rate
+from mpcs_torch.functional.detection_curve import (
+    ErrorRates,
+    ReversedScoresWarning,
+    detection_curve,
+    roc_convex_hull,
+)
+from mpcs_torch.functional.detection_interval import clopper_pearson, meets_rule_of_30, stratified_bootstrap
+from mpcs_torch.functional.detection_summary import DetectionSummary, detection_summary
+from mpcs_torch.functional.equal_error_rate import EqualError, equal_error_rate
 from mpcs_torch.functional.expected_concern import expected_concern
 from mpcs_torch.functional.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
 from mpcs_torch.functional.llr_cost import cllr, min_cllr
@@ -31,18 +40,26 @@ from mpcs_torch.functional.softmax_margin import softmax_margin_loss
 
 __all__ = [
     "DangerousErrorCounts",
+    "DetectionCost",
+    "DetectionSummary",
+    "EqualError",
+    "ErrorRates",
     "MeasuredProbabilities",
+    "OperatingPoint",
+    "ReversedScoresWarning",
     "actual_detection_cost",
     "bayes_threshold",
     "calibration_slope",
     "class_error_rates",
     "cllr",
+    "clopper_pearson",
     "concern_loss",
     "confusion_matrix",
     "dangerous_errors",
     "decisiveness",
     "detection_cost",
     "detection_curve",
+    "detection_summary",
     "effective_prior",
     "equal_error_rate",
     "expected_concern",
@@ -52,6 +69,7 @@ __all__ = [
     "half_total_error_rate",
     "least_concern_decision",
     "measured_probabilities",
+    "meets_rule_of_30",
     "meta_pattern_concern_score",
     "min_cllr",
     "min_detection_cost",
@@ -68,4 +86,5 @@ __all__ = [
     "soft_recall",
     "soft_stat_scores",
     "softmax_margin_loss",
+    "stratified_bootstrap",
 ]

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import DetectionCurve, checked_scores, count_errors, detection_curve, hull_of
+from mpcs_torch.functional.detection_curve import ErrorRates, detection_curve, hull_of, observed_errors
 
 
 def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tensor:
@@ -58,7 +58,7 @@ def false_alarm_at_miss(preds: Tensor, target: Tensor, *, p_miss: float) -> Tens
     Arguments and errors are otherwise those of `partial_auc`.
 
     Example:
-        >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.5)
+        >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
         tensor(1., dtype=torch.float64)
     """
     _check_rate("p_miss", p_miss)
@@ -79,7 +79,7 @@ def precision_recall_break_even(preds: Tensor, target: Tensor) -> Tensor:
         >>> precision_recall_break_even(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
-    counts = count_errors(*checked_scores(preds, target))
+    counts = observed_errors(preds, target)
     hull = hull_of(counts)
     misses = hull.misses.double()
     gap = misses - hull.false_alarms  # rises from below 0 to above
@@ -88,7 +88,7 @@ def precision_recall_break_even(preds: Tensor, target: Tensor) -> Tensor:
     return misses[after - 1] + share * (misses[after] - misses[after - 1])
 
 
-def area_of(curve: DetectionCurve, max_p_fa: float) -> Tensor:
+def area_of(curve: ErrorRates, max_p_fa: float) -> Tensor:
     """The standardised area of a curve."""
     p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # rising
     inside = p_fa <= max_p_fa

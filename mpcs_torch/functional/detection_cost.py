@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import DetectionCurve, detection_curve
+from mpcs_torch.functional.detection_curve import ErrorRates, detection_curve
 
 
 class OperatingPoint(NamedTuple):
@@ -139,14 +139,14 @@ def half_total_error_rate(preds: Tensor, target: Tensor, *, threshold: float) ->
     return detection_cost(preds, target, threshold=threshold, p_target=0.5).cost
 
 
-def cost_at(curve: DetectionCurve, point: OperatingPoint, threshold: float) -> DetectionCost:
+def cost_at(curve: ErrorRates, point: OperatingPoint, threshold: float) -> DetectionCost:
     """The cost at a threshold."""
     wanted = curve.thresholds.new_tensor(threshold)
     place = torch.searchsorted(curve.thresholds, wanted).clamp(max=len(curve.thresholds) - 1)
     return _cost(curve, point, place, wanted)
 
 
-def min_cost_of(curve: DetectionCurve, point: OperatingPoint) -> DetectionCost:
+def min_cost_of(curve: ErrorRates, point: OperatingPoint) -> DetectionCost:
     """The least cost, at the middle of the best interval: a bounded one if there is one, and of those the widest."""
     miss, false_alarm = _weights(point)
     costs = miss * curve.p_miss + false_alarm * curve.p_fa
@@ -176,7 +176,7 @@ def _weights(point: OperatingPoint) -> tuple[float, float]:
     return point.c_miss * point.p_target, point.c_fa * (1 - point.p_target)
 
 
-def _cost(curve: DetectionCurve, point: OperatingPoint, place: Tensor, threshold: Tensor) -> DetectionCost:
+def _cost(curve: ErrorRates, point: OperatingPoint, place: Tensor, threshold: Tensor) -> DetectionCost:
     miss, false_alarm = _weights(point)
     p_miss, p_fa = curve.p_miss[place], curve.p_fa[place]
     cost = miss * p_miss + false_alarm * p_fa

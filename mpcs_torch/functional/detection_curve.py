@@ -1,5 +1,6 @@
 """Misses and false alarms of a detector at every threshold: what all detection metrics are read from."""
 
+import warnings
 from typing import NamedTuple
 
 import torch
@@ -8,8 +9,12 @@ from torch import Tensor
 from mpcs_torch.functional.faults import Fault, raise_first
 
 
-class DetectionCurve(NamedTuple):
-    """Error rates by threshold; a score is accepted as a target if it is at least the threshold."""
+class ReversedScoresWarning(UserWarning):
+    """Targets score lower than nontargets more often than higher."""
+
+
+class ErrorRates(NamedTuple):
+    """Error rates of a detector by threshold; a score is accepted as a target if it is at least the threshold."""
 
     p_miss: Tensor
     """(K,), rising from 0 to 1: the share of targets that are rejected."""
@@ -39,17 +44,17 @@ class ErrorCounts(NamedTuple):
         """How many nontargets there are: int64 scalar."""
         return self.false_alarms[0]
 
-    def rates(self) -> DetectionCurve:
+    def rates(self) -> ErrorRates:
         """As shares."""
         misses, false_alarms = self.misses.double(), self.false_alarms.double()
-        return DetectionCurve(misses / misses[-1], false_alarms / false_alarms[0], self.thresholds)
+        return ErrorRates(misses / misses[-1], false_alarms / false_alarms[0], self.thresholds)
 
     def at(self, index: Tensor) -> "ErrorCounts":
         """Some of the thresholds."""
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
 
 
-def detection_curve(preds: Tensor, target: Tensor) -> DetectionCurve:
+def detection_curve(preds: Tensor, target: Tensor) -> ErrorRates:
     r"""Miss and false-alarm rates at every threshold, tied scores at once, both ends included.
 
     .. math:: P_{miss}(t) = \frac{|\{s_i < t\}_{targets}|}{T}, \quad P_{fa}(t) = \frac{|\{s_i \ge t\}_{nontargets}|}{N}
@@ -65,6 +70,9 @@ def detection_curve(preds: Tensor, target: Tensor) -> DetectionCurve:
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
 
+    Warns:
+        ReversedScoresWarning: If the area under the ROC is below 1/2.
+
     References:
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
 
@@ -73,10 +81,10 @@ def detection_curve(preds: Tensor, target: Tensor) -> DetectionCurve:
         >>> curve.p_miss.tolist(), curve.p_fa.tolist()
         ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
     """
-    return count_errors(*checked_scores(preds, target)).rates()
+    return observed_errors(preds, target).rates()
 
 
-def roc_convex_hull(preds: Tensor, target: Tensor) -> DetectionCurve:
+def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
     """The vertices of the lower convex hull of the detection curve (the upper one of the ROC), by rising threshold.
 
     Between its vertices lie the operating points of detectors that choose between two thresholds at random. Arguments
@@ -90,7 +98,28 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> DetectionCurve:
         >>> hull.p_miss.tolist(), hull.p_fa.tolist()
         ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
     """
-    return hull_of(count_errors(*checked_scores(preds, target))).rates()
+    return hull_of(observed_errors(preds, target)).rates()
+
+
+def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
+    """The errors of checked scores; warns if they seem to be reversed."""
+    counts = count_errors(*checked_scores(preds, target))
+    warn_if_reversed(counts)
+    return counts
+
+
+def warn_if_reversed(counts: ErrorCounts, of: str = "") -> None:
+    """Warn of an area under the ROC below 1/2."""
+    area = area_under_roc(counts).item()
+    if area < 0.5:
+        problem = f"the area under the ROC{of} is {area:.4g}, below 1/2: scores may be reversed"
+        warnings.warn(f"{problem} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
+
+
+def area_under_roc(counts: ErrorCounts) -> Tensor:
+    """The share of pairs in which the target scores higher, ties counting half: float64 scalar, exact up to 2^52."""
+    steps, hits = -counts.false_alarms.diff(), counts.targets - counts.misses
+    return (steps * (hits[1:] + hits[:-1])).sum().double() / (2 * counts.targets * counts.nontargets)
 
 
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

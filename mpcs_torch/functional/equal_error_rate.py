@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import DetectionCurve, ErrorCounts, checked_scores, count_errors, hull_of
+from mpcs_torch.functional.detection_curve import ErrorCounts, ErrorRates, hull_of, observed_errors
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
-class EqualErrorRate(NamedTuple):
+class EqualError(NamedTuple):
     """A rate in [0, 1], and the thresholds between which it lies (equal where one of them meets it).
 
     For the nearest rate they are the ends of the interval, open below, whose thresholds all have it.
@@ -22,7 +22,7 @@ class EqualErrorRate(NamedTuple):
     high: Tensor
 
 
-def equal_error_rate(preds: Tensor, target: Tensor, *, method: EqualErrorMethod = "rocch") -> EqualErrorRate:
+def equal_error_rate(preds: Tensor, target: Tensor, *, method: EqualErrorMethod = "rocch") -> EqualError:
     """The rate at which misses and false alarms are equally frequent; lower is better.
 
     Few thresholds, or none, have equal rates. ``"rocch"`` crosses the convex hull of the curve: it is unique, the same
@@ -51,18 +51,18 @@ def equal_error_rate(preds: Tensor, target: Tensor, *, method: EqualErrorMethod 
         ['0.3158', '0.4000', '0.3667']
     """
     check_method(method)
-    return equal_error_of(count_errors(*checked_scores(preds, target)), method)
+    return equal_error_of(observed_errors(preds, target), method)
 
 
-def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualErrorRate:
+def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """The equal error rate of counted errors."""
     if method == "nearest":
         curve = counts.rates()
         nearest = (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs().argmin()
         below = torch.cat([curve.thresholds.new_tensor([-inf]), curve.thresholds])
         rate = (curve.p_miss[nearest] + curve.p_fa[nearest]) / 2
-        return EqualErrorRate(rate, below[nearest], curve.thresholds[nearest])
-    return _crossing((hull_of(counts) if method == "rocch" else counts).rates())
+        return EqualError(rate, below[nearest], curve.thresholds[nearest])
+    return crossing_of((hull_of(counts) if method == "rocch" else counts).rates())
 
 
 def check_method(method: str) -> None:
@@ -71,10 +71,11 @@ def check_method(method: str) -> None:
         raise ValueError(f"method must be 'rocch', 'interpolated' or 'nearest', but got {method!r}.")
 
 
-def _crossing(curve: DetectionCurve) -> EqualErrorRate:
+def crossing_of(curve: ErrorRates) -> EqualError:
+    """Where the straight lines between the points of a curve or a hull have equal rates."""
     gap = curve.p_miss - curve.p_fa  # rises from -1 to 1
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
     share = torch.where(before == after, 0.0, -gap[before] / (gap[after] - gap[before]))
     rate = curve.p_miss[before] + share * (curve.p_miss[after] - curve.p_miss[before])
-    return EqualErrorRate(rate, curve.thresholds[before], curve.thresholds[after])
+    return EqualError(rate, curve.thresholds[before], curve.thresholds[after])

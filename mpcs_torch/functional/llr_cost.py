@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from mpcs_torch.functional.detection_curve import ErrorCounts, checked_scores, count_errors, hull_of
+from mpcs_torch.functional.detection_curve import ErrorCounts, checked_scores, hull_of, observed_errors
 
 
 def cllr(preds: Tensor, target: Tensor) -> Tensor:
@@ -32,8 +32,7 @@ def cllr(preds: Tensor, target: Tensor) -> Tensor:
         >>> cllr(torch.tensor([2.0, -2.0, 800.0]), torch.tensor([1, 0, 1]))
         tensor(0.1373, dtype=torch.float64)
     """
-    scores, labels = checked_scores(preds, target)
-    return (softplus(-scores[labels]).mean() + softplus(scores[~labels]).mean()) / (2 * log(2))
+    return cllr_of(*checked_scores(preds, target))
 
 
 def min_cllr(preds: Tensor, target: Tensor) -> Tensor:
@@ -49,13 +48,18 @@ def min_cllr(preds: Tensor, target: Tensor) -> Tensor:
         >>> min_cllr(torch.tensor([20.0, 10.0, 15.0, 30.0]), torch.tensor([1, 0, 0, 1]))
         tensor(0., dtype=torch.float64)
     """
-    return min_cllr_of(count_errors(*checked_scores(preds, target)))
+    return min_cllr_of(hull_of(observed_errors(preds, target)))
 
 
-def min_cllr_of(counts: ErrorCounts) -> Tensor:
-    """The least cost of counted errors: the edges of the hull are the blocks of pool-adjacent-violators."""
-    hull = hull_of(counts).rates()
-    targets, nontargets = hull.p_miss.diff(), -hull.p_fa.diff()
+def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
+    """The cost of checked scores."""
+    return (softplus(-scores[labels]).mean() + softplus(scores[~labels]).mean()) / (2 * log(2))
+
+
+def min_cllr_of(hull: ErrorCounts) -> Tensor:
+    """The least cost of a convex hull: its edges are the blocks of pool-adjacent-violators."""
+    rates = hull.rates()
+    targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
     ratio = targets.log() - nontargets.log()
     parts = torch.where(targets > 0, targets * softplus(-ratio), 0.0) + torch.where(
         nontargets > 0, nontargets * softplus(ratio), 0.0

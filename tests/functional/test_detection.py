@@ -1,8 +1,10 @@
 """Detection metrics against the oracle's cases, scikit-learn, and what must hold for any scores."""
 
+import itertools
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,14 @@ from sklearn.metrics import det_curve, roc_auc_score
 from torch import Tensor
 
 from mpcs_torch.functional import (
+    OperatingPoint,
+    ReversedScoresWarning,
     actual_detection_cost,
     bayes_threshold,
     cllr,
     detection_cost,
     detection_curve,
+    detection_summary,
     effective_prior,
     equal_error_rate,
     false_alarm_at_miss,
@@ -35,6 +40,8 @@ from mpcs_torch.functional import (
 )
 
 CASES = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["cases"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::mpcs_torch.functional.ReversedScoresWarning")
 
 
 def scores_of(case: dict[str, Any], prefix: str = "") -> tuple[Tensor, Tensor]:
@@ -97,6 +104,25 @@ class TestOracle:
             hull, expected = roc_convex_hull(*scores_of(case)), case["expected"]["rocch_vertices"]
             assert hull.p_miss.tolist() == pytest.approx(expected["pmiss"], abs=1e-9)
             assert hull.p_fa.tolist() == pytest.approx(expected["pfa"], abs=1e-9)
+            area = -torch.trapezoid(1 - hull.p_miss, hull.p_fa)
+            assert area.item() == near(case["expected"]["auc_of_rocch"])
+
+    def test_the_points_of_the_curve(self, case: dict[str, Any]) -> None:
+        if "det_curve" in case["expected"]:
+            curve, expected = detection_curve(*scores_of(case)), case["expected"]["det_curve"]
+            ours = {t: (fa, miss) for t, fa, miss in zip(*(curve[i].tolist() for i in (2, 1, 0)), strict=True)}
+            for threshold, p_fa, p_miss in zip(expected["thresholds"], expected["fpr"], expected["fnr"], strict=True):
+                assert ours[float(threshold)] == (near(p_fa), near(p_miss))
+
+    def test_the_summary_is_its_parts(self, case: dict[str, Any]) -> None:
+        scores = scores_of(case)
+        rows = list(points_of(case["expected"].get("min_dcf", [])))
+        summary = detection_summary(*scores, points=[OperatingPoint(**point) for point, _ in rows])
+        assert summary.equal_error.rate.item() == near(case["expected"]["eer_rocch"])
+        assert summary.area.item() == near(case["expected"]["auc"])
+        assert summary.min_cllr.item() == near(min_cllr(*scores).item())
+        for cost, (_, row) in zip(summary.min_costs, rows, strict=True):
+            assert cost.normalized.item() == near(row["normalized"])
 
     def test_a_threshold_learnt_on_a_development_set(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("dev_threshold_dcf", [])):
@@ -202,16 +228,36 @@ def test_the_largest_least_cost_over_priors_is_the_equal_error_rate(drawn: list[
         assert max(least) == pytest.approx(rate, abs=1e-9)
 
 
-def test_gaussian_scores_meet_their_analytic_equal_error_rate() -> None:
-    generator = np.random.default_rng(0)
+@pytest.mark.parametrize("case", [case for case in CASES if "gaussian_analytic" in case["expected"]])
+def test_gaussian_scores_meet_their_analytic_values_as_they_grow_many(case: dict[str, Any]) -> None:
+    told = case["expected"]["gaussian_analytic"]
     errors = []
-    for size in (10**3, 10**5):
-        scores = torch.tensor(np.concatenate([generator.normal(2, 0.5, size), generator.normal(0, 1, size)]))
-        labels = torch.arange(2 * size) < size
-        rate = equal_error_rate(scores, labels, method="interpolated").rate.item()
-        errors.append(abs(rate - norm.cdf(-2 / 1.5)))
-    assert errors[1] < 0.002
-    assert errors[1] < errors[0]
+    for size in (10**2, 10**3, 10**4, 10**5):
+        shares = (np.arange(size) + 0.5) / size
+        parts = [norm.ppf(shares, told[f"mu{label}"], told[f"sd{label}"]) for label in (1, 0)]
+        scores, labels = torch.tensor(np.concatenate(parts)), torch.arange(2 * size) < size
+        found = equal_error_rate(scores, labels, method="nearest")
+        least = min_detection_cost(scores, labels, p_target=0.5)
+        errors.append(
+            [
+                abs(found.rate.item() - told["eer"]),
+                abs(((found.low + found.high) / 2).item() - told["eer_threshold"]),
+                abs(least.cost.item() - next(row["min_dcf"] for row in told["min_dcf"] if row["p_target"] == 0.5)),
+                abs(partial_auc(scores, labels).item() - told["auc"]),
+            ]
+        )
+    assert max(errors[-1]) < 2e-5
+    assert all(max(later) < max(earlier) for earlier, later in itertools.pairwise(errors))
+
+
+def test_scores_that_seem_reversed_are_named() -> None:
+    scores, labels = torch.tensor([0.9, 0.1, 0.2, 0.5]), torch.tensor([0, 1, 1, 0])
+    with pytest.warns(ReversedScoresWarning, match=r"area under the ROC is 0, below 1/2: scores may be reversed"):
+        equal_error_rate(scores, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        equal_error_rate(-scores, labels)
+        equal_error_rate(torch.zeros(4), labels)  # an area of 1/2
 
 
 @given(DRAWN, st.sampled_from([0.05, 0.2, 0.5, 1.0]))
