@@ -6,10 +6,13 @@ The metrics are torchmetrics: create one, `update` it with each batch, `compute`
 
 from mpcs_torch import functional
 from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
+from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.metrics import (
     DangerousErrors,
+    EqualErrorRate,
     ExpectedConcern,
     MetaPatternConcernScore,
+    MinDetectionCost,
     MulticlassQualityMetrics,
     ProbabilityAccuracy,
     SoftF1,
@@ -19,9 +22,12 @@ __all__ = [
     "ConcernError",
     "ConcernSpec",
     "DangerousErrors",
+    "EqualErrorRate",
     "ExpectedConcern",
     "MetaPatternConcernScore",
+    "MinDetectionCost",
     "MulticlassQualityMetrics",
+    "OperatingPoint",
     "ProbabilityAccuracy",
     "SoftF1",
     "functional",

@@ -90,8 +90,7 @@ def detection_cost(
         tensor(0.2500, dtype=torch.float64)
     """
     point = check_point(OperatingPoint(p_target, c_miss, c_fa))
-    if threshold != threshold:
-        raise ValueError("threshold must be a number, but got nan.")
+    check_threshold(threshold)
     return cost_at(detection_curve(preds, target), point, threshold)
 
 
@@ -170,6 +169,12 @@ def check_point(point: OperatingPoint) -> OperatingPoint:
         if not 0 < getattr(point, name) < inf:
             raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
     return point
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse NaN."""
+    if threshold != threshold:
+        raise ValueError("threshold must be a number, but got nan.")
 
 
 def _weights(point: OperatingPoint) -> tuple[float, float]:

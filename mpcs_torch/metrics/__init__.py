@@ -1,7 +1,11 @@
 """torchmetrics shells over `mpcs_torch.functional`."""
 
 from mpcs_torch.metrics.dangerous import DangerousErrors
+from mpcs_torch.metrics.detection_cost import MinDetectionCost
+from mpcs_torch.metrics.detection_curve import DetectionCurve
+from mpcs_torch.metrics.equal_error_rate import EqualErrorRate
 from mpcs_torch.metrics.expected_concern import ExpectedConcern
+from mpcs_torch.metrics.llr_cost import Cllr, MinCllr
 from mpcs_torch.metrics.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.one_quality import (
     AverageAccuracy,
@@ -25,16 +29,22 @@ from mpcs_torch.metrics.soft import (
     SoftPrecision,
     SoftRecall,
 )
+from mpcs_torch.metrics.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
 
 __all__ = [
+    "ActualDetectionCost",
     "AverageAccuracy",
     "BalancedErrorRate",
     "ClassErrorRates",
+    "Cllr",
     "DangerousErrors",
     "Decisiveness",
+    "DetectionCurve",
+    "EqualErrorRate",
     "ErrorRate",
     "ExpectedConcern",
     "GeometricAccuracy",
+    "HalfTotalErrorRate",
     "MacroFScore",
     "MacroPrecision",
     "MacroRecall",
@@ -42,6 +52,8 @@ __all__ = [
     "MicroFScore",
     "MicroPrecision",
     "MicroRecall",
+    "MinCllr",
+    "MinDetectionCost",
     "MulticlassQualityMetrics",
     "ProbabilityAccuracy",
     "Robustness",

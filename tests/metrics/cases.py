@@ -1,13 +1,13 @@
 """One case per public Metric: how to make it, feed it, and know its value without it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
+from mpcs_torch.functional import ErrorRates
 from mpcs_torch.functional.confusion import count_pairs
 from mpcs_torch.functional.dangerous import count_dangerous
 from mpcs_torch.functional.decided import flatten_decided
@@ -18,45 +18,12 @@ from mpcs_torch.functional.mpcs import pattern_terms, score_terms
 from mpcs_torch.functional.soft_divergence import divergence_sum
 from mpcs_torch.functional.soft_sums import flatten_soft, soft_sums
 from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.case import Batch, Fed, MetricCase
+from tests.metrics.detection_cases import DETECTION, MORE_DETECTION
 from tests.oracles import algorithm_1, naive
 
 CLASSES = 4
 CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
-
-Batch = tuple[Tensor, Tensor]
-
-
-@dataclass(frozen=True)
-class Fed:
-    """What batches a metric takes, and which it refuses."""
-
-    draw: Callable[[int, int], Batch]
-    """A random batch of a size, from a seed."""
-    bad: Batch
-    """Two samples, the second of which breaks the rule of `rule`."""
-    rule: str
-    quoted: str
-    """How the message quotes it."""
-    ignoring: dict[str, Any]
-    """Settings under which `ignored` leaves everything out."""
-    ignored: tuple[Tensor, ...]
-
-
-@dataclass(frozen=True)
-class MetricCase:
-    """What the laws need to know of a metric."""
-
-    make: Callable[..., SumMetric]
-    """With more settings by keyword."""
-    higher_is_better: bool | None
-    make_other: Callable[[], SumMetric]
-    """Other settings, whose value is the same on `agreeing_batch` and another one on other batches."""
-    agreeing_batch: Batch
-    oracle: Callable[[Batch], dict[str, float]]
-    """The values of a batch from plain Python; a single value is named after nothing."""
-    core: Callable[[Tensor, Tensor], Any]
-    """What `update` computes, as a function to compile."""
-    fed: Fed
 
 
 def random_batch(size: int, seed: int) -> Batch:
@@ -285,16 +252,24 @@ CASES |= {
     metrics.Decisiveness: mean_case(metrics.Decisiveness, 1.0),
     metrics.Robustness: mean_case(metrics.Robustness, -2 / 3),
     metrics.ProbabilityAccuracy: probability_case(None),
+    **DETECTION,
 }
 BY_NAME = {kind.__name__: case for kind, case in CASES.items()}
 BY_NAME |= {  # settings with states of their own
     "ProbabilityAccuracy by cells": probability_case(100_000),
     "ProbabilityAccuracy of probabilities": probability_case(None, from_logits=False),
+    **MORE_DETECTION,
 }
 
 
-def values_of(computed: Tensor | dict[str, Tensor]) -> dict[str, float]:
+def values_of(computed: Tensor | dict[str, Tensor] | ErrorRates) -> dict[str, float]:
     if isinstance(computed, Tensor) and computed.ndim:
         return {str(index): value for index, value in enumerate(computed.tolist())}
+    if isinstance(computed, ErrorRates):
+        return {k: v for name, part in computed._asdict().items() for k, v in enumerated(name, part.reshape(-1))}
     named = computed if isinstance(computed, dict) else {"": computed}
     return {name: value.item() for name, value in named.items()}
+
+
+def enumerated(name: str, values: Tensor) -> list[tuple[str, float]]:
+    return [(f"{name} {index}", value) for index, value in enumerate(values.tolist())]

@@ -8,7 +8,8 @@ from pathlib import Path
 import torch.distributed
 import torch.multiprocessing
 
-from tests.metrics.cases import BY_NAME, Batch, values_of
+from tests.metrics.case import Batch
+from tests.metrics.cases import BY_NAME, values_of
 
 
 def values_of_two_processes(batches: dict[str, list[Batch | None]]) -> list[dict[str, dict[str, float]]]:
