@@ -1,5 +1,6 @@
 """Tensors in, tensors out: the metrics as functions without state."""
 
+from mpcs_torch.functional.bayes_error import BayesErrors, normalized_bayes_error
 from mpcs_torch.functional.concern_loss import concern_loss
 from mpcs_torch.functional.dangerous import DangerousErrorCounts, dangerous_errors
 from mpcs_torch.functional.decision import least_concern_decision
@@ -39,6 +40,7 @@ from mpcs_torch.functional.soft_divergence import soft_kl_divergence
 from mpcs_torch.functional.softmax_margin import softmax_margin_loss
 
 __all__ = [
+    "BayesErrors",
     "DangerousErrorCounts",
     "DetectionCost",
     "DetectionSummary",
@@ -75,6 +77,7 @@ __all__ = [
     "min_detection_cost",
     "miss_at_false_alarm",
     "multiclass_quality_metrics",
+    "normalized_bayes_error",
     "partial_auc",
     "precision_recall_break_even",
     "robustness",

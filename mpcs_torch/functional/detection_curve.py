@@ -22,6 +22,15 @@ class ErrorRates(NamedTuple):
     """(K,), falling from 1 to 0: the share of nontargets that are accepted."""
     thresholds: Tensor
     """(K,), ascending: the distinct scores, and infinity."""
+    targets: Tensor
+    """How many targets the rates rest on: int64 scalar."""
+    nontargets: Tensor
+    """How many nontargets."""
+
+    def counts(self) -> "ErrorCounts":
+        """The errors themselves."""
+        misses, false_alarms = (self.p_miss * self.targets).round(), (self.p_fa * self.nontargets).round()
+        return ErrorCounts(misses.long(), false_alarms.long(), self.thresholds)
 
 
 class ErrorCounts(NamedTuple):
@@ -47,7 +56,9 @@ class ErrorCounts(NamedTuple):
     def rates(self) -> ErrorRates:
         """As shares."""
         misses, false_alarms = self.misses.double(), self.false_alarms.double()
-        return ErrorRates(misses / misses[-1], false_alarms / false_alarms[0], self.thresholds)
+        return ErrorRates(
+            misses / misses[-1], false_alarms / false_alarms[0], self.thresholds, self.targets, self.nontargets
+        )
 
     def at(self, index: Tensor) -> "ErrorCounts":
         """Some of the thresholds."""
@@ -64,8 +75,8 @@ def detection_curve(preds: Tensor, target: Tensor) -> ErrorRates:
         target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
 
     Returns:
-        Three ``(K,)`` float64 tensors, one entry for each distinct score and one for an infinite threshold. (A score of
-        +inf is accepted at every threshold but this one.)
+        Three ``(K,)`` float64 tensors, one entry for each distinct score and one for an infinite threshold, and how
+        many targets and nontargets there are. (A score of +inf is accepted at every threshold but this one.)
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+import torch
 from torch import Tensor
 from torchmetrics.utilities.plot import plot_curve
 
@@ -51,18 +52,19 @@ class DetectionCurve(ScoreMetric):
         super().__init__(num_classes, average=average, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
 
     def compute(self) -> Curves:
-        """`ErrorRates` (p_miss, p_fa, thresholds), float64 (K,) each; a list of them for classes one by one."""
+        """`ErrorRates`; a list of them for classes one by one."""
+        no_trials = torch.zeros(2, dtype=torch.int64, device=self.device)
 
         def value(problem: Problem) -> ErrorRates:
             return self.errors_of(problem).rates()
 
-        curves = self.each_problem(value, lambda nan: ErrorRates(nan, nan, nan))
+        curves = self.each_problem(value, lambda nan: ErrorRates(nan, nan, nan, *no_trials))
         return curves if self.is_by_class else curves[0]
 
     def plot(self, val: Curves | None = None, ax: Any = None) -> Any:
         """Plot misses over false alarms of `val` (default: what was seen) on `ax` (default: a new figure)."""
         curves = self.compute() if val is None else val
         parts = curves if isinstance(curves, ErrorRates) else zip(*curves, strict=True)
-        p_miss, p_fa, thresholds = (part if isinstance(part, Tensor) else list(part) for part in parts)
+        p_miss, p_fa, thresholds, *_ = (part if isinstance(part, Tensor) else list(part) for part in parts)
         curve: Any = (p_fa, p_miss, thresholds)  # torchmetrics' own type leaves the lists out
         return plot_curve(curve, ax=ax, label_names=("P_fa", "P_miss"), name=type(self).__name__)

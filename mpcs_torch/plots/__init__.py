@@ -1,6 +1,17 @@
 """Values of metrics in, matplotlib figures out; nothing here touches pyplot's global state."""
 
+from mpcs_torch.plots.bayes_error import bayes_error_curve
 from mpcs_torch.plots.confusion import confusion_matrix
+from mpcs_torch.plots.det import det_curves
 from mpcs_torch.plots.reliability import reliability
+from mpcs_torch.plots.roc import roc_with_hull
+from mpcs_torch.plots.score_histograms import score_histograms
 
-__all__ = ["confusion_matrix", "reliability"]
+__all__ = [
+    "bayes_error_curve",
+    "confusion_matrix",
+    "det_curves",
+    "reliability",
+    "roc_with_hull",
+    "score_histograms",
+]

@@ -34,6 +34,7 @@ from mpcs_torch.functional import (
     min_cllr,
     min_detection_cost,
     miss_at_false_alarm,
+    normalized_bayes_error,
     partial_auc,
     precision_recall_break_even,
     roc_convex_hull,
@@ -187,6 +188,17 @@ def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, boo
     assert costs[0] == pytest.approx(costs[1])
 
 
+@given(DRAWN, st.lists(st.floats(-30, 30), min_size=1, max_size=5))
+def test_bayes_errors_are_the_costs_at_every_prior(drawn: list[tuple[int, bool]], log_odds: list[float]) -> None:
+    scores, labels = tensors_of(drawn)
+    errors = normalized_bayes_error(scores, labels, log_odds=torch.tensor(log_odds, dtype=torch.float64))
+    for odds, actual, least in zip(log_odds, errors.actual.tolist(), errors.least.tolist(), strict=True):
+        prior = 1 / (1 + math.exp(-odds))
+        assert min_detection_cost(scores, labels, p_target=prior).normalized.item() == pytest.approx(least, rel=1e-6)
+        cost = detection_cost(scores, labels, threshold=-odds, p_target=prior)
+        assert cost.normalized.item() == pytest.approx(actual, rel=1e-6)
+
+
 @given(DRAWN)
 def test_the_hull_is_what_a_slow_one_is(drawn: list[tuple[int, bool]]) -> None:
     scores, labels = tensors_of(drawn)
@@ -308,6 +320,10 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
             "method must be 'rocch', 'interpolated' or 'nearest'",
         ),  # type: ignore[arg-type]
         (lambda: partial_auc(SCORES, LABELS, max_p_fa=0.0), "max_p_fa must be above 0 and at most 1, but got 0.0."),
+        (
+            lambda: normalized_bayes_error(SCORES, LABELS, log_odds=torch.tensor([math.inf])),
+            "log_odds must be finite floating point numbers (P,), but got tensor([inf]).",
+        ),
         (lambda: miss_at_false_alarm(SCORES, LABELS, p_fa=-0.1), "p_fa must be from 0 to 1, but got -0.1."),
     ],
 )

@@ -108,7 +108,8 @@ def bayes_costs(scores: Scores, labels: Labels) -> dict[str, float]:
 def named_curve(scores: Scores, labels: Labels) -> dict[str, float]:
     points = naive.curve(scores, labels)
     names = ("p_miss", "p_fa", "thresholds")
-    return {f"{name} {row}": point[place] for place, name in enumerate(names) for row, point in enumerate(points)}
+    rates = {f"{name} {row}": point[place] for place, name in enumerate(names) for row, point in enumerate(points)}
+    return {**rates, "targets 0": sum(labels), "nontargets 0": len(labels) - sum(labels)}
 
 
 def learnt_cost(**settings: Any) -> SumMetric:

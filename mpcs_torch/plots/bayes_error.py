@@ -1,0 +1,34 @@
+"""What likelihood ratios are worth at every operating point."""
+
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from mpcs_torch.functional.bayes_error import normalized_bayes_error
+
+
+def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
+    """Draw the normalised Bayes error of natural-log likelihood ratios, and the least that the best threshold makes.
+
+    The gap between the lines is lost by calibration; above 1, it is better not to look at the scores. Arguments and
+    errors are those of `functional.normalized_bayes_error`.
+
+    Args:
+        preds: ``(N,)`` natural-log likelihood ratios, floating point.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
+        title: What stands above.
+
+    References:
+        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
+    """
+    log_odds = torch.linspace(-9, 9, 361, dtype=torch.float64)
+    errors = normalized_bayes_error(preds, target, log_odds=log_odds)
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
+    axes.set(title=title, xlim=(-9, 9), ylim=(0, 1.4))
+    axes.title.set_fontsize(10)
+    axes.plot(log_odds.tolist(), errors.actual.tolist(), color="#d55e00", linewidth=1.5, label="at the Bayes threshold")
+    axes.plot(log_odds.tolist(), errors.least.tolist(), color="#0072b2", linewidth=1.5, label="at the best threshold")
+    axes.axhline(1, color="#999999", linewidth=0.9, linestyle=":", label="without a look at the scores")
+    axes.legend(loc="lower center", fontsize=9)
+    return figure

@@ -1,0 +1,97 @@
+"""DET curves: misses over false alarms on probit axes."""
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from scipy.special import ndtr, ndtri
+
+from mpcs_torch.functional.detection_cost import OperatingPoint, check_point, min_cost_of
+from mpcs_torch.functional.detection_curve import ErrorRates, hull_of
+from mpcs_torch.functional.detection_interval import clopper_pearson
+from mpcs_torch.functional.equal_error_rate import crossing_of
+from mpcs_torch.plots.curves import thinned
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
+MARKERS = "os^DvPX"
+HIGHEST = 0.6
+"""Where the axes end: beyond lie detectors that are worse than chance."""
+INSIDE = 1e-9
+"""How near to 0 and 1, where probits are infinite, lines are drawn."""
+TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+
+
+def det_curves(
+    systems: Mapping[str, ErrorRates], *, points: Sequence[OperatingPoint] = (), confidence: float = 0.95
+) -> Figure:
+    """Draw misses over false alarms of detectors on axes on which scores of two Gaussians give a straight line.
+
+    A marker stands where an operating point costs least, in a box of the Clopper-Pearson intervals of both rates, as
+    if trials were independent. Beyond a dotted line rates rest on fewer than 30 errors (of the smallest set).
+
+    Args:
+        systems: The curve of each detector by its name, as `functional.detection_curve` gives it.
+        points: Operating points to mark.
+        confidence: Of the intervals, in (0, 1).
+
+    Raises:
+        ValueError: If there is no system, or if an operating point or the confidence breaks its rule.
+
+    References:
+        Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
+    """
+    if not systems:
+        raise ValueError("systems must hold a curve, but is empty.")
+    marked = [check_point(point) for point in points]
+    figure = Figure(figsize=(7, 7), layout="constrained")
+    axes = figure.add_subplot(xlabel="false alarms, %", ylabel="misses, %", aspect="equal")
+    _set_probit_axes(axes, list(systems.values()))
+    for colour, (name, rates) in zip(cycle(COLOURS), systems.items(), strict=False):
+        _draw(axes, name, rates, colour)
+        for marker, point in zip(cycle(MARKERS), marked, strict=False):
+            _mark(axes, rates, point, colour, marker, confidence)
+    for marker, point in zip(cycle(MARKERS), marked, strict=False):
+        label = f"least cost at p = {point.p_target:g}, costs {point.c_miss:g} and {point.c_fa:g}"
+        axes.plot([], [], marker, color="#666666", markersize=6, label=label)
+    axes.legend(loc="upper right", fontsize=8)
+    return figure
+
+
+def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates]) -> None:
+    trials = {side: [int(getattr(rates, side)) for rates in systems] for side in ("nontargets", "targets")}
+    limits = [(min(0.02, 0.5 / max(counts)), HIGHEST) for counts in trials.values()]
+    axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, for which 0 is infinitely far
+    axes.set_xscale("function", functions=(ndtri, ndtr))
+    axes.set_yscale("function", functions=(ndtri, ndtr))
+    for counts, (lowest, _), set_ticks, draw in zip(
+        trials.values(), limits, (axes.set_xticks, axes.set_yticks), (axes.axvline, axes.axhline), strict=True
+    ):
+        ticks = [tick for tick in TICKS if lowest <= tick <= HIGHEST]
+        set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
+        if 30 / min(counts) < HIGHEST:
+            draw(30 / min(counts), color="#999999", linewidth=0.9, linestyle=":")
+    axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color="#cccccc", linewidth=0.8)
+    axes.grid(color="#eeeeee", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _draw(axes: Axes, name: str, rates: ErrorRates, colour: str) -> None:
+    equal = crossing_of(hull_of(rates.counts()).rates()).rate.item()
+    curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
+    axes.plot(*curve, color=colour, linewidth=1.5, label=f"{name}, equal error rate {100 * equal:.2f} %")
+    axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
+
+
+def _mark(axes: Axes, rates: ErrorRates, point: OperatingPoint, colour: str, marker: str, confidence: float) -> None:
+    cost = min_cost_of(rates, point)
+    ends = []
+    for rate, trials in ((cost.p_fa, rates.nontargets), (cost.p_miss, rates.targets)):
+        interval = clopper_pearson(round((rate * trials).item()), int(trials), confidence=confidence)
+        ends.append([min(max(end, INSIDE), 1 - INSIDE) for end in interval])
+    (left, right), (bottom, top) = ends
+    axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.15))
+    (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
+    x, y = min(max(cost.p_fa.item(), low_x), high_x), min(max(cost.p_miss.item(), low_y), high_y)
+    axes.plot(x, y, marker, color=colour, markersize=6, clip_on=False)  # on the edge if it lies beyond

@@ -1,0 +1,39 @@
+"""The ROC of a detector, and its convex hull."""
+
+import torch
+from matplotlib.figure import Figure
+
+from mpcs_torch.functional.detection_curve import ErrorRates, area_under_roc, hull_of
+from mpcs_torch.functional.equal_error_rate import crossing_of
+from mpcs_torch.plots.curves import thinned
+
+
+def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
+    """Draw hits over false alarms with their convex hull, and where its errors are equal.
+
+    Args:
+        rates: What `functional.detection_curve` gives.
+        title: What stands above.
+
+    References:
+        Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
+    """
+    counts = rates.counts()
+    hull = hull_of(counts).rates()
+    equal = crossing_of(hull).rate.item()
+    figure = Figure(figsize=(5.6, 5.6), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel="false alarms", ylabel="hits", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
+    )
+    axes.set_title(title, fontsize=10)
+    axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=0.8)
+    axes.plot([0, 1], [1, 0], color="#cccccc", linewidth=0.8, linestyle=":")
+    x, y = thinned(rates.p_fa, rates.p_miss)
+    area = area_under_roc(counts).item()
+    axes.plot(x, [1 - miss for miss in y], color="#0072b2", linewidth=1.5, label=f"ROC, area {area:.4f}")
+    hull_area = -torch.trapezoid(1 - hull.p_miss, hull.p_fa).item()
+    label = f"convex hull, area {hull_area:.4f}"
+    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color="#d55e00", linewidth=1.0, label=label)
+    axes.plot(equal, 1 - equal, "o", color="#d55e00", markersize=5, label=f"equal error rate {100 * equal:.2f} %")
+    axes.legend(loc="lower right", fontsize=9)
+    return figure

@@ -1,0 +1,101 @@
+"""What the detection figures hold."""
+
+import math
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from mpcs_torch import OperatingPoint
+from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost
+from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
+from mpcs_torch.plots.curves import thinned
+
+GENERATOR = torch.Generator().manual_seed(0)
+LABELS = torch.arange(3000) < 1000
+SCORES = torch.randn(3000, generator=GENERATOR, dtype=torch.float64) * 2 + 4 * LABELS - 2
+POINTS = [OperatingPoint(0.5), OperatingPoint(0.2)]
+
+
+def labels_of(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def test_det_marks_the_least_costs_within_their_intervals() -> None:
+    rates = detection_curve(SCORES, LABELS)
+    figure = det_curves({"one": rates, "two": detection_curve(SCORES + LABELS.double(), LABELS)}, points=POINTS)
+    (axes,) = figure.axes
+    assert len(axes.patches) == len(POINTS) * 2
+    cost = min_detection_cost(SCORES, LABELS, p_target=0.5)
+    left, right = clopper_pearson(round(cost.p_fa.item() * 2000), 2000)
+    bottom, top = clopper_pearson(round(cost.p_miss.item() * 1000), 1000)
+    box = axes.patches[0].get_bbox()
+    assert (box.x0, box.x1, box.y0, box.y1) == pytest.approx((left, right, bottom, top))
+    rate = equal_error_rate(SCORES, LABELS).rate.item()
+    assert labels_of(figure)[0] == f"one, equal error rate {100 * rate:.2f} %"
+    thirty = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ":"]
+    assert thirty[0] == 30 / 2000
+    figure.canvas.draw()
+
+
+def test_on_probit_axes_gaussian_scores_lie_on_a_line() -> None:
+    """Of slope -sd0 / sd1."""
+    shares = (torch.arange(20_000) + 0.5) / 20_000
+    normal = torch.distributions.Normal(0.0, 1.0).icdf(shares).double()
+    scores, labels = torch.cat([2 * normal + 3, normal]), torch.arange(40_000) < 20_000
+    figure = det_curves({"one": detection_curve(scores, labels)})
+    axes = figure.axes[0]
+    line = next(line for line in axes.lines if str(line.get_label()).startswith("one"))
+    inside = [(x, y) for x, y in line.get_xydata().tolist() if 0.01 < x < 0.5 and 0.01 < y < 0.5]
+    x, y = (axes.transScale.transform(inside)[:, side] for side in (0, 1))
+    slope = (y[-1] - y[0]) / (x[-1] - x[0])
+    assert slope == pytest.approx(-0.5, abs=0.01)
+    assert y == pytest.approx(y[0] + slope * (x - x[0]), abs=0.02)
+
+
+def test_perfect_and_tiny_sets_can_be_drawn() -> None:
+    for scores, labels in ((torch.tensor([0.0, 1.0]), torch.tensor([0, 1])), (torch.zeros(4), torch.arange(4) % 2)):
+        det_curves({"one": detection_curve(scores, labels)}, points=POINTS).canvas.draw()
+        roc_with_hull(detection_curve(scores, labels), "one").canvas.draw()
+        bayes_error_curve(scores, labels, "one").canvas.draw()
+        score_histograms(scores, labels, "one").canvas.draw()
+
+
+def test_roc_names_both_areas() -> None:
+    figure = roc_with_hull(detection_curve(torch.tensor([1.0, 3.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1])), "one")
+    assert labels_of(figure) == ["ROC, area 0.7500", "convex hull, area 0.8750", "equal error rate 25.00 %"]
+
+
+def test_bayes_error_curve_draws_the_loss_of_calibration() -> None:
+    figure = bayes_error_curve(SCORES + 3, LABELS, "shifted")
+    actual, least = (line.get_ydata() for line in figure.axes[0].lines[:2])
+    assert all(a >= b - 1e-12 for a, b in zip(actual, least, strict=True))
+    assert max(actual) > 1 >= max(least)
+
+
+def test_histograms_are_densities_and_take_infinite_scores() -> None:
+    scores = torch.cat([SCORES, torch.tensor([math.inf, -math.inf])])
+    figure = score_histograms(scores, torch.cat([LABELS, torch.tensor([True, False])]), "one")
+    (axes,) = figure.axes
+    for stairs in axes.patches:
+        values, edges, _ = stairs.get_data()
+        assert (values * (edges[1:] - edges[:-1])).sum() == pytest.approx(1)
+    assert labels_of(figure)[:2] == ["2001 nontargets", "1001 targets"]
+    figure.canvas.draw()
+
+
+def test_a_line_of_many_points_is_thinned_and_stays_where_it_was() -> None:
+    x = torch.linspace(0, 1, 10**6, dtype=torch.float64)
+    kept_x, kept_y = thinned(x, x * x)
+    assert len(kept_x) < 10_000
+    assert (kept_x[0], kept_x[-1]) == (0, 1)
+    assert all(b == a * a for a, b in zip(kept_x, kept_y, strict=True))
+    step_x, step_y = thinned(torch.tensor([0.0, 0.0, 0.5, 0.5]), torch.tensor([0.0, 0.7, 0.7, 1.0]))
+    assert (step_x, step_y) == ([0.0, 0.0, 0.5, 0.5], pytest.approx([0.0, 0.7, 0.7, 1.0]))
+
+
+def test_no_system_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"systems must hold a curve, but is empty\."):
+        det_curves({})
+    with pytest.raises(ValueError, match="confidence must be between 0 and 1, but got 95"):
+        det_curves({"one": detection_curve(SCORES, LABELS)}, points=POINTS, confidence=95)
