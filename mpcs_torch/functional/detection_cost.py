@@ -6,7 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import ErrorRates, detection_curve
+from mpcs_torch.functional.convex_hull import hull_vertices
+from mpcs_torch.functional.detection_curve import ErrorCounts, observed_errors
 
 
 class OperatingPoint(NamedTuple):
@@ -91,7 +92,7 @@ def detection_cost(
     """
     point = check_point(OperatingPoint(p_target, c_miss, c_fa))
     check_threshold(threshold)
-    return cost_at(detection_curve(preds, target), point, threshold)
+    return cost_at(observed_errors(preds, target), point, threshold)
 
 
 def min_detection_cost(
@@ -110,7 +111,8 @@ def min_detection_cost(
         (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64))
     """
     point = check_point(OperatingPoint(p_target, c_miss, c_fa))
-    return min_cost_of(detection_curve(preds, target), point)
+    counts = observed_errors(preds, target)
+    return min_cost_of(counts, hull_vertices(counts), point)
 
 
 def actual_detection_cost(
@@ -125,7 +127,7 @@ def actual_detection_cost(
         tensor(0.0500, dtype=torch.float64)
     """
     point = check_point(OperatingPoint(p_target, c_miss, c_fa))
-    return cost_at(detection_curve(preds, target), point, point.bayes_threshold)
+    return cost_at(observed_errors(preds, target), point, point.bayes_threshold)
 
 
 def half_total_error_rate(preds: Tensor, target: Tensor, *, threshold: float) -> Tensor:
@@ -138,27 +140,34 @@ def half_total_error_rate(preds: Tensor, target: Tensor, *, threshold: float) ->
     return detection_cost(preds, target, threshold=threshold, p_target=0.5).cost
 
 
-def cost_at(curve: ErrorRates, point: OperatingPoint, threshold: float) -> DetectionCost:
+def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
     """The cost at a threshold."""
-    wanted = curve.thresholds.new_tensor(threshold)
-    place = torch.searchsorted(curve.thresholds, wanted).clamp(max=len(curve.thresholds) - 1)
-    return _cost(curve, point, place, wanted)
+    wanted = counts.thresholds.new_tensor(threshold)
+    place = torch.searchsorted(counts.thresholds, wanted).clamp(max=len(counts.thresholds) - 1)
+    return _costs_of(counts, point, place)._replace(threshold=wanted)
 
 
-def min_cost_of(curve: ErrorRates, point: OperatingPoint) -> DetectionCost:
-    """The least cost, at the middle of the best interval: a bounded one if there is one, and of those the widest."""
-    miss, false_alarm = _weights(point)
-    costs = miss * curve.p_miss + false_alarm * curve.p_fa
-    # Rounding must not part thresholds that tie: their costs differ by whole errors, or not at all.
-    best = (costs <= costs.min() * (1 + 1e-12)).nonzero().squeeze(1)
+def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
+    """The least cost, at the middle of the best interval: a bounded one if there is one, and of those the widest.
+
+    Args:
+        counts: Of all thresholds.
+        vertices: Where those of their convex hull are: no threshold costs less than the best of these.
+        point: Checked.
+    """
+    tied = _where_least(counts, point, vertices)
+    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # no others can tie with these
+    best = _where_least(counts, point, between)
     is_first = torch.cat([best.new_ones(1).bool(), best.diff() > 1])
     is_last = torch.cat([best.diff() > 1, best.new_ones(1).bool()])
-    below = torch.cat([curve.thresholds.new_tensor([-inf]), curve.thresholds[:-1]])
-    low, high = below[best[is_first]], curve.thresholds[best[is_last]]
+    starts = best[is_first]
+    low = torch.where(starts > 0, counts.thresholds[starts - 1], -inf)
+    high = counts.thresholds[best[is_last]]
     width = torch.where(low.isinf() | high.isinf(), -1.0, high - low)
     widest = width.argmax()
     middle = (low[widest] + high[widest]) / 2
-    return _cost(curve, point, best[is_last][widest], torch.where(middle.isnan(), 0.0, middle))
+    least = _costs_of(counts, point, best[is_last][widest])
+    return least._replace(threshold=torch.where(middle.isnan(), 0.0, middle))
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
@@ -181,8 +190,16 @@ def _weights(point: OperatingPoint) -> tuple[float, float]:
     return point.c_miss * point.p_target, point.c_fa * (1 - point.p_target)
 
 
-def _cost(curve: ErrorRates, point: OperatingPoint, place: Tensor, threshold: Tensor) -> DetectionCost:
+def _costs_of(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> DetectionCost:
+    """At thresholds of the curve."""
     miss, false_alarm = _weights(point)
-    p_miss, p_fa = curve.p_miss[place], curve.p_fa[place]
+    p_miss = counts.misses[places].double() / counts.targets
+    p_fa = counts.false_alarms[places].double() / counts.nontargets
     cost = miss * p_miss + false_alarm * p_fa
-    return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, threshold)
+    return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[places])
+
+
+def _where_least(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Tensor:
+    costs = _costs_of(counts, point, places).cost
+    # Rounding must not part thresholds that tie: their costs differ by whole errors, or not at all.
+    return places[costs <= costs.min() * (1 + 1e-12)]

@@ -1,11 +1,13 @@
 """Misses and false alarms of a detector at every threshold: what all detection metrics are read from."""
 
 import warnings
+from math import inf
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.faults import Fault, raise_first
 
 
@@ -129,8 +131,9 @@ def warn_if_reversed(counts: ErrorCounts, of: str = "") -> None:
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
     """The share of pairs in which the target scores higher, ties counting half: float64 scalar, exact up to 2^52."""
-    steps, hits = -counts.false_alarms.diff(), counts.targets - counts.misses
-    return (steps * (hits[1:] + hits[:-1])).sum().double() / (2 * counts.targets * counts.nontargets)
+    lost, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
+    doubled = 2 * counts.targets * counts.nontargets
+    return (doubled - lost.mul_(misses[1:] + misses[:-1]).sum()).double() / doubled
 
 
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,50 +143,36 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
         rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
         raise ValueError(f"{rule}, but got {target.dtype} {tuple(target.shape)}.")
-    raise_first(
-        [
-            Fault("preds must hold no NaN", preds.isnan(), preds),
-            Fault("target must hold 0 for nontargets and 1 for targets", (target != 0) & (target != 1), target.long()),
-        ]
-    )
+    faults = [Fault("preds must hold no NaN", preds.isnan(), preds)]
+    if target.dtype != torch.bool:
+        rule = "target must hold 0 for nontargets and 1 for targets"
+        faults.append(Fault(rule, (target != 0) & (target != 1), target))
+    raise_first(faults)
     labels = target.bool()
-    for name, is_there in (("targets (1)", labels.any()), ("nontargets (0)", (~labels).any())):
-        if not is_there:
+    for name, is_missing in (("targets (1)", not labels.any()), ("nontargets (0)", labels.all())):
+        if is_missing:
             raise ValueError(f"target must hold both classes, but holds no {name}.")
     return preds.double(), labels
 
 
 def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
     """The errors at every distinct score and at infinity."""
-    ordered, order = scores.sort()
-    before = torch.cat([order.new_zeros(1), labels[order].cumsum(0)])  # targets among the first n
-    is_first = torch.cat([ordered.new_ones(1).bool(), ordered[1:] != ordered[:-1]])
-    start = torch.cat([is_first.nonzero().squeeze(1), order.new_tensor([len(ordered)])])
-    misses = before[start]
-    nontargets = len(ordered) - before[-1]
-    thresholds = torch.cat([ordered[is_first], ordered.new_tensor([float("inf")])])
-    return ErrorCounts(misses, nontargets - (start - misses), thresholds)
+    size = len(scores)
+    thresholds, misses = scores.new_empty(size + 1), labels.new_empty(size + 1, dtype=torch.int64)
+    thresholds[-1], misses[0] = inf, 0
+    order = torch.empty_like(labels, dtype=torch.int64)
+    torch.sort(scores, out=(thresholds[:-1], order))  # in place: at 10^7 scores each copy takes its time
+    torch.cumsum(labels.index_select(0, order), 0, out=misses[1:])
+    # Neither rejected nor a target: size - i trials, less T - m_i targets.
+    nontargets = size - int(misses[-1])
+    false_alarms = torch.arange(nontargets, nontargets - size - 1, -1, device=scores.device).add_(misses)
+    is_new = thresholds[1:-1] != thresholds[:-2]
+    if is_new.all():
+        return ErrorCounts(misses, false_alarms, thresholds)
+    kept = torch.cat([is_new.new_ones(1), is_new, is_new.new_ones(1)])
+    return ErrorCounts(misses[kept], false_alarms[kept], thresholds[kept])
 
 
 def hull_of(counts: ErrorCounts) -> ErrorCounts:
-    """The vertices of the lower convex hull, without points that lie on its edges.
-
-    Quickhull on all edges at once: each round keeps the points below their edge, and the lowest of each becomes a
-    vertex. Products of counts are exact up to 2^63.
-    """
-    x, y = counts.false_alarms, counts.misses
-    vertices = torch.tensor([0, len(x) - 1], device=x.device)
-    inside = torch.arange(len(x), device=x.device)
-    while len(inside):
-        edge = torch.searchsorted(vertices, inside, right=True).clamp(max=len(vertices) - 1) - 1
-        a, b = vertices[edge], vertices[edge + 1]
-        # Twice the area between the edge and the point; positive below the edge.
-        depth = (x[a] - x[b]) * (y[b] - y[inside]) - (x[inside] - x[b]) * (y[b] - y[a])
-        below = depth > 0
-        inside, edge, depth = inside[below], edge[below], depth[below]
-        deepest = depth.new_zeros(len(vertices) - 1).scatter_reduce(0, edge, depth, "amax")
-        is_deepest = depth == deepest[edge]
-        first = torch.full_like(deepest, len(x)).scatter_reduce(0, edge[is_deepest], inside[is_deepest], "amin")
-        vertices = torch.cat([vertices, first[first < len(x)]]).unique()  # type: ignore[no-untyped-call]
-        inside = inside[torch.isin(inside, vertices, invert=True, assume_unique=True)]
-    return counts.at(vertices)
+    """The vertices of the lower convex hull, without points that lie on its edges."""
+    return counts.at(hull_vertices(counts))

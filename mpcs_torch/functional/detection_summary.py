@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
-from mpcs_torch.functional.detection_curve import ErrorCounts, area_under_roc, hull_of, observed_errors
+from mpcs_torch.functional.detection_curve import ErrorCounts, area_under_roc, observed_errors
 from mpcs_torch.functional.equal_error_rate import EqualError, crossing_of
 from mpcs_torch.functional.llr_cost import min_cllr_of
 
@@ -50,11 +51,12 @@ def detection_summary(preds: Tensor, target: Tensor, *, points: Sequence[Operati
     """
     checked = [check_point(point) for point in points]
     counts = observed_errors(preds, target)
-    hull, curve = hull_of(counts), counts.rates()
+    vertices = hull_vertices(counts)
+    hull = counts.at(vertices)
     return DetectionSummary(
         equal_error=crossing_of(hull.rates()),
         area=area_under_roc(counts),
-        min_costs=[min_cost_of(curve, point) for point in checked],
+        min_costs=[min_cost_of(counts, vertices, point) for point in checked],
         min_cllr=min_cllr_of(hull),
         counts=counts,
         hull=hull,

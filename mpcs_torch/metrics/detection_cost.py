@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
-from mpcs_torch.functional.detection_curve import ErrorRates
+from mpcs_torch.functional.detection_curve import ErrorCounts
 from mpcs_torch.metrics.detection_scores import ClassAverage, Problem, ScoreMetric
 
 
@@ -46,11 +47,11 @@ class CostMetric(ScoreMetric):
         """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
         raise NotImplementedError
 
-    def costs_by(self, costs: Callable[[Problem, ErrorRates], list[DetectionCost]]) -> DetectionCost:
+    def costs_by(self, costs: Callable[[Problem, ErrorCounts], list[DetectionCost]]) -> DetectionCost:
         """The details, from the costs of a problem at each operating point."""
 
         def value(problem: Problem) -> Tensor:
-            found = costs(problem, self.errors_of(problem).rates())
+            found = costs(problem, self.errors_of(problem))
             return torch.stack([torch.stack(cost) for cost in found], dim=1)
 
         shape = len(DetectionCost._fields), len(self.points)
@@ -94,8 +95,9 @@ class MinDetectionCost(CostMetric):
     def details(self) -> DetectionCost:
         """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
 
-        def costs(_: Problem, rates: ErrorRates) -> list[DetectionCost]:
-            return [min_cost_of(rates, point) for point in self.points]
+        def costs(_: Problem, counts: ErrorCounts) -> list[DetectionCost]:
+            vertices = hull_vertices(counts)
+            return [min_cost_of(counts, vertices, point) for point in self.points]
 
         return self.costs_by(costs)
 

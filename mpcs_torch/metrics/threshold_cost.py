@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_threshold, cost_at
-from mpcs_torch.functional.detection_curve import ErrorRates
+from mpcs_torch.functional.detection_curve import ErrorCounts
 from mpcs_torch.metrics.detection_cost import CostMetric, MinDetectionCost
 from mpcs_torch.metrics.detection_scores import Problem
 from mpcs_torch.metrics.equal_error_rate import EqualErrorRate
@@ -41,9 +41,9 @@ class _ThresholdCost(CostMetric):
         """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
         by_problem = self._thresholds().expand(len(self.points), self._problem_count).T.tolist()
 
-        def costs(problem: Problem, rates: ErrorRates) -> list[DetectionCost]:
+        def costs(problem: Problem, counts: ErrorCounts) -> list[DetectionCost]:
             thresholds = by_problem[problem.place]
-            return [cost_at(rates, point, t) for point, t in zip(self.points, thresholds, strict=True)]
+            return [cost_at(counts, point, t) for point, t in zip(self.points, thresholds, strict=True)]
 
         return self.costs_by(costs)
 

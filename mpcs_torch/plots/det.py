@@ -8,8 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
 
-from mpcs_torch.functional.detection_cost import OperatingPoint, check_point, min_cost_of
-from mpcs_torch.functional.detection_curve import ErrorRates, hull_of
+from mpcs_torch.functional.convex_hull import hull_vertices
+from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
+from mpcs_torch.functional.detection_curve import ErrorRates
 from mpcs_torch.functional.detection_interval import clopper_pearson
 from mpcs_torch.functional.equal_error_rate import crossing_of
 from mpcs_torch.plots.curves import thinned
@@ -49,9 +50,14 @@ def det_curves(
     axes = figure.add_subplot(xlabel="false alarms, %", ylabel="misses, %", aspect="equal")
     _set_probit_axes(axes, list(systems.values()))
     for colour, (name, rates) in zip(cycle(COLOURS), systems.items(), strict=False):
-        _draw(axes, name, rates, colour)
+        counts = rates.counts()
+        vertices = hull_vertices(counts)
+        equal = crossing_of(counts.at(vertices).rates()).rate.item()
+        curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
+        axes.plot(*curve, color=colour, linewidth=1.5, label=f"{name}, equal error rate {100 * equal:.2f} %")
+        axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         for marker, point in zip(cycle(MARKERS), marked, strict=False):
-            _mark(axes, rates, point, colour, marker, confidence)
+            _mark(axes, rates, min_cost_of(counts, vertices, point), colour, marker, confidence)
     for marker, point in zip(cycle(MARKERS), marked, strict=False):
         label = f"least cost at p = {point.p_target:g}, costs {point.c_miss:g} and {point.c_fa:g}"
         axes.plot([], [], marker, color="#666666", markersize=6, label=label)
@@ -77,15 +83,7 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates]) -> None:
     axes.set_axisbelow(True)
 
 
-def _draw(axes: Axes, name: str, rates: ErrorRates, colour: str) -> None:
-    equal = crossing_of(hull_of(rates.counts()).rates()).rate.item()
-    curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
-    axes.plot(*curve, color=colour, linewidth=1.5, label=f"{name}, equal error rate {100 * equal:.2f} %")
-    axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
-
-
-def _mark(axes: Axes, rates: ErrorRates, point: OperatingPoint, colour: str, marker: str, confidence: float) -> None:
-    cost = min_cost_of(rates, point)
+def _mark(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, marker: str, confidence: float) -> None:
     ends = []
     for rate, trials in ((cost.p_fa, rates.nontargets), (cost.p_miss, rates.targets)):
         interval = clopper_pearson(round((rate * trials).item()), int(trials), confidence=confidence)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import mpcs_against_topk, replay_overhead
+from tests.benchmarks import detection_against_sort, mpcs_against_topk, replay_overhead
 
 
 @pytest.mark.benchmark
@@ -15,3 +15,8 @@ def test_mpcs_takes_a_few_topk() -> None:
 @pytest.mark.benchmark
 def test_measuring_costs_less_than_training(data_root: Path) -> None:
     assert replay_overhead.ratio(data_root) <= replay_overhead.LIMIT
+
+
+@pytest.mark.benchmark
+def test_detection_metrics_take_hardly_more_than_a_sort() -> None:
+    assert detection_against_sort.ratio() <= detection_against_sort.LIMIT

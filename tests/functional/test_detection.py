@@ -14,6 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
 from scipy.stats import norm
 from sklearn.metrics import det_curve, roc_auc_score
 from torch import Tensor
@@ -39,6 +40,8 @@ from mpcs_torch.functional import (
     precision_recall_break_even,
     roc_convex_hull,
 )
+from mpcs_torch.functional.convex_hull import hull_vertices
+from mpcs_torch.functional.detection_curve import count_errors
 
 CASES = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["cases"]
 
@@ -330,3 +333,12 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
 def test_wrong_arguments_are_named(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.5, 3.0])
+def test_the_hull_of_many_scores_has_the_blocks_of_scipys_isotonic_regression(distance: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.rand(200_000, generator=generator) < 0.4
+    scores = torch.randn(200_000, generator=generator, dtype=torch.float64) + distance * labels
+    fitted = isotonic_regression(labels[scores.argsort()].double().numpy())
+    assert hull_vertices(count_errors(scores, labels)).tolist() == fitted.blocks.tolist()
