@@ -20,6 +20,11 @@ class OperatingPoint(NamedTuple):
     c_fa: float = 1.0
     """Above 0."""
 
+    def told(self) -> str:
+        """As figures and tables name it."""
+        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:g} and {self.c_fa:g}"
+        return f"p = {self.p_target:g}{costs}"
+
     @property
     def effective_prior(self) -> float:
         r"""The prior that means the same with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""

@@ -68,6 +68,9 @@ def stratified_bootstrap(
 ) -> tuple[Tensor, Tensor]:
     """The percentile interval of a statistic of scores, from resamples that keep the number of targets and nontargets.
 
+    It takes trials to be independent. Resamples repeat scores: a statistic that looks for the best threshold finds a
+    somewhat better one in them, and the interval leans to that side.
+
     Args:
         statistic: Takes scores and labels, as the functions for detection do, and gives a tensor of any shape.
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.

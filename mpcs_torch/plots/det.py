@@ -18,10 +18,10 @@ from mpcs_torch.plots.curves import thinned
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
 MARKERS = "os^DvPX"
 HIGHEST = 0.6
-"""Where the axes end: beyond lie detectors that are worse than chance."""
+"""Where the axes end, unless a marked point lies beyond."""
 INSIDE = 1e-9
 """How near to 0 and 1, where probits are infinite, lines are drawn."""
-TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
 def det_curves(
@@ -46,37 +46,41 @@ def det_curves(
     if not systems:
         raise ValueError("systems must hold a curve, but is empty.")
     marked = [check_point(point) for point in points]
+    counts = [rates.counts() for rates in systems.values()]
+    hulls = [hull_vertices(errors) for errors in counts]
+    costs = [[min_cost_of(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
+    highest = [max(rate.item() for cost in flat for rate in (cost.p_miss, cost.p_fa)) for flat in costs if flat]
     figure = Figure(figsize=(7, 7), layout="constrained")
     axes = figure.add_subplot(xlabel="false alarms, %", ylabel="misses, %", aspect="equal")
-    _set_probit_axes(axes, list(systems.values()))
-    for colour, (name, rates) in zip(cycle(COLOURS), systems.items(), strict=False):
-        counts = rates.counts()
-        vertices = hull_vertices(counts)
-        equal = crossing_of(counts.at(vertices).rates()).rate.item()
+    _set_probit_axes(
+        axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in highest)]))
+    )
+    for number, (name, rates) in enumerate(systems.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
         axes.plot(*curve, color=colour, linewidth=1.5, label=f"{name}, equal error rate {100 * equal:.2f} %")
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
-        for marker, point in zip(cycle(MARKERS), marked, strict=False):
-            _mark(axes, rates, min_cost_of(counts, vertices, point), colour, marker, confidence)
+        for marker, cost in zip(cycle(MARKERS), costs[number], strict=False):
+            _mark(axes, rates, cost, colour, marker, confidence)
     for marker, point in zip(cycle(MARKERS), marked, strict=False):
-        label = f"least cost at p = {point.p_target:g}, costs {point.c_miss:g} and {point.c_fa:g}"
-        axes.plot([], [], marker, color="#666666", markersize=6, label=label)
+        axes.plot([], [], marker, color="#666666", markersize=6, label=f"least cost, {point.told()}")
     axes.legend(loc="upper right", fontsize=8)
     return figure
 
 
-def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates]) -> None:
+def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) -> None:
     trials = {side: [int(getattr(rates, side)) for rates in systems] for side in ("nontargets", "targets")}
-    limits = [(min(0.02, 0.5 / max(counts)), HIGHEST) for counts in trials.values()]
+    limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials.values()]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, for which 0 is infinitely far
     axes.set_xscale("function", functions=(ndtri, ndtr))
     axes.set_yscale("function", functions=(ndtri, ndtr))
     for counts, (lowest, _), set_ticks, draw in zip(
         trials.values(), limits, (axes.set_xticks, axes.set_yticks), (axes.axvline, axes.axhline), strict=True
     ):
-        ticks = [tick for tick in TICKS if lowest <= tick <= HIGHEST]
+        ticks = [tick for tick in TICKS if lowest <= tick <= highest]
         set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
-        if 30 / min(counts) < HIGHEST:
+        if 30 / min(counts) < highest:
             draw(30 / min(counts), color="#999999", linewidth=0.9, linestyle=":")
     axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color="#cccccc", linewidth=0.8)
     axes.grid(color="#eeeeee", linewidth=0.8)

@@ -36,6 +36,15 @@ def rows_at_a_time(classes: int) -> int:
     return max(1, VALUES // classes)
 
 
+def is_number(value: object) -> bool:
+    """Whether a value or its text is a number, NaN among them."""
+    try:
+        float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 @contextmanager
 def reading(path: Path, row: int | None = None) -> Iterator[None]:
     """Say of whatever a damaged file makes its parser raise which file it is, and from which row on."""

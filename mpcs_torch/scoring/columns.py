@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError, rows_at_a_time
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, rows_at_a_time
 
 LABEL, SOFT = "target", "target_"
 Row = Sequence[object]
@@ -50,7 +50,7 @@ class ColumnFile:
             return torch.stack([self._numbers(by_name[name], name, first) for name in self._labels], dim=1)
         labels = [self._label_names.get(str(value).strip(), value) for value in by_name[LABEL]]
         for row, label in enumerate(labels):
-            if not _is_number(label) or float(label) % 1 != 0:  # type: ignore[arg-type]  # a string may be a number
+            if not is_number(label) or float(label) % 1 != 0:  # type: ignore[arg-type]  # a string may be a number
                 problem = f"must be a class index or one of {self.columns[:10]}, but is {label!r}"
                 raise PredictionsError(self.path, problem, row=first + row, column=LABEL)
         return self._numbers(labels, LABEL, first).long()
@@ -59,7 +59,7 @@ class ColumnFile:
         try:
             return torch.tensor([float(value) for value in values], dtype=torch.float64)  # type: ignore[arg-type]
         except (TypeError, ValueError):
-            row = next(row for row, value in enumerate(values) if not _is_number(value))
+            row = next(row for row, value in enumerate(values) if not is_number(value))
             problem = "is missing" if values[row] in (None, "") else f"must be a number, but is {values[row]!r}"
             raise PredictionsError(self.path, problem, row=first + row, column=column) from None
 
@@ -85,7 +85,7 @@ def _csv_names(path: Path) -> list[str]:
         header = next((row for row in csv.reader(file) if row), None)
     if not header:
         raise PredictionsError(path, "must begin with a header of column names, but is empty")
-    if len(header) > 1 and all(map(_is_number, header)) and LABEL not in header:
+    if len(header) > 1 and all(map(is_number, header)) and LABEL not in header:
         raise PredictionsError(path, f"must begin with a header of column names, but begins with {header[:3]}")
     return [name.strip() for name in header]
 
@@ -122,11 +122,3 @@ def _parquet_batches(path: Path, step: int) -> Iterator[list[list[object]]]:
 
     for batch in parquet.ParquetFile(path).iter_batches(step):
         yield [column.to_pylist() for column in batch.columns]
-
-
-def _is_number(value: object) -> bool:
-    try:
-        float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True

@@ -1,0 +1,53 @@
+"""Is it the same digit? Two detectors on pairs of handwritten digits, and a threshold learnt on other pairs."""
+
+import torch
+from sklearn.datasets import load_digits
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from torch.nn.functional import cosine_similarity
+from torchmetrics import MetricCollection
+
+from mpcs_torch import EqualErrorRate, MinDetectionCost, OperatingPoint
+from mpcs_torch.metrics import ActualDetectionCost, DetectionCurve
+from mpcs_torch.plots import det_curves
+
+# One pair in ten shows the same digit, and a false alarm costs three misses.
+POINT = OperatingPoint(p_target=0.1, c_miss=1.0, c_fa=3.0)
+TRAIN, DEVELOPMENT, EVALUATION = slice(0, 600), slice(600, 1000), slice(1000, 1797)
+
+
+def pairs(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Similarity of each sample to a hundred others, and whether they show the same digit."""
+    others = torch.randint(len(labels), (len(labels), 100), generator=torch.Generator().manual_seed(0))
+    scores = cosine_similarity(features.unsqueeze(1), features[others], dim=2)
+    return scores.flatten(), (labels.unsqueeze(1) == labels[others]).flatten().long()
+
+
+def main() -> None:
+    """Print what each detector is worth and what its threshold costs on new pairs, and draw the curves."""
+    digits = load_digits()
+    pixels, labels = torch.tensor(digits.data), torch.tensor(digits.target)
+    projection = LinearDiscriminantAnalysis().fit(digits.data[TRAIN], digits.target[TRAIN])
+    systems = {"pixels": pixels, "discriminant analysis": torch.tensor(projection.transform(digits.data))}
+    curves = {}
+    print("detector               equal error  least cost  cost at the learnt threshold")
+    for name, features in systems.items():
+        development = MinDetectionCost(POINT)
+        development.update(*pairs(features[DEVELOPMENT], labels[DEVELOPMENT]))
+        evaluation = MetricCollection(  # they keep the scores once
+            {
+                "eer": EqualErrorRate(),
+                "least": MinDetectionCost(POINT),
+                "actual": ActualDetectionCost(POINT, threshold_from=development),
+                "curve": DetectionCurve(),
+            }
+        )
+        evaluation.update(*pairs(features[EVALUATION], labels[EVALUATION]))
+        values = evaluation.compute()
+        curves[name] = evaluation["curve"].compute()
+        print(f"{name:22} {100 * values['eer']:9.2f} %  {values['least']:10.3f}  {values['actual']:10.3f}")
+    det_curves(curves, points=[POINT]).savefig("det.png", dpi=110)
+    print("wrote det.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What the scores of a detector are worth, with intervals."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import (
+    DetectionCost,
+    DetectionSummary,
+    OperatingPoint,
+    clopper_pearson,
+    detection_summary,
+    meets_rule_of_30,
+    stratified_bootstrap,
+)
+from mpcs_torch.functional.detection_cost import cost_at
+from mpcs_torch.functional.llr_cost import cllr_of
+from mpcs_torch.scoring.trials import Trials
+from mpcs_torch.tables import Table
+
+CONFIDENCE = 0.95
+CALIBRATION_LOSS = "calibration loss"
+
+
+class Value(NamedTuple):
+    """A metric's value."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    """Of the bootstrap."""
+    cost: DetectionCost | None
+    """What a detection cost comes from."""
+
+
+class DetectionScores(NamedTuple):
+    """The values of a file of scores."""
+
+    trials: Trials
+    points: list[OperatingPoint]
+    is_llr: bool
+    summary: DetectionSummary
+    values: list[Value]
+
+    def named(self) -> dict[str, float]:
+        """All numbers."""
+        named: dict[str, float] = {}
+        for name, value, interval, cost in self.values:
+            named[name] = value
+            if interval is not None:
+                named |= {f"{name}, low": interval[0], f"{name}, high": interval[1]}
+            if cost is not None:
+                parts = {"threshold": cost.threshold, "misses": cost.p_miss, "false alarms": cost.p_fa}
+                named |= {f"{name}, {part}": number.item() for part, number in parts.items()}
+        return named
+
+    def table(self) -> Table:
+        """A row for each metric; rates that rest on fewer than 30 errors bear an asterisk."""
+        header = ["metric", "value", f"{100 * CONFIDENCE:g} % (bootstrap)", "threshold", "misses, %", "false alarms, %"]
+        rows = []
+        for name, value, ends, cost in self.values:
+            row = [name, f"{value:.5g}", "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"]
+            parts = (
+                ()
+                if cost is None
+                else ((cost.p_miss, self.summary.counts.targets), (cost.p_fa, self.summary.counts.nontargets))
+            )
+            rates = [_rate(rate, trials) for rate, trials in parts]
+            rows.append([*row, *(["", "", ""] if cost is None else [f"{cost.threshold.item():.5g}", *rates])])
+        return Table(header, rows)
+
+
+def score_detection(
+    trials: Trials,
+    points: Sequence[OperatingPoint],
+    *,
+    is_llr: bool,
+    resamples: int,
+    advance: Callable[[], None] = lambda: None,
+) -> DetectionScores:
+    """Score a detector, all from one sort.
+
+    Args:
+        trials: Scores and labels.
+        points: Where least costs are taken, and with likelihood ratios actual ones.
+        is_llr: Whether scores are natural-log likelihood ratios, which have a cost and a Bayes threshold themselves.
+        resamples: Of the bootstrap; 0 for no intervals.
+        advance: Called after each resample.
+    """
+    summary = detection_summary(*trials, points=points)
+    names, values, costs = zip(*_values(trials, summary, points, is_llr=is_llr), strict=True)
+    intervals: list[tuple[float, float] | None] = [None] * len(values)
+    if resamples:
+
+        def statistic(scores: Tensor, labels: Tensor) -> Tensor:
+            drawn = Trials(scores, labels)
+            parts = _values(drawn, detection_summary(scores, labels, points=points), points, is_llr=is_llr)
+            return torch.stack([value for _, value, _ in parts])
+
+        low, high = stratified_bootstrap(
+            statistic, *trials, resamples=resamples, confidence=CONFIDENCE, advance=advance
+        )
+        # Resamples repeat scores, which the best calibration then fits too well: no interval of what is lost to it.
+        known = [name != CALIBRATION_LOSS for name in names]
+        ends = zip(low.tolist(), high.tolist(), strict=True)
+        intervals = [pair if is_known else None for is_known, pair in zip(known, ends, strict=True)]
+    found = [
+        Value(name, value.item(), interval, cost)
+        for name, value, interval, cost in zip(names, values, intervals, costs, strict=True)
+    ]
+    return DetectionScores(trials, list(points), is_llr, summary, found)
+
+
+def _values(
+    trials: Trials, summary: DetectionSummary, points: Sequence[OperatingPoint], *, is_llr: bool
+) -> list[tuple[str, Tensor, DetectionCost | None]]:
+    told = [point.told() for point in points]
+    least = [(f"least cost, {name}", cost.normalized, cost) for name, cost in zip(told, summary.min_costs, strict=True)]
+    values: list[tuple[str, Tensor, DetectionCost | None]] = [
+        ("equal error rate", summary.equal_error.rate, None),
+        ("area under the ROC", summary.area, None),
+        *least,
+        ("least Cllr", summary.min_cllr, None),
+    ]
+    if is_llr:
+        for name, point in zip(told, points, strict=True):
+            cost = cost_at(summary.counts, point, point.bayes_threshold)
+            values.append((f"actual cost, {name}", cost.normalized, cost))
+        cllr = cllr_of(*trials)
+        values += [("Cllr", cllr, None), (CALIBRATION_LOSS, cllr - summary.min_cllr, None)]
+    return values
+
+
+def _rate(rate: Tensor, trials: Tensor) -> str:
+    """With its Clopper-Pearson interval."""
+    errors = round((rate * trials).item())
+    low, high = clopper_pearson(errors, int(trials), confidence=CONFIDENCE)
+    return f"{100 * rate.item():.3g}{'' if meets_rule_of_30(errors) else '*'} ({100 * low:.3g} to {100 * high:.3g})"

@@ -1,0 +1,147 @@
+"""Scores of a detector and their labels, from csv or from text in Kaldi's manner."""
+
+import csv
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from math import nan
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.scoring.chunks import PredictionsError, is_number, reading
+
+ROWS = 2**16
+"""Read at a time."""
+LABELS = {"1": 1, "target": 1, "true": 1, "0": 0, "nontarget": 0, "false": 0}
+Texts = tuple[Sequence[int], list[str], list[str]]
+"""Numbers, scores and labels of some rows."""
+
+
+class Trials(NamedTuple):
+    """What a detector said of each trial, and what is true."""
+
+    scores: Tensor
+    """(N,), float64."""
+    labels: Tensor
+    """(N,), bool: targets."""
+
+
+def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None]) -> Trials:
+    """Read a file of scores, `advance` being told how many were added.
+
+    Args:
+        path: A csv with columns ``score`` and ``label``; or text, a line for each trial: score and label, or with
+            ``trials`` the names of both sides and the score. Labels are 1, target or true, and 0, nontarget or false.
+        trials: Kaldi's list of trials: the names of both sides, and the label.
+        advance: Shows progress.
+
+    Raises:
+        PredictionsError: If a file cannot be read, a value breaks a rule, or scores and trials do not match.
+    """
+    scores, labels = array("d"), array("b")
+    if path.suffix == ".csv" and trials is not None:
+        raise PredictionsError(path, "holds its labels itself: --trials goes with text of two names and a score")
+    with reading(path):
+        texts = (
+            _of_csv(path) if path.suffix == ".csv" else _of_lines(path) if trials is None else _of_pairs(path, trials)
+        )
+        for rows, score_texts, label_texts in texts:
+            scores.extend(_numbers(path, rows, score_texts))
+            labels.extend(_labels(path, rows, label_texts))
+            advance(len(rows))
+    if not scores:
+        raise PredictionsError(path, "holds no row")
+    found = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
+    for name, is_missing in (("target", not found.labels.any()), ("nontarget", found.labels.all())):
+        if is_missing:
+            raise PredictionsError(trials or path, f"must hold targets and nontargets, but holds no {name}")
+    return found
+
+
+def _of_csv(path: Path) -> Iterator[Texts]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        header = [name.strip() for name in next(reader, [])]
+        if "score" not in header or "label" not in header:
+            rule = "must begin with a header that names score and label"
+            raise PredictionsError(path, f"{rule}, but begins with {header}")
+        score, label = header.index("score"), header.index("label")
+        for rows, held in _numbered(reader):
+            for row, values in zip(rows, held, strict=True):
+                if len(values) != len(header):
+                    raise PredictionsError(path, f"has {len(values)} of {len(header)} values", row=row)
+            yield rows, [values[score] for values in held], [values[label] for values in held]
+
+
+def _of_lines(path: Path) -> Iterator[Texts]:
+    for rows, held in _fields(path, 2, "a score and a label (for two names and a score, give --trials FILE)"):
+        yield rows, [fields[0] for fields in held], [fields[1] for fields in held]
+
+
+def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
+    """Scores with the labels of their trials; each trial must have one score."""
+    labels = _labels_of_pairs(trials)
+    scored: set[tuple[str, str]] = set()
+    for rows, held in _fields(path, 3, "two names and a score"):
+        for row, (one, other, _) in zip(rows, held, strict=True):
+            if (one, other) in scored or (one, other) not in labels:
+                problem = "stands twice" if (one, other) in scored else f"is no trial of {trials}"
+                raise PredictionsError(path, f"{one} {other} {problem}", row=row)
+            scored.add((one, other))
+        yield rows, [fields[2] for fields in held], [labels[fields[0], fields[1]] for fields in held]
+    if len(scored) < len(labels):
+        one, other = next(pair for pair in labels if pair not in scored)
+        problem = f"lacks the scores of {len(labels) - len(scored)} trials of {trials}, such as {one} {other}"
+        raise PredictionsError(path, problem)
+
+
+def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
+    labels: dict[tuple[str, str], str] = {}
+    with reading(trials):
+        for rows, held in _fields(trials, 3, "two names and a label"):
+            _labels(trials, rows, [fields[2] for fields in held])
+            for row, (one, other, label) in zip(rows, held, strict=True):
+                if (one, other) in labels:
+                    raise PredictionsError(trials, f"{one} {other} stands twice", row=row)
+                labels[one, other] = label
+    return labels
+
+
+def _fields(path: Path, count: int, rule: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """Lines cut at white space."""
+    with path.open(encoding="utf-8") as file:
+        for rows, held in _numbered(line.split() for line in file):
+            for row, fields in zip(rows, held, strict=True):
+                if len(fields) != count:
+                    raise PredictionsError(path, f"must hold {rule}, but holds {len(fields)} fields", row=row)
+            yield rows, held
+
+
+def _numbered(rows: Iterator[list[str]]) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """Some rows at a time that are not empty, and where they stand, from 1."""
+    numbered = ((number, row) for number, row in enumerate(rows, start=1) if row)
+    while held := list(islice(numbered, ROWS)):
+        yield [number for number, _ in held], [row for _, row in held]
+
+
+def _numbers(path: Path, rows: Sequence[int], texts: list[str]) -> list[float]:
+    try:
+        numbers = [float(text) for text in texts]
+    except ValueError:
+        numbers = [float(text) if is_number(text) else nan for text in texts]
+    if any(number != number for number in numbers):
+        place = next(place for place, number in enumerate(numbers) if number != number)
+        raise PredictionsError(path, f"must be a number, but is {texts[place]!r}", row=rows[place], column="score")
+    return numbers
+
+
+def _labels(path: Path, rows: Sequence[int], texts: list[str]) -> list[int]:
+    try:
+        return [LABELS[text.strip().lower()] for text in texts]
+    except KeyError:
+        place = next(place for place, text in enumerate(texts) if text.strip().lower() not in LABELS)
+        rule = f"must be one of {', '.join(LABELS)}, but is {texts[place]!r}"
+        raise PredictionsError(path, rule, row=rows[place], column="label") from None

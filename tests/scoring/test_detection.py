@@ -1,0 +1,151 @@
+"""Files of scores: what they may look like, what is refused and where, and what comes out."""
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.functional import (
+    OperatingPoint,
+    actual_detection_cost,
+    cllr,
+    equal_error_rate,
+    min_cllr,
+    min_detection_cost,
+    partial_auc,
+)
+from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
+from mpcs_torch.scoring import trials as trials_module
+from tests.metrics.detection_cases import detections
+
+CSV = "id,score,label\na,0.5,1\nb,-inf,0\n\nc,2e-3,Target\nd, 1,nontarget\n"
+TEXT = "0.5 target\n-inf nontarget\n\n2e-3 1\n1 0\n"
+PAIRS = "a x 0.5\nb y -inf\nc z 2e-3\nd w 1\n"
+LIST = "d w nontarget\na x target\nb y nontarget\nc z target\n"
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def read(path: Path, trials: Path | None = None) -> Trials:
+    return read_trials(path, trials, lambda rows: None)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 2**16])
+def test_all_formats_hold_the_same(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials_module, "ROWS", rows)
+    told: list[int] = []
+    files = [
+        (written(tmp_path, "s.csv", CSV), None),
+        (written(tmp_path, "s.txt", TEXT), None),
+        (written(tmp_path, "scores", PAIRS), written(tmp_path, "trials", LIST)),
+    ]
+    for path, trials in files:
+        scores, labels = read_trials(path, trials, told.append)
+        assert scores.tolist() == [0.5, -torch.inf, 0.002, 1.0]
+        assert labels.tolist() == [True, False, True, False]
+    assert sum(told) == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "trials", "message"),
+    [
+        ("s.csv", "", None, "must begin with a header that names score and label, but begins with []"),
+        ("s.csv", "a,label\n1,1\n", None, "must begin with a header that names score and label, but begins with ['a'"),
+        ("s.csv", "score,label\n", None, "s.csv: holds no row"),
+        ("s.csv", "score,label\n1,1\n2,0\nx,1\n", None, "s.csv, row 3, column score: must be a number, but is 'x'"),
+        ("s.csv", "score,label\n1,1\nnan,0\n", None, "s.csv, row 2, column score: must be a number, but is 'nan'"),
+        (
+            "s.csv",
+            "score,label\n1,1\n1,2\n",
+            None,
+            "row 2, column label: must be one of 1, target, true, 0, nontarget,",
+        ),
+        ("s.csv", "score,label\n1,1\n1\n", None, "s.csv, row 2: has 1 of 2 values"),
+        ("s.csv", "score,label\n1,1\n2,1\n", None, "must hold targets and nontargets, but holds no nontarget"),
+        ("s.txt", "1 0\n", None, "must hold targets and nontargets, but holds no target"),
+        (
+            "s.txt",
+            "1 0\n\n1 x y\n",
+            None,
+            "s.txt, row 3: must hold a score and a label (for two names and a score, give",
+        ),
+        ("s.txt", "a b 1\n", None, "give --trials FILE), but holds 3 fields"),
+        ("s.txt", "a x 1\nc x 2\n", "a x target\n", "s.txt, row 2: c x is no trial of "),
+        ("s.txt", "a x 1\na x 2\n", "a x target\n", "s.txt, row 2: a x stands twice"),
+        ("s.txt", "a x 1\n", "a x target\nb y 0\n", "lacks the scores of 1 trials of "),
+        ("s.txt", "a x 1\n", "a x target\na x 0\n", "trials, row 2: a x stands twice"),
+        ("s.txt", "a x 1\n", "a x yes\n", "trials, row 1, column label: must be one of 1, target"),
+        ("s.txt", "a x 1\n", "a target\n", "trials, row 1: must hold two names and a label, but holds 2 fields"),
+        ("s.csv", "score,label\n1,1\n", "a x 1\n", "holds its labels itself"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(
+    name: str, text: str, trials: str | None, message: str, tmp_path: Path
+) -> None:
+    listed = None if trials is None else written(tmp_path, "trials", trials)
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        read(written(tmp_path, name, text), listed)
+
+
+def test_damaged_files_end_in_a_message_or_in_values(tmp_path: Path) -> None:
+    generator = random.Random(0)
+    refused = 0
+    for name, text in (("s.csv", CSV), ("s.txt", TEXT)):
+        for _ in range(40):
+            damaged = bytearray(text.encode())
+            for _ in range(3):
+                damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+            (tmp_path / name).write_bytes(damaged)
+            try:
+                read(tmp_path / name)
+            except PredictionsError:
+                refused += 1
+    assert refused > 20
+
+
+POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
+
+
+def trials_of(size: int = 300) -> Trials:
+    scores, labels = detections(size, 0)
+    return Trials(scores.double(), labels.bool())
+
+
+def test_values_are_those_of_the_functions() -> None:
+    trials = trials_of()
+    found = score_detection(trials, POINTS, is_llr=True, resamples=0)
+    named = found.named()
+    assert named["equal error rate"] == equal_error_rate(*trials).rate
+    assert named["area under the ROC"] == pytest.approx(partial_auc(*trials).item())
+    assert named["Cllr"] == cllr(*trials)
+    assert named["least Cllr"] == min_cllr(*trials)
+    assert named["calibration loss"] == cllr(*trials) - min_cllr(*trials)
+    for point, name in zip(POINTS, ("p = 0.5", "p = 0.1, costs 2 and 1"), strict=True):
+        least = min_detection_cost(*trials, **point._asdict())
+        assert named[f"least cost, {name}"] == least.normalized
+        assert named[f"least cost, {name}, threshold"] == least.threshold
+        actual = actual_detection_cost(*trials, **point._asdict())
+        assert named[f"actual cost, {name}"] == actual.normalized
+        assert named[f"actual cost, {name}, misses"] == actual.p_miss
+    assert "Cllr" not in score_detection(trials, POINTS, is_llr=False, resamples=0).named()
+
+
+def test_intervals_surround_their_values_and_few_errors_are_marked() -> None:
+    calls: list[Any] = []
+    found = score_detection(trials_of(60), POINTS, is_llr=True, resamples=40, advance=lambda: calls.append(0))
+    assert len(calls) == 40
+    named = found.named()
+    for name in ("equal error rate", "area under the ROC", "Cllr"):
+        assert named[f"{name}, low"] < named[name] < named[f"{name}, high"]
+    assert "calibration loss, low" not in named
+    costs = [row for row in found.table().rows if "cost" in row[0]]
+    assert len(costs) == 4
+    assert all("* (" in row[4] for row in costs)
+    many = score_detection(trials_of(3000), POINTS[:1], is_llr=False, resamples=0)
+    assert all("*" not in "".join(row) for row in many.table().rows)
