@@ -144,6 +144,17 @@ class TestOracle:
             assert ((low + high) / 2).item() == near(expected["threshold"])
             hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
             assert hter.item() == near(expected["hter"])
+            learnt, expected = (
+                min_detection_cost(*scores_of(case, "dev_"), p_target=0.5),
+                case["expected"]["hter_at_dev_min_hter_threshold"],
+            )
+            assert learnt.threshold.item() == near(expected["threshold"])
+            assert (learnt.p_miss.item(), learnt.p_fa.item()) == (
+                near(expected["dev_pmiss"]),
+                near(expected["dev_pfa"]),
+            )
+            hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
+            assert hter.item() == near(expected["hter"])
 
     def test_the_curve_is_scikit_learns(self, case: dict[str, Any]) -> None:
         scores, labels = scores_of(case)
@@ -252,12 +263,15 @@ def test_gaussian_scores_meet_their_analytic_values_as_they_grow_many(case: dict
         parts = [norm.ppf(shares, told[f"mu{label}"], told[f"sd{label}"]) for label in (1, 0)]
         scores, labels = torch.tensor(np.concatenate(parts)), torch.arange(2 * size) < size
         found = equal_error_rate(scores, labels, method="nearest")
-        least = min_detection_cost(scores, labels, p_target=0.5)
+        for point, row in points_of(told["min_dcf"]):
+            prior = effective_prior(**point)
+            a_trial = 1 / (size * min(prior, 1 - prior))  # what one error costs, normalised
+            least = min_detection_cost(scores, labels, **point).normalized.item()
+            assert least == pytest.approx(row["min_dcf_norm"], abs=a_trial)
         errors.append(
             [
                 abs(found.rate.item() - told["eer"]),
                 abs(((found.low + found.high) / 2).item() - told["eer_threshold"]),
-                abs(least.cost.item() - next(row["min_dcf"] for row in told["min_dcf"] if row["p_target"] == 0.5)),
                 abs(partial_auc(scores, labels).item() - told["auc"]),
             ]
         )
