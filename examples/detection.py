@@ -33,11 +33,13 @@ def main() -> None:
     for name, features in systems.items():
         development = MinDetectionCost(POINT)
         development.update(*pairs(features[DEVELOPMENT], labels[DEVELOPMENT]))
+        actual = ActualDetectionCost(POINT)
+        actual.threshold_from(development)
         evaluation = MetricCollection(  # they keep the scores once
             {
                 "eer": EqualErrorRate(),
                 "least": MinDetectionCost(POINT),
-                "actual": ActualDetectionCost(POINT, threshold_from=development),
+                "actual": actual,
                 "curve": DetectionCurve(),
             }
         )

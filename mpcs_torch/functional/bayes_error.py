@@ -7,6 +7,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection_curve import hull_of, observed_errors
 
+MOST_LOG_ODDS = 700
+"""Beyond, odds are infinite among floats."""
+
 
 class BayesErrors(NamedTuple):
     """Error rates as shares of those of the better constant decision: 1 is no better than not to look at scores."""
@@ -29,7 +32,7 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
     Args:
         preds: ``(N,)`` natural-log likelihood ratios, floating point.
         target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        log_odds: ``(P,)`` finite natural-log odds of a target, floating point.
+        log_odds: ``(P,)`` natural-log odds of a target, floating point, from -700 to 700.
 
     Returns:
         Float64 tensors.
@@ -45,8 +48,9 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
         >>> normalized_bayes_error(scores, labels, log_odds=torch.tensor([-2.0, 0.0])).actual
         tensor([0.5000, 0.0000], dtype=torch.float64)
     """
-    if log_odds.ndim != 1 or not log_odds.is_floating_point() or not log_odds.isfinite().all():
-        raise ValueError(f"log_odds must be finite floating point numbers (P,), but got {log_odds}.")
+    if log_odds.ndim != 1 or not log_odds.is_floating_point() or not (log_odds.abs() <= MOST_LOG_ODDS).all():
+        rule = f"log_odds must be floating point numbers (P,) from -{MOST_LOG_ODDS} to {MOST_LOG_ODDS}"
+        raise ValueError(f"{rule}, but got {log_odds}.")
     counts = observed_errors(preds, target)
     odds = log_odds.to(counts.thresholds)
     # Weights of misses and false alarms, the lower of which is 1: no prior is so small that its share is lost.

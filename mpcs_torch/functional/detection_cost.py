@@ -7,7 +7,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.convex_hull import hull_vertices
-from mpcs_torch.functional.detection_curve import ErrorCounts, observed_errors
+from mpcs_torch.functional.detection_curve import ErrorCounts, middle_of, observed_errors
+
+LEAST_WEIGHT = 1e-300
+"""Of a cost times how frequent it is: less vanishes among floats."""
 
 
 class OperatingPoint(NamedTuple):
@@ -22,8 +25,8 @@ class OperatingPoint(NamedTuple):
 
     def told(self) -> str:
         """As figures and tables name it."""
-        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:g} and {self.c_fa:g}"
-        return f"p = {self.p_target:g}{costs}"
+        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
+        return f"p = {self.p_target:.15g}{costs}"
 
     @property
     def effective_prior(self) -> float:
@@ -163,32 +166,38 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
     tied = _where_least(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # no others can tie with these
     best = _where_least(counts, point, between)
-    is_first = torch.cat([best.new_ones(1).bool(), best.diff() > 1])
-    is_last = torch.cat([best.diff() > 1, best.new_ones(1).bool()])
-    starts = best[is_first]
-    low = torch.where(starts > 0, counts.thresholds[starts - 1], -inf)
-    high = counts.thresholds[best[is_last]]
-    width = torch.where(low.isinf() | high.isinf(), -1.0, high - low)
-    widest = width.argmax()
-    middle = (low[widest] + high[widest]) / 2
-    least = _costs_of(counts, point, best[is_last][widest])
-    return least._replace(threshold=torch.where(middle.isnan(), 0.0, middle))
+    breaks = best.diff() > 1
+    first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
+    low = torch.where(first > 0, counts.thresholds[first - 1], -inf)
+    high = counts.thresholds[last]
+    widest = torch.where(low.isinf() | high.isinf(), -1.0, high - low).argmax()
+    first, last, low, high = first[widest], last[widest], low[widest], high[widest]
+    accepts_all = (first == 0) & high.isfinite()
+    threshold = torch.where(accepts_all, -inf, middle_of(low, high))
+    # Thresholds that tie may differ in their rates: those of this one.
+    place = torch.searchsorted(counts.thresholds, threshold).clamp(first, last)
+    return _costs_of(counts, point, place)._replace(threshold=threshold)
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Refuse a prior outside (0, 1) and costs that are not above 0."""
+    """Refuse a prior outside (0, 1), costs that are not above 0, and what is too small for a float together."""
+    if not isinstance(point, OperatingPoint):
+        raise ValueError(f"points must be OperatingPoints, but got {point!r}.")
     if not 0 < point.p_target < 1:
         raise ValueError(f"p_target must be between 0 and 1, but got {point.p_target}.")
     for name in ("c_miss", "c_fa"):
         if not 0 < getattr(point, name) < inf:
             raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
+    if min(_weights(point)) < LEAST_WEIGHT:
+        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {LEAST_WEIGHT:g}"
+        raise ValueError(f"{rule}, but got {point}.")
     return point
 
 
 def check_threshold(threshold: float) -> None:
-    """Refuse NaN."""
-    if threshold != threshold:
-        raise ValueError("threshold must be a number, but got nan.")
+    """Refuse what is no number."""
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or threshold != threshold:
+        raise ValueError(f"threshold must be a number, but got {threshold!r}.")
 
 
 def _weights(point: OperatingPoint) -> tuple[float, float]:

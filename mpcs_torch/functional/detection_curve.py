@@ -173,6 +173,13 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
     return ErrorCounts(misses[kept], false_alarms[kept], thresholds[kept])
 
 
+def middle_of(low: Tensor, high: Tensor) -> Tensor:
+    """A threshold in the middle of an interval, open below: its upper end where no float lies between, or no middle."""
+    middle = low / 2 + high / 2  # their sum could be infinite
+    middle = torch.where(middle.isnan(), 0.0, middle)
+    return torch.where(middle > low, middle, high)
+
+
 def hull_of(counts: ErrorCounts) -> ErrorCounts:
     """The vertices of the lower convex hull, without points that lie on its edges."""
     return counts.at(hull_vertices(counts))

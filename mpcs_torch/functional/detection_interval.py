@@ -36,7 +36,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tu
         raise ValueError(f"trials must be at least 1, but got {trials}.")
     if not 0 <= errors <= trials:
         raise ValueError(f"errors must be from 0 to trials ({trials}), but got {errors}.")
-    _check_confidence(confidence)
+    check_confidence(confidence)
     interval = binomtest(errors, trials).proportion_ci(confidence, method="exact")
     return float(interval.low), float(interval.high)
 
@@ -81,7 +81,7 @@ def stratified_bootstrap(
         advance: Called after each resample, to show progress.
 
     Returns:
-        The lower and the upper end, each of the statistic's shape.
+        The lower and the upper end, float64, each of the statistic's shape.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -98,7 +98,7 @@ def stratified_bootstrap(
     """
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, but got {resamples}.")
-    _check_confidence(confidence)
+    check_confidence(confidence)
     scores, labels = checked_scores(preds, target)
     strata = scores[labels], scores[~labels]
     stacked = torch.cat([torch.ones_like(strata[0], dtype=torch.bool), torch.zeros_like(strata[1], dtype=torch.bool)])
@@ -110,15 +110,15 @@ def stratified_bootstrap(
             drawn = [
                 part[torch.randint(len(part), (len(part),), generator=generator).to(part.device)] for part in strata
             ]
-            values.append(statistic(torch.cat(drawn), stacked))
+            values.append(statistic(torch.cat(drawn), stacked).double())
             advance()
     tail = (1 - confidence) / 2
-    ends = torch.stack(values).quantile(
-        torch.tensor([tail, 1 - tail], dtype=torch.float64, device=scores.device), dim=0
-    )
-    return ends[0], ends[1]
+    found = torch.stack(values)
+    # Ends are values that were drawn: between a finite and an infinite one would lie NaN.
+    return found.quantile(tail, dim=0, interpolation="lower"), found.quantile(1 - tail, dim=0, interpolation="higher")
 
 
-def _check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
+    """Refuse a share outside (0, 1)."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, but got {confidence}.")

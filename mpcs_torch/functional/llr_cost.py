@@ -4,9 +4,15 @@ from math import log
 
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
 
-from mpcs_torch.functional.detection_curve import ErrorCounts, checked_scores, hull_of, observed_errors
+from mpcs_torch.functional.detection_curve import (
+    ErrorCounts,
+    checked_scores,
+    count_errors,
+    hull_of,
+    observed_errors,
+    warn_if_reversed,
+)
 
 
 def cllr(preds: Tensor, target: Tensor) -> Tensor:
@@ -32,7 +38,9 @@ def cllr(preds: Tensor, target: Tensor) -> Tensor:
         >>> cllr(torch.tensor([2.0, -2.0, 800.0]), torch.tensor([1, 0, 1]))
         tensor(0.1373, dtype=torch.float64)
     """
-    return cllr_of(*checked_scores(preds, target))
+    scores, labels = checked_scores(preds, target)
+    warn_if_reversed(count_errors(scores, labels))
+    return cllr_of(scores, labels)
 
 
 def min_cllr(preds: Tensor, target: Tensor) -> Tensor:
@@ -53,7 +61,7 @@ def min_cllr(preds: Tensor, target: Tensor) -> Tensor:
 
 def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
     """The cost of checked scores."""
-    return (softplus(-scores[labels]).mean() + softplus(scores[~labels]).mean()) / (2 * log(2))
+    return (_softplus(-scores[labels]).mean() + _softplus(scores[~labels]).mean()) / (2 * log(2))
 
 
 def min_cllr_of(hull: ErrorCounts) -> Tensor:
@@ -61,7 +69,12 @@ def min_cllr_of(hull: ErrorCounts) -> Tensor:
     rates = hull.rates()
     targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
     ratio = targets.log() - nontargets.log()
-    parts = torch.where(targets > 0, targets * softplus(-ratio), 0.0) + torch.where(
-        nontargets > 0, nontargets * softplus(ratio), 0.0
+    parts = torch.where(targets > 0, targets * _softplus(-ratio), 0.0) + torch.where(
+        nontargets > 0, nontargets * _softplus(ratio), 0.0
     )
     return parts.sum() / (2 * log(2))
+
+
+def _softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x) to the last digit; torch's own takes x for it above 20."""
+    return torch.logaddexp(x.new_zeros(()), x)

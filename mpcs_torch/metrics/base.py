@@ -61,7 +61,9 @@ class SumMetric(Metric):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return its own value; a refused batch leaves the metric as it was."""
-        before = {**self.__dict__, **self._copy_state_dict()}
+        # No update changes a tensor in its place: what held the states is enough to go back to.
+        held = {name: list(state) if isinstance(state, list) else state for name, state in self.metric_state.items()}
+        before = {**self.__dict__, **held}
         try:
             return super().forward(*args, **kwargs)
         except Exception:

@@ -16,8 +16,6 @@ class CostMetric(ScoreMetric):
     """Costs at one operating point, or at several."""
 
     points: tuple[OperatingPoint, ...]
-    is_many: bool
-    """Whether values have a dimension of points."""
 
     def __init__(
         self,
@@ -30,22 +28,27 @@ class CostMetric(ScoreMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        given = (points,) if isinstance(points, OperatingPoint) else tuple(points)
-        if not given or not all(isinstance(point, OperatingPoint) for point in given):
+        several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
+        given: Sequence[Any] = points if several else [points]
+        if not given:
             raise ValueError(f"points must be an OperatingPoint or some of them, but got {points!r}.")
         super().__init__(num_classes, average=average, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
         self.points = tuple(check_point(point) for point in given)
-        self.is_many = not isinstance(points, OperatingPoint)
         self.normalize = normalize
 
     def compute(self) -> Tensor:
-        """Costs, float64: a scalar, (P,) for P points, and by class in one more dimension with ``average="none"``."""
+        """Costs, float64: a scalar, (P,) for P > 1 points, by class in one more dimension if not averaged."""
         details = self.details()
         return self.averaged(details.normalized if self.normalize else details.cost)
 
     def details(self) -> DetectionCost:
-        """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
+        """Costs, error rates and thresholds: scalars or (P,), by class in one more dimension unless pooled."""
         raise NotImplementedError
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Plot `val` (default: the value so far) on `ax` (default: a new figure), flattening tables."""
+        values = self.compute() if val is None else val
+        return super().plot([_flat(v) for v in values] if isinstance(values, list | tuple) else _flat(values), ax)
 
     def costs_by(self, costs: Callable[[Problem, ErrorCounts], list[DetectionCost]]) -> DetectionCost:
         """The details, from the costs of a problem at each operating point."""
@@ -56,7 +59,11 @@ class CostMetric(ScoreMetric):
 
         shape = len(DetectionCost._fields), len(self.points)
         fields = self.stacked(self.each_problem(value, lambda nan: nan.expand(shape)))
-        return DetectionCost(*(fields if self.is_many else fields.squeeze(1)))
+        return DetectionCost(*(fields if len(self.points) > 1 else fields.squeeze(1)))
+
+
+def _flat(values: Tensor) -> Tensor:
+    return values.flatten() if values.ndim > 1 else values
 
 
 class MinDetectionCost(CostMetric):
@@ -102,5 +109,5 @@ class MinDetectionCost(CostMetric):
         return self.costs_by(costs)
 
     def thresholds(self) -> Tensor:
-        """Those of the least costs, to hand to another metric's ``threshold_from``."""
+        """Those of the least costs, which another metric takes by ``threshold_from``."""
         return self.details().threshold

@@ -70,7 +70,12 @@ class ScoreMetric(SumMetric):
     @property
     def is_by_class(self) -> bool:
         """Whether each class is a problem of its own."""
-        return self.num_classes is not None and self.average != "pooled"
+        return self.problem_count > 1
+
+    @property
+    def problem_count(self) -> int:
+        """How many problems there are."""
+        return 1 if self.num_classes is None or self.average == "pooled" else self.num_classes
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""

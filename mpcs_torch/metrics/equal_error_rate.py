@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from mpcs_torch.functional.detection_curve import middle_of
 from mpcs_torch.functional.equal_error_rate import EqualError, EqualErrorMethod, check_method, equal_error_of
 from mpcs_torch.metrics.detection_scores import ClassAverage, Problem, ScoreMetric
 
@@ -68,8 +68,7 @@ class EqualErrorRate(ScoreMetric):
         (The vertices of a hull that surround its crossing can be far apart.)
         """
         nearest = self._found("nearest")
-        middle = (nearest.low + nearest.high) / 2
-        return torch.where(middle.isnan(), 0.0, middle)
+        return middle_of(nearest.low, nearest.high)
 
     def _found(self, method: EqualErrorMethod) -> EqualError:
         def value(problem: Problem) -> EqualError:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection_curve import hull_of
 from mpcs_torch.functional.llr_cost import cllr_of, min_cllr_of
-from mpcs_torch.metrics.detection_scores import ScoreMetric
+from mpcs_torch.metrics.detection_scores import Problem, ScoreMetric
 
 
 class Cllr(ScoreMetric):
@@ -25,7 +25,12 @@ class Cllr(ScoreMetric):
 
     def compute(self) -> Tensor:
         """The cost, float64: a scalar, or (C,) with ``average="none"``."""
-        costs = self.each_problem(lambda problem: cllr_of(problem.scores, problem.labels), torch.clone)
+
+        def value(problem: Problem) -> Tensor:
+            self.errors_of(problem)  # for its warning
+            return cllr_of(problem.scores, problem.labels)
+
+        costs = self.each_problem(value, torch.clone)
         return self.averaged(self.stacked(costs))
 
 

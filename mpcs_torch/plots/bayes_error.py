@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from mpcs_torch.functional.bayes_error import normalized_bayes_error
+from mpcs_torch.plots.text import literal
 
 
 def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
@@ -25,7 +26,7 @@ def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
     errors = normalized_bayes_error(preds, target, log_odds=log_odds)
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.add_subplot(xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
-    axes.set(title=title, xlim=(-9, 9), ylim=(0, 1.4))
+    axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, 1.4))
     axes.title.set_fontsize(10)
     axes.plot(log_odds.tolist(), errors.actual.tolist(), color="#d55e00", linewidth=1.5, label="at the Bayes threshold")
     axes.plot(log_odds.tolist(), errors.least.tolist(), color="#0072b2", linewidth=1.5, label="at the best threshold")

@@ -6,6 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
+from mpcs_torch.plots.text import literal
+
 RELEASED, DANGEROUS = "#009e73", "#b00020"
 
 
@@ -29,12 +31,13 @@ def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[
     confusion, released = confusion.cpu(), released.cpu()
     figure = Figure(figsize=(1.0 + 0.45 * size, 1.5 + 0.45 * size), layout="constrained")
     axes = figure.add_subplot(xlabel="true class", ylabel="predicted class")
-    axes.set_title(title, fontsize=10)
+    axes.set_title(literal(title), fontsize=10)
     counts = confusion.t()
     most_errors = int(counts.clone().fill_diagonal_(0).max())
     axes.imshow(counts.numpy(), cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # errors light, the diagonal dark
-    axes.set_xticks(range(size), class_names)
-    axes.set_yticks(range(size), class_names)
+    shown = [literal(name) for name in class_names]
+    axes.set_xticks(range(size), shown)
+    axes.set_yticks(range(size), shown)
     for row in range(size):
         for column in range(size):
             count = int(counts[row, column])

@@ -11,9 +11,10 @@ from scipy.special import ndtr, ndtri
 from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
 from mpcs_torch.functional.detection_curve import ErrorRates
-from mpcs_torch.functional.detection_interval import clopper_pearson
+from mpcs_torch.functional.detection_interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.equal_error_rate import crossing_of
 from mpcs_torch.plots.curves import thinned
+from mpcs_torch.plots.text import literal
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
 MARKERS = "os^DvPX"
@@ -45,6 +46,7 @@ def det_curves(
     """
     if not systems:
         raise ValueError("systems must hold a curve, but is empty.")
+    check_confidence(confidence)
     marked = [check_point(point) for point in points]
     counts = [rates.counts() for rates in systems.values()]
     hulls = [hull_vertices(errors) for errors in counts]
@@ -59,7 +61,7 @@ def det_curves(
         colour = COLOURS[number % len(COLOURS)]
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
-        axes.plot(*curve, color=colour, linewidth=1.5, label=f"{name}, equal error rate {100 * equal:.2f} %")
+        axes.plot(*curve, color=colour, linewidth=1.5, label=f"{literal(name)}, equal error rate {100 * equal:.2f} %")
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         for marker, cost in zip(cycle(MARKERS), costs[number], strict=False):
             _mark(axes, rates, cost, colour, marker, confidence)

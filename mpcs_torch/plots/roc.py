@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from mpcs_torch.functional.detection_curve import ErrorRates, area_under_roc, hull_of
 from mpcs_torch.functional.equal_error_rate import crossing_of
 from mpcs_torch.plots.curves import thinned
+from mpcs_torch.plots.text import literal
 
 
 def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
@@ -25,7 +26,7 @@ def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
     axes = figure.add_subplot(
         xlabel="false alarms", ylabel="hits", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
     )
-    axes.set_title(title, fontsize=10)
+    axes.set_title(literal(title), fontsize=10)
     axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=0.8)
     axes.plot([0, 1], [1, 0], color="#cccccc", linewidth=0.8, linestyle=":")
     x, y = thinned(rates.p_fa, rates.p_miss)

@@ -4,10 +4,13 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import checked_scores
+from mpcs_torch.functional.detection_curve import checked_scores, middle_of
 from mpcs_torch.functional.equal_error_rate import equal_error_rate
+from mpcs_torch.plots.text import literal
 
 BINS = 100
+DRAWN = 1e300
+"""Scores beyond are drawn as infinite ones: sums of theirs are infinite."""
 
 
 def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
@@ -23,19 +26,19 @@ def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
     """
     scores, labels = checked_scores(preds, target)
     equal = equal_error_rate(scores, labels, method="nearest")
-    finite = scores[scores.isfinite()]
+    finite = scores[scores.abs() < DRAWN]
     low, high = (finite.min().item(), finite.max().item()) if len(finite) else (0.0, 0.0)
     width = (high - low) / BINS or 1.0
     figure = Figure(figsize=(7, 3.8), layout="constrained")
-    axes = figure.add_subplot(xlabel="score", ylabel="density", title=title)
+    axes = figure.add_subplot(xlabel="score", ylabel="density", title=literal(title))
     axes.title.set_fontsize(10)
     place = ((scores.clamp(low, high) - low) / width).long().clamp(max=BINS - 1)
     edges = [low + width * number for number in range(BINS + 1)]
     for name, is_class, colour in (("nontargets", ~labels, "#0072b2"), ("targets", labels, "#d55e00")):
         counts = torch.bincount(place[is_class], minlength=BINS)
-        density = (counts / (counts.sum() * width)).tolist()
+        density = (counts.double() / counts.sum() / width).tolist()
         axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=f"{int(counts.sum())} {name}")
-    middle = ((equal.low + equal.high) / 2).item()
+    middle = middle_of(equal.low, equal.high).item()
     if low <= middle <= high:
         label = f"equal errors at {middle:.4g}"
         axes.axvline(middle, color="black", linewidth=0.9, linestyle=":", label=label)

@@ -42,12 +42,11 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
         PredictionsError: If a file cannot be read, a value breaks a rule, or scores and trials do not match.
     """
     scores, labels = array("d"), array("b")
-    if path.suffix == ".csv" and trials is not None:
+    is_csv = path.suffix.lower() == ".csv"
+    if is_csv and trials is not None:
         raise PredictionsError(path, "holds its labels itself: --trials goes with text of two names and a score")
     with reading(path):
-        texts = (
-            _of_csv(path) if path.suffix == ".csv" else _of_lines(path) if trials is None else _of_pairs(path, trials)
-        )
+        texts = _of_csv(path) if is_csv else _of_lines(path) if trials is None else _of_pairs(path, trials)
         for rows, score_texts, label_texts in texts:
             scores.extend(_numbers(path, rows, score_texts))
             labels.extend(_labels(path, rows, label_texts))
@@ -112,7 +111,7 @@ def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
 
 def _fields(path: Path, count: int, rule: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Lines cut at white space."""
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:
         for rows, held in _numbered(line.split() for line in file):
             for row, fields in zip(rows, held, strict=True):
                 if len(fields) != count:

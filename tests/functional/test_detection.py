@@ -296,6 +296,30 @@ def test_areas_are_scikit_learns(drawn: list[tuple[int, bool]], max_p_fa: float)
     assert partial_auc(scores, labels, max_p_fa=max_p_fa).item() == pytest.approx(theirs)
 
 
+ANY_SCORE = st.one_of(st.sampled_from([-math.inf, math.inf, 1e308, -1e308]), st.floats(allow_nan=False))
+ANY_DRAWN = st.lists(st.tuples(ANY_SCORE, st.booleans()), min_size=2, max_size=12).filter(
+    lambda drawn: len({label for _, label in drawn}) == 2 and (math.inf, False) not in drawn
+)
+
+
+@given(ANY_DRAWN, st.sampled_from([0.01, 0.5, 0.8]))
+def test_the_best_threshold_has_the_cost_and_the_rates_that_are_told(
+    drawn: list[tuple[float, bool]], p_target: float
+) -> None:
+    """Unless a nontarget scores infinity, which no threshold rejects."""
+    scores = torch.tensor([score for score, _ in drawn], dtype=torch.float64)
+    labels = torch.tensor([label for _, label in drawn])
+    least = min_detection_cost(scores, labels, p_target=p_target)
+    assert detection_cost(scores, labels, threshold=least.threshold.item(), p_target=p_target) == least
+
+
+def test_cllr_keeps_its_digits_beyond_a_ratio_of_20() -> None:
+    value = cllr(torch.tensor([-20.01, -1000.0], dtype=torch.float64), torch.tensor([1, 0])).item()
+    assert value == pytest.approx((20.01 + math.log1p(math.exp(-20.01))) / 2 / math.log(2), rel=1e-15)
+    with pytest.warns(ReversedScoresWarning):
+        cllr(torch.tensor([-5.0, 5.0]), torch.tensor([1, 0]))
+
+
 def test_one_rate_at_another() -> None:
     scores, labels = torch.tensor([0.1, 0.4, 0.35, 0.8, 0.7]), torch.tensor([0, 0, 1, 1, 1])
     assert miss_at_false_alarm(scores, labels, p_fa=0.0).item() == pytest.approx(1 / 3)
@@ -339,7 +363,7 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
         (lambda: partial_auc(SCORES, LABELS, max_p_fa=0.0), "max_p_fa must be above 0 and at most 1, but got 0.0."),
         (
             lambda: normalized_bayes_error(SCORES, LABELS, log_odds=torch.tensor([math.inf])),
-            "log_odds must be finite floating point numbers (P,), but got tensor([inf]).",
+            "log_odds must be floating point numbers (P,) from -700 to 700, but got tensor([inf]).",
         ),
         (lambda: miss_at_false_alarm(SCORES, LABELS, p_fa=-0.1), "p_fa must be from 0 to 1, but got -0.1."),
     ],

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.stats import bootstrap
 
-from mpcs_torch.functional import clopper_pearson, equal_error_rate, meets_rule_of_30, stratified_bootstrap
+from mpcs_torch.functional import cllr, clopper_pearson, equal_error_rate, meets_rule_of_30, stratified_bootstrap
 
 ROWS = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["meta"]
 
@@ -66,6 +66,15 @@ def test_resamples_keep_both_classes_and_their_sizes() -> None:
     assert len(calls) == 20
     assert low.shape == high.shape == (2,)
     assert (low < high).any()
+
+
+def test_any_type_and_infinite_values_have_intervals() -> None:
+    scores, labels = torch.tensor([-torch.inf, 1.0, 2.0, 0.0]), torch.tensor([1, 1, 1, 0])
+    low, high = stratified_bootstrap(cllr, scores, labels, resamples=50)
+    assert low.isfinite()
+    assert high == torch.inf
+    low, high = stratified_bootstrap(lambda s, y: y.sum(), scores, labels, resamples=3)
+    assert (low.item(), high.item()) == (3, 3)
 
 
 def test_resamples_of_scores_near_chance_do_not_warn() -> None:

@@ -116,7 +116,9 @@ def learnt_cost(**settings: Any) -> SumMetric:
     """With a threshold of 0.75, in the middle of (0, 1.5)."""
     development = metrics.MinDetectionCost(OperatingPoint(0.5))
     development.update(torch.tensor([0.0, 1.5]), torch.tensor([0, 1]))
-    return metrics.ActualDetectionCost(OperatingPoint(0.5), threshold_from=development, **settings)
+    evaluation = metrics.ActualDetectionCost(OperatingPoint(0.5), **settings)
+    evaluation.threshold_from(development)
+    return evaluation
 
 
 DETECTION: dict[type[SumMetric], MetricCase] = {

@@ -1,11 +1,13 @@
 """What the detection metrics do beyond the laws: classes, points, thresholds from elsewhere, and what they keep."""
 
+import math
 import re
 import warnings
 from typing import Any
 
 import pytest
 import torch
+from matplotlib import pyplot
 from torch import Tensor
 from torchmetrics import MetricCollection
 
@@ -102,16 +104,14 @@ def test_points_and_classes_make_a_table() -> None:
     assert torch.equal(macro.compute(), metric.compute().mean(dim=1))
 
 
-def test_thresholds_learnt_elsewhere_are_read_when_they_are_needed() -> None:
+def test_thresholds_learnt_elsewhere_are_taken_when_they_are_asked_for() -> None:
     development = MinDetectionCost(POINTS, num_classes=CLASSES)
-    evaluation = ActualDetectionCost(POINTS, num_classes=CLASSES, threshold_from=development)
-    half = HalfTotalErrorRate(threshold_from=EqualErrorRate())
-    assert not list(evaluation.children()), "what belongs to another metric is not saved or moved with this one"
-    fed(evaluation, BY_CLASS)
+    evaluation = fed(ActualDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
     with pytest.raises(ValueError, match=re.escape("MinDetectionCost.compute needs at least one batch")):
-        evaluation.compute()
+        evaluation.threshold_from(development)
     for seed in (1, 2):
         fed(development, class_scores(40, seed))
+        evaluation.threshold_from(development)
         thresholds = development.thresholds()
         for place, label in ((0, 1), (1, 3)):
             alone = detection_cost(
@@ -122,16 +122,49 @@ def test_thresholds_learnt_elsewhere_are_read_when_they_are_needed() -> None:
             )
             assert evaluation.details().normalized[place, label] == alone.normalized
         assert torch.equal(evaluation.compute(), evaluation.details().normalized.mean(dim=1))
-    assert half.threshold is None
+    before = evaluation.compute()
+    fed(development, class_scores(400, 3))
+    assert torch.equal(evaluation.clone().compute(), before), "what the other metric sees later is its own affair"
 
 
 def test_the_threshold_of_equal_errors_halves_the_total_error() -> None:
     development = fed(EqualErrorRate())
-    evaluation = fed(HalfTotalErrorRate(threshold_from=development), detections(45, 3))
+    evaluation = fed(HalfTotalErrorRate(), detections(45, 3))
+    with pytest.raises(ValueError, match="needs a threshold: give one, or call threshold_from first"):
+        evaluation.compute()
+    evaluation.threshold_from(development)
     given = fed(HalfTotalErrorRate(development.thresholds().item()), detections(45, 3))
     assert evaluation.compute() == given.compute()
     assert 0 < evaluation.compute() < 0.5
-    assert fed(EqualErrorRate(), (torch.zeros(4), torch.arange(4) % 2)).thresholds() == -torch.inf, "accepts all"
+
+
+def test_a_learnt_threshold_lies_where_it_says() -> None:
+    """On what it was learnt from, it has the cost and the rates that are told, infinite scores included."""
+    for targets, nontargets in (
+        ([1.0, 2.0], [-torch.inf, -torch.inf]),
+        ([torch.inf], [1.0, 2.0]),
+        ([math.nextafter(1.0, 2.0)], [1.0]),
+        ([1.5e308], [1e308]),
+        ([1.0, 2.0], [0.0, 1.0]),
+        ([0.0], [-torch.inf, 0.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
+    ):
+        batch = (
+            torch.tensor(targets + nontargets, dtype=torch.float64),
+            torch.tensor([1] * len(targets) + [0] * len(nontargets)),
+        )
+        for point in (OperatingPoint(0.5), OperatingPoint(0.1), OperatingPoint(0.9)):
+            development, evaluation = fed(MinDetectionCost(point), batch), fed(ActualDetectionCost(point), batch)
+            evaluation.threshold_from(development)
+            assert evaluation.details() == development.details()
+        rate = fed(EqualErrorRate(method="nearest"), batch)
+        assert fed(HalfTotalErrorRate(rate.thresholds().item()), batch).compute() == rate.compute()
+
+
+def test_tables_of_points_and_classes_are_drawn() -> None:
+    figure, _ = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS).plot()
+    assert len(figure.axes[0].lines) == len(POINTS) * CLASSES
+    pyplot.close(figure)
 
 
 def test_a_batch_without_targets_does_not_end_a_run() -> None:
@@ -183,41 +216,44 @@ def test_mixed_types_are_one_set_of_scores() -> None:
 
 def test_a_curve_and_several_are_drawn() -> None:
     for metric, batch in ((DetectionCurve(), (SCORES, LABELS)), (DetectionCurve(CLASSES), BY_CLASS)):
-        _, axes = fed(metric, batch).plot()
+        figure, axes = fed(metric, batch).plot()
         assert len(axes.lines) == metric.num_classes or 1
+        pyplot.close(figure)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: MinDetectionCost([]), "points must be an OperatingPoint or some of them, but got []."),
-        (lambda: MinDetectionCost([(0.5, 1, 1)]), "points must be an OperatingPoint or some of them, but got [("),
+        (lambda: MinDetectionCost([(0.5, 1, 1)]), "points must be OperatingPoints, but got (0.5, 1, 1)."),
+        (lambda: MinDetectionCost(0.5), "points must be OperatingPoints, but got 0.5."),
+        (
+            lambda: MinDetectionCost(OperatingPoint(1e-290, c_miss=1e-50)),
+            "p_target * c_miss and (1 - p_target) * c_fa must be at least 1e-300, but got OperatingPoint(p_t",
+        ),
         (lambda: MinDetectionCost(OperatingPoint(0.0)), "p_target must be between 0 and 1, but got 0.0."),
         (lambda: EqualErrorRate(method="best"), "method must be 'rocch', 'interpolated' or 'nearest', but got 'best'."),
         (lambda: EqualErrorRate(1), "num_classes must be at least 2, but got 1."),
         (lambda: EqualErrorRate(3, average="micro"), "average must be 'macro', 'pooled' or 'none', but got 'micro'."),
         (lambda: DetectionCurve(3, average="macro"), "average must be 'pooled' or 'none', but got 'macro'."),
-        (lambda: HalfTotalErrorRate(), "threshold or threshold_from must be given."),
-        (
-            lambda: HalfTotalErrorRate(0.5, threshold_from=EqualErrorRate()),
-            "threshold and threshold_from must not be given both.",
-        ),
         (lambda: HalfTotalErrorRate(float("nan")), "threshold must be a number, but got nan."),
+        (lambda: HalfTotalErrorRate(EqualErrorRate()), "threshold must be a number, but got EqualErrorRate()."),
+        (lambda: HalfTotalErrorRate("0.5"), "threshold must be a number, but got '0.5'."),
         (
-            lambda: HalfTotalErrorRate(threshold_from=MinDetectionCost(POINTS)),
-            "threshold_from must have one operating point, but has 2.",
+            lambda: HalfTotalErrorRate().threshold_from(MinDetectionCost(POINTS)),
+            "source must have the operating points [OperatingPoint(p_target=0.5, c_miss=1.0, c_fa=1.0)], but has [Op",
         ),
         (
-            lambda: ActualDetectionCost(POINTS, threshold_from=MinDetectionCost(POINTS[:1])),
-            "threshold_from must have the operating points [OperatingPoint(p_target=0.5",
+            lambda: ActualDetectionCost(POINTS, num_classes=3).threshold_from(EqualErrorRate(3, average="pooled")),
+            "source must have 3 classes, but has 3 classes pooled.",
         ),
         (
-            lambda: ActualDetectionCost(POINTS, num_classes=3, threshold_from=EqualErrorRate(3, average="pooled")),
-            "threshold_from must see 3 classes as one class against the rest, but does not.",
+            lambda: ActualDetectionCost(POINTS).threshold_from(EqualErrorRate(3)),
+            "source must have no classes, but has 3 classes.",
         ),
         (
-            lambda: ActualDetectionCost(POINTS, threshold_from=Cllr()),
-            "threshold_from must be a MinDetectionCost or an EqualErrorRate, but got Cllr().",
+            lambda: ActualDetectionCost(POINTS).threshold_from(Cllr()),
+            "source must be a MinDetectionCost or an EqualErrorRate, but got Cllr().",
         ),
         (
             lambda: EqualErrorRate().update(LABELS, LABELS),

@@ -94,8 +94,27 @@ def test_a_line_of_many_points_is_thinned_and_stays_where_it_was() -> None:
     assert (step_x, step_y) == ([0.0, 0.0, 0.5, 0.5], pytest.approx([0.0, 0.7, 0.7, 1.0]))
 
 
+def test_names_are_shown_as_they_are() -> None:
+    rates = detection_curve(SCORES, LABELS)
+    figure = det_curves({"_a$_^$": rates, "b": rates})
+    assert len(labels_of(figure)) == 2
+    figure.canvas.draw()
+    roc_with_hull(rates, "$x_^$").canvas.draw()
+    score_histograms(SCORES, LABELS, "$x_^$").canvas.draw()
+    bayes_error_curve(SCORES, LABELS, "$x_^$").canvas.draw()
+
+
+def test_histograms_reach_over_all_floats() -> None:
+    scores = torch.tensor([-1.7e308, -1e299, 1e299, 1.7e308], dtype=torch.float64)
+    figure = score_histograms(scores, torch.tensor([0, 0, 1, 1]), "far apart")
+    assert [int(stairs.get_data().values.argmax()) for stairs in figure.axes[0].patches] == [0, 99]
+    figure.canvas.draw()
+
+
 def test_no_system_is_refused() -> None:
     with pytest.raises(ValueError, match=r"systems must hold a curve, but is empty\."):
         det_curves({})
     with pytest.raises(ValueError, match="confidence must be between 0 and 1, but got 95"):
-        det_curves({"one": detection_curve(SCORES, LABELS)}, points=POINTS, confidence=95)
+        det_curves({"one": detection_curve(SCORES, LABELS)}, confidence=95)
+    with pytest.raises(ValueError, match=r"points must be OperatingPoints, but got \(0.5, 1, 1\)"):
+        det_curves({"one": detection_curve(SCORES, LABELS)}, points=[(0.5, 1, 1)])  # type: ignore[list-item]

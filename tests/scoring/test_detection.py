@@ -43,13 +43,15 @@ def test_all_formats_hold_the_same(rows: int, tmp_path: Path, monkeypatch: pytes
     files = [
         (written(tmp_path, "s.csv", CSV), None),
         (written(tmp_path, "s.txt", TEXT), None),
+        (written(tmp_path, "S.CSV", CSV.replace("\n", "\r\n")), None),
+        (written(tmp_path, "bom.txt", "\ufeff" + TEXT), None),
         (written(tmp_path, "scores", PAIRS), written(tmp_path, "trials", LIST)),
     ]
     for path, trials in files:
         scores, labels = read_trials(path, trials, told.append)
         assert scores.tolist() == [0.5, -torch.inf, 0.002, 1.0]
         assert labels.tolist() == [True, False, True, False]
-    assert sum(told) == 12
+    assert sum(told) == 20
 
 
 @pytest.mark.parametrize(
