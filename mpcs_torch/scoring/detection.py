@@ -61,15 +61,16 @@ class DetectionScores(NamedTuple):
         header = ["metric", "value", f"{100 * CONFIDENCE:g} % (bootstrap)", "threshold", "misses, %", "false alarms, %"]
         rows = []
         for name, value, ends, cost in self.values:
-            row = [name, f"{value:.5g}", "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"]
-            parts = (
-                ()
-                if cost is None
-                else ((cost.p_miss, self.summary.counts.targets), (cost.p_fa, self.summary.counts.nontargets))
-            )
-            rates = [_rate(rate, trials) for rate, trials in parts]
-            rows.append([*row, *(["", "", ""] if cost is None else [f"{cost.threshold.item():.5g}", *rates])])
+            interval = "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
+            rows.append([name, f"{value:.5g}", interval, *self._cost_cells(cost)])
         return Table(header, rows)
+
+    def _cost_cells(self, cost: DetectionCost | None) -> list[str]:
+        if cost is None:
+            return ["", "", ""]
+        counts = self.summary.counts
+        rates = _rate(cost.p_miss, counts.targets), _rate(cost.p_fa, counts.nontargets)
+        return [f"{cost.threshold.item():.5g}", *rates]
 
 
 def score_detection(
