@@ -110,7 +110,9 @@ def min_detection_cost(
 
     The threshold that is reported is the middle of the best interval (where several tie, of the widest bounded one):
     thresholds that are equally good here can differ widely on new scores, and the middle is farthest from where they
-    stop being good. It is infinite where accepting or rejecting all is best.
+    stop being good. It is infinite where accepting or rejecting all is best; to reject all is a choice even where a
+    score of +inf would be accepted at every threshold.
+
     Arguments and errors are those of `detection_cost`.
 
     Example:
