@@ -17,7 +17,8 @@ TRAIN, DEVELOPMENT, EVALUATION = slice(0, 600), slice(600, 1000), slice(1000, 17
 
 def pairs(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Similarity of each sample to a hundred others, and whether they show the same digit."""
-    others = torch.randint(len(labels), (len(labels), 100), generator=torch.Generator().manual_seed(0))
+    steps = torch.randint(1, len(labels), (len(labels), 100), generator=torch.Generator().manual_seed(0))
+    others = (torch.arange(len(labels)).unsqueeze(1) + steps) % len(labels)
     scores = cosine_similarity(features.unsqueeze(1), features[others], dim=2)
     return scores.flatten(), (labels.unsqueeze(1) == labels[others]).flatten().long()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import typer
 
 from mpcs_torch.cli.progress import counting_bar, row_counter
-from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.functional.detection_cost import check_point
+from mpcs_torch.functional import OperatingPoint, ReversedScoresWarning
+from mpcs_torch.functional.operating_point import check_point
 from mpcs_torch.report.detection import write_detection_report
 from mpcs_torch.scoring import DetectionScores, Trials, read_trials, score_detection
 
@@ -37,10 +37,12 @@ def print_detection_scores(
         typer.echo(json.dumps({**sizes, "metrics": finite}, indent=1))
     else:
         typer.echo(f"{counts.targets} targets, {counts.nontargets} nontargets\n\n{found.table().markdown()}\n")
-        typer.echo("Costs are shares of those of a constant decision. In brackets: 95 % Clopper-Pearson, for")
-        typer.echo("independent trials. * rests on fewer than 30 errors, and may be off by more than 30 %.")
+        typer.echo("Costs are shares of those of a constant decision. In brackets: 95 % Clopper-Pearson. All")
+        typer.echo("intervals: as if trials were independent. * rests on fewer than 30 errors: may be off by 30 %.")
     if html is not None:
-        write_detection_report(path.name, found, html)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReversedScoresWarning)  # told already
+            write_detection_report(path.name, found, html)
         typer.echo(f"wrote {html}", err=as_json)
 
 

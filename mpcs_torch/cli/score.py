@@ -40,7 +40,8 @@ def score(
     point: Annotated[
         list[str] | None,
         typer.Option(
-            help="Operating point P_TARGET,C_MISS,C_FA; again for more; or P_TARGET alone.", rich_help_panel=DETECTION
+            help="Operating point P_TARGET,C_MISS,C_FA; again for more; or P_TARGET alone. [default: 0.5 0.01 0.001]",
+            rich_help_panel=DETECTION,
         ),
     ] = None,
     resamples: Annotated[

@@ -12,11 +12,8 @@ from mpcs_torch.functional.detection_area import (
 )
 from mpcs_torch.functional.detection_cost import (
     DetectionCost,
-    OperatingPoint,
     actual_detection_cost,
-    bayes_threshold,
     detection_cost,
-    effective_prior,
     half_total_error_rate,
     min_detection_cost,
 )
@@ -34,6 +31,7 @@ from mpcs_torch.functional.generalized import decisiveness, generalized_mean, ge
 from mpcs_torch.functional.llr_cost import cllr, min_cllr
 from mpcs_torch.functional.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.mpcs import meta_pattern_concern_score
+from mpcs_torch.functional.operating_point import OperatingPoint, bayes_threshold, effective_prior
 from mpcs_torch.functional.quality import class_error_rates, confusion_matrix, multiclass_quality_metrics
 from mpcs_torch.functional.soft import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
 from mpcs_torch.functional.soft_divergence import soft_kl_divergence

@@ -1,6 +1,6 @@
 """What misses and false alarms cost at an operating point: DCF, its minimum, and what a threshold makes of it."""
 
-from math import inf, log
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -8,67 +8,20 @@ from torch import Tensor
 
 from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.detection_curve import ErrorCounts, middle_of, observed_errors
-
-LEAST_WEIGHT = 1e-300
-"""Of a cost times how frequent it is: less vanishes among floats."""
-
-
-class OperatingPoint(NamedTuple):
-    """How frequent targets are where a detector is used, and what its errors cost there."""
-
-    p_target: float
-    """In (0, 1)."""
-    c_miss: float = 1.0
-    """Above 0."""
-    c_fa: float = 1.0
-    """Above 0."""
-
-    def told(self) -> str:
-        """As figures and tables name it."""
-        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
-        return f"p = {self.p_target:.15g}{costs}"
-
-    @property
-    def effective_prior(self) -> float:
-        r"""The prior that means the same with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
-        miss, false_alarm = self.p_target * self.c_miss, (1 - self.p_target) * self.c_fa
-        return miss / (miss + false_alarm)
-
-    @property
-    def bayes_threshold(self) -> float:
-        """The log-likelihood ratio above which to accept: -logit of the effective prior."""
-        return log((1 - self.p_target) * self.c_fa) - log(self.p_target * self.c_miss)
+from mpcs_torch.functional.operating_point import OperatingPoint, check_point
 
 
 class DetectionCost(NamedTuple):
     """Costs at an operating point, and where they come from: float64 scalars."""
 
     cost: Tensor
+    """As it stands, in units of c_miss and c_fa."""
     normalized: Tensor
     """The cost as a share of what always accepting or always rejecting costs, whichever is less."""
     p_miss: Tensor
     p_fa: Tensor
     threshold: Tensor
-
-
-def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
-    """The prior of targets in (0, 1) that means the same with costs of 1.
-
-    Example:
-        >>> round(effective_prior(0.01, c_miss=10), 4)
-        0.0917
-    """
-    return check_point(OperatingPoint(p_target, c_miss, c_fa)).effective_prior
-
-
-def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
-    """The natural-log likelihood ratio above which accepting costs less: -logit of the effective prior.
-
-    Example:
-        >>> round(bayes_threshold(0.01), 4)
-        4.5951
-    """
-    return check_point(OperatingPoint(p_target, c_miss, c_fa)).bayes_threshold
+    """The one that the rates are of."""
 
 
 def detection_cost(
@@ -77,6 +30,9 @@ def detection_cost(
     r"""The detection cost at a threshold, such as one from a development set; lower is better.
 
     .. math:: DCF(t) = c_{miss} \, p \, P_{miss}(t) + c_{fa} (1 - p) P_{fa}(t)
+
+    It comes with its share of :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, which a constant decision costs:
+    ``normalized``, which is 1 where it is no better not to look at the scores.
 
     Args:
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.
@@ -181,34 +137,15 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
     return _costs_of(counts, point, place)._replace(threshold=threshold)
 
 
-def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Refuse a prior outside (0, 1), costs that are not above 0, and what is too small for a float together."""
-    if not isinstance(point, OperatingPoint):
-        raise ValueError(f"points must be OperatingPoints, but got {point!r}.")
-    if not 0 < point.p_target < 1:
-        raise ValueError(f"p_target must be between 0 and 1, but got {point.p_target}.")
-    for name in ("c_miss", "c_fa"):
-        if not 0 < getattr(point, name) < inf:
-            raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
-    if min(_weights(point)) < LEAST_WEIGHT:
-        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {LEAST_WEIGHT:g}"
-        raise ValueError(f"{rule}, but got {point}.")
-    return point
-
-
 def check_threshold(threshold: float) -> None:
     """Refuse what is no number."""
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or threshold != threshold:
         raise ValueError(f"threshold must be a number, but got {threshold!r}.")
 
 
-def _weights(point: OperatingPoint) -> tuple[float, float]:
-    return point.c_miss * point.p_target, point.c_fa * (1 - point.p_target)
-
-
 def _costs_of(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> DetectionCost:
     """At thresholds of the curve."""
-    miss, false_alarm = _weights(point)
+    miss, false_alarm = point.weights
     p_miss = counts.misses[places].double() / counts.targets
     p_fa = counts.false_alarms[places].double() / counts.nontargets
     cost = miss * p_miss + false_alarm * p_fa

@@ -68,8 +68,8 @@ def stratified_bootstrap(
 ) -> tuple[Tensor, Tensor]:
     """The percentile interval of a statistic of scores, from resamples that keep the number of targets and nontargets.
 
-    It takes trials to be independent. Resamples repeat scores: a statistic that looks for the best threshold finds a
-    somewhat better one in them, and the interval leans to that side.
+    It takes trials to be independent. It is not for what looks for the best threshold, such as least costs: resamples
+    repeat scores, a threshold finds more to fit in them, and the interval misses the true value far too often.
 
     Args:
         statistic: Takes scores and labels, as the functions for detection do, and gives a tensor of any shape.

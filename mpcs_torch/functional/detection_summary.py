@@ -6,10 +6,11 @@ from typing import NamedTuple
 from torch import Tensor
 
 from mpcs_torch.functional.convex_hull import hull_vertices
-from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
+from mpcs_torch.functional.detection_cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection_curve import ErrorCounts, area_under_roc, observed_errors
 from mpcs_torch.functional.equal_error_rate import EqualError, crossing_of
 from mpcs_torch.functional.llr_cost import min_cllr_of
+from mpcs_torch.functional.operating_point import OperatingPoint, as_points
 
 
 class DetectionSummary(NamedTuple):
@@ -27,13 +28,15 @@ class DetectionSummary(NamedTuple):
     hull: ErrorCounts
 
 
-def detection_summary(preds: Tensor, target: Tensor, *, points: Sequence[OperatingPoint]) -> DetectionSummary:
+def detection_summary(
+    preds: Tensor, target: Tensor, *, points: OperatingPoint | Sequence[OperatingPoint]
+) -> DetectionSummary:
     """Equal error rate, area under the ROC, least costs and least `cllr`, from one sort of the scores and one hull.
 
     Args:
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.
         target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        points: Operating points: p_target in (0, 1), and costs above 0.
+        points: An operating point, or several: p_target in (0, 1), and costs above 0.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -49,7 +52,7 @@ def detection_summary(preds: Tensor, target: Tensor, *, points: Sequence[Operati
         >>> print(f"{summary.equal_error.rate:.3f} {summary.min_costs[0].normalized:.3f} {summary.area:.3f}")
         0.250 0.500 0.750
     """
-    checked = [check_point(point) for point in points]
+    checked = as_points(points)
     counts = observed_errors(preds, target)
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.convex_hull import hull_vertices
-from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
+from mpcs_torch.functional.detection_cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection_curve import ErrorCounts
+from mpcs_torch.functional.operating_point import OperatingPoint, as_points
 from mpcs_torch.metrics.detection_scores import ClassAverage, Problem, ScoreMetric
 
 
@@ -28,12 +29,10 @@ class CostMetric(ScoreMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
-        given: Sequence[Any] = points if several else [points]
-        if not given:
-            raise ValueError(f"points must be an OperatingPoint or some of them, but got {points!r}.")
         super().__init__(num_classes, average=average, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.points = tuple(check_point(point) for point in given)
+        self.points = as_points(points)
+        if not self.points:
+            raise ValueError(f"points must be an OperatingPoint or some of them, but got {points!r}.")
         self.normalize = normalize
 
     def compute(self) -> Tensor:
@@ -69,8 +68,9 @@ def _flat(values: Tensor) -> Tensor:
 class MinDetectionCost(CostMetric):
     """The least detection cost that a threshold can have, at each operating point; lower is better.
 
-    Equation, references and the choice of the threshold are those of `mpcs_torch.functional.min_detection_cost`. All
-    scores are kept: 5 bytes for one of float32, 9 for one of float64.
+    The equation is that of `mpcs_torch.functional.detection_cost`, the choice of the threshold that of
+    `mpcs_torch.functional.min_detection_cost`. `compute` gives normalised costs, `details` both kinds. All scores are
+    kept: 5 bytes for one of float32, 9 for one of float64.
 
     Args:
         points: An `OperatingPoint`, or several.

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_threshold, cost_at
+from mpcs_torch.functional.detection_cost import DetectionCost, check_threshold, cost_at
 from mpcs_torch.functional.detection_curve import ErrorCounts
+from mpcs_torch.functional.operating_point import OperatingPoint
 from mpcs_torch.metrics.detection_cost import CostMetric, MinDetectionCost
 from mpcs_torch.metrics.detection_scores import Problem
 from mpcs_torch.metrics.equal_error_rate import EqualErrorRate

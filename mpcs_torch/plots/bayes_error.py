@@ -7,12 +7,15 @@ from torch import Tensor
 from mpcs_torch.functional.bayes_error import normalized_bayes_error
 from mpcs_torch.plots.text import literal
 
+MOST_DRAWN = 5.0
+"""Where the axis ends at the latest."""
+
 
 def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and the least that the best threshold makes.
 
-    The gap between the lines is lost by calibration; above 1, it is better not to look at the scores. Arguments and
-    errors are those of `functional.normalized_bayes_error`.
+    The gap between the lines is lost by calibration; above 1, it is better not to look at the scores. The axis ends at
+    5. Arguments and errors are those of `functional.normalized_bayes_error`.
 
     Args:
         preds: ``(N,)`` natural-log likelihood ratios, floating point.
@@ -26,10 +29,11 @@ def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
     errors = normalized_bayes_error(preds, target, log_odds=log_odds)
     figure = Figure(figsize=(7, 4.2), layout="constrained")
     axes = figure.add_subplot(xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
-    axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, 1.4))
+    highest = min(max(1.2, 1.05 * errors.actual.max().item()), MOST_DRAWN)
+    axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, highest))
     axes.title.set_fontsize(10)
     axes.plot(log_odds.tolist(), errors.actual.tolist(), color="#d55e00", linewidth=1.5, label="at the Bayes threshold")
     axes.plot(log_odds.tolist(), errors.least.tolist(), color="#0072b2", linewidth=1.5, label="at the best threshold")
     axes.axhline(1, color="#999999", linewidth=0.9, linestyle=":", label="without a look at the scores")
-    axes.legend(loc="lower center", fontsize=9)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure

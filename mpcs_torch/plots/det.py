@@ -9,10 +9,11 @@ from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
 
 from mpcs_torch.functional.convex_hull import hull_vertices
-from mpcs_torch.functional.detection_cost import DetectionCost, OperatingPoint, check_point, min_cost_of
+from mpcs_torch.functional.detection_cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection_curve import ErrorRates
 from mpcs_torch.functional.detection_interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.equal_error_rate import crossing_of
+from mpcs_torch.functional.operating_point import OperatingPoint, as_points
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.text import literal
 
@@ -26,7 +27,10 @@ TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 
 
 
 def det_curves(
-    systems: Mapping[str, ErrorRates], *, points: Sequence[OperatingPoint] = (), confidence: float = 0.95
+    systems: Mapping[str, ErrorRates],
+    *,
+    points: OperatingPoint | Sequence[OperatingPoint] = (),
+    confidence: float = 0.95,
 ) -> Figure:
     """Draw misses over false alarms of detectors on axes on which scores of two Gaussians give a straight line.
 
@@ -35,7 +39,7 @@ def det_curves(
 
     Args:
         systems: The curve of each detector by its name, as `functional.detection_curve` gives it.
-        points: Operating points to mark.
+        points: An operating point to mark, or several.
         confidence: Of the intervals, in (0, 1).
 
     Raises:
@@ -47,7 +51,7 @@ def det_curves(
     if not systems:
         raise ValueError("systems must hold a curve, but is empty.")
     check_confidence(confidence)
-    marked = [check_point(point) for point in points]
+    marked = as_points(points)
     counts = [rates.counts() for rates in systems.values()]
     hulls = [hull_vertices(errors) for errors in counts]
     costs = [[min_cost_of(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
@@ -67,6 +71,8 @@ def det_curves(
             _mark(axes, rates, cost, colour, marker, confidence)
     for marker, point in zip(cycle(MARKERS), marked, strict=False):
         axes.plot([], [], marker, color="#666666", markersize=6, label=f"least cost, {point.told()}")
+    axes.plot([], [], "+", color="#666666", markersize=9, label="equal errors, by the convex hull")
+    axes.plot([], [], ":", color="#999999", linewidth=0.9, label="30 errors")
     axes.legend(loc="upper right", fontsize=8)
     return figure
 
@@ -95,7 +101,7 @@ def _mark(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, marke
         interval = clopper_pearson(round((rate * trials).item()), int(trials), confidence=confidence)
         ends.append([min(max(end, INSIDE), 1 - INSIDE) for end in interval])
     (left, right), (bottom, top) = ends
-    axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.15))
+    axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25))
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
     x, y = min(max(cost.p_fa.item(), low_x), high_x), min(max(cost.p_miss.item(), low_y), high_y)
-    axes.plot(x, y, marker, color=colour, markersize=6, clip_on=False)  # on the edge if it lies beyond
+    axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge if it lies beyond

@@ -23,6 +23,7 @@ def write_detection_report(name: str, found: DetectionScores, path: Path) -> Non
         name=name,
         targets=int(rates.targets),
         nontargets=int(rates.nontargets),
+        is_reversed=found.summary.area.item() < 0.5,
         table=found.table(),
         figures=[data_uri(figure) for figure in figures],
     )

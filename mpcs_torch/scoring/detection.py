@@ -16,12 +16,14 @@ from mpcs_torch.functional import (
     stratified_bootstrap,
 )
 from mpcs_torch.functional.detection_cost import cost_at
+from mpcs_torch.functional.detection_curve import middle_of
+from mpcs_torch.functional.equal_error_rate import equal_error_of
 from mpcs_torch.functional.llr_cost import cllr_of
 from mpcs_torch.scoring.trials import Trials
 from mpcs_torch.tables import Table
 
 CONFIDENCE = 0.95
-CALIBRATION_LOSS = "calibration loss"
+CALIBRATION_LOSS, LEAST = "calibration loss", "least "
 
 
 class Value(NamedTuple):
@@ -32,7 +34,7 @@ class Value(NamedTuple):
     interval: tuple[float, float] | None
     """Of the bootstrap."""
     cost: DetectionCost | None
-    """What a detection cost comes from."""
+    """What a detection cost comes from; of equal errors, where the rates differ least."""
 
 
 class DetectionScores(NamedTuple):
@@ -103,8 +105,8 @@ def score_detection(
         low, high = stratified_bootstrap(
             statistic, *trials, resamples=resamples, confidence=CONFIDENCE, advance=advance
         )
-        # Resamples repeat scores, which the best calibration then fits too well: no interval of what is lost to it.
-        known = [name != CALIBRATION_LOSS for name in names]
+        # Resamples repeat scores, which the best threshold fits too well: intervals of what is least would mislead.
+        known = [name != CALIBRATION_LOSS and not name.startswith(LEAST) for name in names]
         ends = zip(low.tolist(), high.tolist(), strict=True)
         intervals = [pair if is_known else None for is_known, pair in zip(known, ends, strict=True)]
     found = [
@@ -118,12 +120,16 @@ def _values(
     trials: Trials, summary: DetectionSummary, points: Sequence[OperatingPoint], *, is_llr: bool
 ) -> list[tuple[str, Tensor, DetectionCost | None]]:
     told = [point.told() for point in points]
-    least = [(f"least cost, {name}", cost.normalized, cost) for name, cost in zip(told, summary.min_costs, strict=True)]
+    least = [
+        (f"{LEAST}cost, {name}", cost.normalized, cost) for name, cost in zip(told, summary.min_costs, strict=True)
+    ]
+    nearest = equal_error_of(summary.counts, "nearest")
+    threshold = middle_of(nearest.low, nearest.high).item()
     values: list[tuple[str, Tensor, DetectionCost | None]] = [
-        ("equal error rate", summary.equal_error.rate, None),
+        ("equal error rate", summary.equal_error.rate, cost_at(summary.counts, OperatingPoint(0.5), threshold)),
         ("area under the ROC", summary.area, None),
         *least,
-        ("least Cllr", summary.min_cllr, None),
+        (f"{LEAST}Cllr", summary.min_cllr, None),
     ]
     if is_llr:
         for name, point in zip(told, points, strict=True):

@@ -50,8 +50,9 @@ def test_kaldi_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_reversed_scores_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n")
-    assert run("score", tmp_path / "s.txt", "--detection", "--resamples", 3) == 0
-    assert capsys.readouterr().err.count("mpcs: warning: the area under the ROC is 0, below 1/2") == 1
+    assert run("score", tmp_path / "s.txt", "--detection", "--resamples", 3, "--html", tmp_path / "r.html") == 0
+    assert capsys.readouterr().err.count("the area under the ROC is 0, below 1/2") == 1
+    assert "scores may be reversed" in (tmp_path / "r.html").read_text()
 
 
 @pytest.mark.parametrize(

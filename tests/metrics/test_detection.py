@@ -225,8 +225,8 @@ def test_a_curve_and_several_are_drawn() -> None:
     ("call", "message"),
     [
         (lambda: MinDetectionCost([]), "points must be an OperatingPoint or some of them, but got []."),
-        (lambda: MinDetectionCost([(0.5, 1, 1)]), "points must be OperatingPoints, but got (0.5, 1, 1)."),
-        (lambda: MinDetectionCost(0.5), "points must be OperatingPoints, but got 0.5."),
+        (lambda: MinDetectionCost([(0.5, 1, 1)]), "such as OperatingPoint(0.01), but got (0.5, 1, 1)."),
+        (lambda: MinDetectionCost(0.5), "points must be OperatingPoints, such as OperatingPoint(0.01), but got 0.5."),
         (
             lambda: MinDetectionCost(OperatingPoint(1e-290, c_miss=1e-50)),
             "p_target * c_miss and (1 - p_target) * c_fa must be at least 1e-300, but got OperatingPoint(p_t",

@@ -1,0 +1,83 @@
+"""Where a detector is used: how frequent targets are, and what errors cost."""
+
+from collections.abc import Sequence
+from math import inf, log
+from typing import Any, NamedTuple
+
+LEAST_WEIGHT = 1e-300
+"""Of a cost times how frequent it is: less vanishes among floats."""
+
+
+class OperatingPoint(NamedTuple):
+    """How frequent targets are where a detector is used, and what its errors cost there."""
+
+    p_target: float
+    """In (0, 1)."""
+    c_miss: float = 1.0
+    """Above 0."""
+    c_fa: float = 1.0
+    """Above 0."""
+
+    def told(self) -> str:
+        """As figures and tables name it."""
+        costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
+        return f"p = {self.p_target:.15g}{costs}"
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """What a miss and a false alarm cost times how frequent their class is."""
+        return self.c_miss * self.p_target, self.c_fa * (1 - self.p_target)
+
+    @property
+    def effective_prior(self) -> float:
+        r"""The prior that means the same with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        miss, false_alarm = self.weights
+        return miss / (miss + false_alarm)
+
+    @property
+    def bayes_threshold(self) -> float:
+        """The log-likelihood ratio above which to accept: -logit of the effective prior."""
+        miss, false_alarm = self.weights
+        return log(false_alarm) - log(miss)
+
+
+def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
+    """The prior of targets in (0, 1) that means the same with costs of 1.
+
+    Example:
+        >>> round(effective_prior(0.01, c_miss=10), 4)
+        0.0917
+    """
+    return check_point(OperatingPoint(p_target, c_miss, c_fa)).effective_prior
+
+
+def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
+    """The natural-log likelihood ratio above which accepting costs less: -logit of the effective prior.
+
+    Example:
+        >>> round(bayes_threshold(0.01), 4)
+        4.5951
+    """
+    return check_point(OperatingPoint(p_target, c_miss, c_fa)).bayes_threshold
+
+
+def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
+    """One operating point or several, checked."""
+    several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
+    given: Sequence[Any] = points if several else [points]
+    return tuple(check_point(point) for point in given)
+
+
+def check_point(point: OperatingPoint) -> OperatingPoint:
+    """Refuse a prior outside (0, 1), costs that are not above 0, and what is too small for a float together."""
+    if not isinstance(point, OperatingPoint):
+        raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
+    if not 0 < point.p_target < 1:
+        raise ValueError(f"p_target must be between 0 and 1, but got {point.p_target}.")
+    for name in ("c_miss", "c_fa"):
+        if not 0 < getattr(point, name) < inf:
+            raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
+    if min(point.weights) < LEAST_WEIGHT:
+        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {LEAST_WEIGHT:g}"
+        raise ValueError(f"{rule}, but got {point}.")
+    return point
