@@ -1,4 +1,4 @@
-"""Curves of millions of points as lines of a few hundred."""
+"""Curves of millions of points as lines of a few thousand."""
 
 import torch
 from torch import Tensor
