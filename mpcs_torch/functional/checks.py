@@ -65,6 +65,15 @@ def check_target(target: Tensor, expected_shape: torch.Size) -> None:
         )
 
 
+def check_trials(preds: Tensor, target: Tensor) -> None:
+    """Refuse scores that are not floating point, and labels that are not integers or bools of their shape."""
+    if not preds.is_floating_point():
+        raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
+    if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
+        rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
+        raise ValueError(f"{rule}, but got {target.dtype} {tuple(target.shape)}.")
+
+
 def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
     """Refuse preds that are not floating point (N, C, ...) beside a target (N, ...)."""
     if not preds.is_floating_point():

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import ErrorRates, detection_curve, hull_of, observed_errors
+from mpcs_torch.functional.detection_curve import ErrorRates, area_under_roc, detection_curve, hull_of, observed_errors
 
 
 def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tensor:
@@ -35,7 +35,8 @@ def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tens
     """
     if not 0 < max_p_fa <= 1:
         raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {max_p_fa}.")
-    return area_of(detection_curve(preds, target), max_p_fa)
+    counts = observed_errors(preds, target)
+    return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
 
 def miss_at_false_alarm(preds: Tensor, target: Tensor, *, p_fa: float) -> Tensor:
@@ -88,19 +89,13 @@ def precision_recall_break_even(preds: Tensor, target: Tensor) -> Tensor:
     return misses[after - 1] + share * (misses[after] - misses[after - 1])
 
 
-def area_of(curve: ErrorRates, max_p_fa: float) -> Tensor:
-    """The standardised area of a curve."""
-    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # rising
-    inside = p_fa <= max_p_fa
-    last = int(inside.sum()) - 1
-    x, y = p_fa[: last + 1], p_hit[: last + 1]
-    if last + 1 < len(p_fa):
-        share = (max_p_fa - p_fa[last]) / (p_fa[last + 1] - p_fa[last])
-        x = torch.cat([x, x.new_tensor([max_p_fa])])
-        y = torch.cat([y, (p_hit[last] + share * (p_hit[last + 1] - p_hit[last])).unsqueeze(0)])
-    area = torch.trapezoid(y, x)
-    if max_p_fa == 1:
-        return area
+def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
+    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # rising to 1, so beyond the limit
+    after = int((p_fa <= max_p_fa).sum())
+    share = (max_p_fa - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
+    at_limit = p_hit[after - 1] + share * (p_hit[after] - p_hit[after - 1])
+    x = torch.cat([p_fa[:after], p_fa.new_tensor([max_p_fa])])
+    area = torch.trapezoid(torch.cat([p_hit[:after], at_limit.unsqueeze(0)]), x)
     chance = max_p_fa**2 / 2
     return (1 + (area - chance) / (max_p_fa - chance)) / 2
 

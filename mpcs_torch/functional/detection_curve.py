@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.checks import check_trials
 from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.faults import Fault, raise_first
 
@@ -140,9 +141,7 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Scores in float64 and bool labels, both (N,); refuses NaN, other labels than 0 and 1, and an empty class."""
     if not preds.is_floating_point() or preds.ndim != 1:
         raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
-    if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
-        rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
-        raise ValueError(f"{rule}, but got {target.dtype} {tuple(target.shape)}.")
+    check_trials(preds, target)
     faults = [Fault("preds must hold no NaN", preds.isnan(), preds)]
     if target.dtype != torch.bool:
         rule = "target must hold 0 for nontargets and 1 for targets"

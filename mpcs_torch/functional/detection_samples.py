@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.checks import check_scores
+from mpcs_torch.functional.checks import check_scores, check_trials
 from mpcs_torch.functional.faults import Fault
 
 IGNORED = -1
@@ -35,11 +35,7 @@ def trial_rules(num_classes: int | None) -> tuple[str, str]:
 def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> Trials:
     """Check shapes and dtypes, and flatten (N, ...) and (N, C, ...); looks at no value, so no accelerator is held."""
     if num_classes is None:
-        if not preds.is_floating_point():
-            raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
-        if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
-            rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
-            raise ValueError(f"{rule}, but got {target.dtype} {tuple(target.shape)}.")
+        check_trials(preds, target)
         scores = preds.reshape(-1)
     else:
         check_scores(preds, target, num_classes)

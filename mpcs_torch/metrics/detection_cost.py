@@ -1,5 +1,6 @@
 """MinDetectionCost: what errors cost where a detector is used, at the best threshold."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,9 +41,9 @@ class CostMetric(ScoreMetric):
         details = self.details()
         return self.averaged(details.normalized if self.normalize else details.cost)
 
+    @abstractmethod
     def details(self) -> DetectionCost:
         """Costs, error rates and thresholds: scalars or (P,), by class in one more dimension unless pooled."""
-        raise NotImplementedError
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Plot `val` (default: the value so far) on `ax` (default: a new figure), flattening tables."""

@@ -18,11 +18,11 @@ class _ThresholdCost(CostMetric):
         self, points: OperatingPoint | Sequence[OperatingPoint], *, threshold: float | None, **kwargs: Any
     ) -> None:
         super().__init__(points, **kwargs)
+        self.by_problem: list[list[float]] | None = None
+        """A threshold for each operating point, problem by problem."""
         if threshold is not None:
             check_threshold(threshold)
-        problems = range(self.problem_count)
-        self.by_problem = None if threshold is None else [[float(threshold)] * len(self.points) for _ in problems]
-        """A threshold for each operating point, problem by problem."""
+            self.by_problem = [[float(threshold)] * len(self.points)] * self.problem_count
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
         """Take the thresholds that another metric has learnt from what it has seen so far, in all processes.
@@ -51,17 +51,15 @@ class _ThresholdCost(CostMetric):
 
     def details(self) -> DetectionCost:
         """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
-        thresholds = self.by_problem or [self.without_threshold()] * self.problem_count
+        thresholds = self.by_problem
+        if thresholds is None:
+            raise ValueError(f"{type(self).__name__} needs a threshold: give one, or call threshold_from first.")
 
         def costs(problem: Problem, counts: ErrorCounts) -> list[DetectionCost]:
             at = zip(self.points, thresholds[problem.place], strict=True)
             return [cost_at(counts, point, threshold) for point, threshold in at]
 
         return self.costs_by(costs)
-
-    def without_threshold(self) -> list[float]:
-        """A threshold for each operating point if none is given."""
-        raise NotImplementedError
 
 
 class ActualDetectionCost(_ThresholdCost):
@@ -94,10 +92,8 @@ class ActualDetectionCost(_ThresholdCost):
         self, points: OperatingPoint | Sequence[OperatingPoint], *, threshold: float | None = None, **kwargs: Any
     ) -> None:
         super().__init__(points, threshold=threshold, **kwargs)
-
-    def without_threshold(self) -> list[float]:
-        """Bayes thresholds."""
-        return [point.bayes_threshold for point in self.points]
+        if self.by_problem is None:
+            self.by_problem = [[point.bayes_threshold for point in self.points]] * self.problem_count
 
 
 class HalfTotalErrorRate(_ThresholdCost):
@@ -122,7 +118,3 @@ class HalfTotalErrorRate(_ThresholdCost):
 
     def __init__(self, threshold: float | None = None, **kwargs: Any) -> None:
         super().__init__(OperatingPoint(0.5), threshold=threshold, normalize=False, **kwargs)
-
-    def without_threshold(self) -> list[float]:
-        """There is none by nature."""
-        raise ValueError("HalfTotalErrorRate needs a threshold: give one, or call threshold_from first.")

@@ -1,6 +1,5 @@
 """The ROC of a detector, and its convex hull."""
 
-import torch
 from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection_curve import ErrorRates, area_under_roc, hull_of
@@ -20,7 +19,8 @@ def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
     """
     counts = rates.counts()
-    hull = hull_of(counts).rates()
+    corners = hull_of(counts)
+    hull = corners.rates()
     equal = crossing_of(hull).rate.item()
     figure = Figure(figsize=(5.6, 5.6), layout="constrained")
     axes = figure.add_subplot(
@@ -32,8 +32,7 @@ def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
     x, y = thinned(rates.p_fa, rates.p_miss)
     area = area_under_roc(counts).item()
     axes.plot(x, [1 - miss for miss in y], color="#0072b2", linewidth=1.5, label=f"ROC, area {area:.4f}")
-    hull_area = -torch.trapezoid(1 - hull.p_miss, hull.p_fa).item()
-    label = f"convex hull, area {hull_area:.4f}"
+    label = f"convex hull, area {area_under_roc(corners).item():.4f}"
     axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color="#d55e00", linewidth=1.0, label=label)
     axes.plot(equal, 1 - equal, "o", color="#d55e00", markersize=5, label=f"equal error rate {100 * equal:.2f} %")
     axes.legend(loc="lower right", fontsize=9)

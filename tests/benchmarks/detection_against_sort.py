@@ -1,13 +1,13 @@
 """How many times one sort do detection metrics take? Run: python -m tests.benchmarks.detection_against_sort."""
 
 import resource
-from time import perf_counter
 
 import torch
 
 from mpcs_torch.functional import OperatingPoint, detection_summary
 from mpcs_torch.functional.convex_hull import hull_vertices
 from mpcs_torch.functional.detection_curve import count_errors
+from tests.benchmarks.rounds import quickest
 
 LIMIT = 1.5
 SIZE = 10**7
@@ -28,13 +28,8 @@ def ratio(target_share: float = 0.5, distance: float = 2.0, rounds: int = 6) -> 
         lambda: hull_vertices(counts),
         lambda: detection_summary(scores, labels, points=POINTS),
     )
-    quickest = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for i, call in enumerate(calls):
-            start = perf_counter()
-            call()
-            quickest[i] = min(quickest[i], perf_counter() - start)
-    return quickest[2] / (quickest[0] + quickest[1])
+    sort, pav, ours = quickest(calls, rounds)
+    return ours / (sort + pav)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """How many times one `torch.topk` does MPCS take? Run: python -m tests.benchmarks.mpcs_against_topk."""
 
-from time import perf_counter
-
 import torch
 
 from mpcs_torch.functional import meta_pattern_concern_score
+from tests.benchmarks.rounds import quickest
 
 LIMIT = 2.5
 
@@ -19,13 +18,8 @@ def ratio(rounds: int = 60) -> float:
         lambda: torch.topk(probs, 5),
         lambda: meta_pattern_concern_score(probs, target, k=5, t=200, concern=concern, from_logits=False),
     )
-    quickest = [float("inf")] * len(calls)
-    for _ in range(rounds):
-        for i, call in enumerate(calls):
-            start = perf_counter()
-            call()
-            quickest[i] = min(quickest[i], perf_counter() - start)
-    return quickest[1] / quickest[0]
+    topk, ours = quickest(calls, rounds)
+    return ours / topk
 
 
 if __name__ == "__main__":

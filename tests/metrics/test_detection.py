@@ -217,7 +217,7 @@ def test_mixed_types_are_one_set_of_scores() -> None:
 def test_a_curve_and_several_are_drawn() -> None:
     for metric, batch in ((DetectionCurve(), (SCORES, LABELS)), (DetectionCurve(CLASSES), BY_CLASS)):
         figure, axes = fed(metric, batch).plot()
-        assert len(axes.lines) == metric.num_classes or 1
+        assert len(axes.lines) == (metric.num_classes or 1)
         pyplot.close(figure)
 
 
