@@ -6,7 +6,7 @@ from torch import nn
 
 from mpcs_torch import ProbabilityAccuracy
 from mpcs_torch.functional import calibration_slope
-from mpcs_torch.functional.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.plots import reliability
 
 # Decisiveness and robustness, reported and measured, from Table 1 of George, Barrera and Nelson, arXiv:2006.00058.

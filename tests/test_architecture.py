@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,20 +12,26 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
+FILES_AND_TABLES = {"files", "tables", "yaml_files"}
+TRAINER = {"concern", "functional", "metrics", "learning", "trainer"} | FILES_AND_TABLES
 MAY_IMPORT = {
+    "files": set(),
     "tables": set(),
-    "concern": set(),
+    "yaml_files": set(),
+    "concern": {"yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional"},
     "plots": {"functional"},
     "scoring": {"concern", "functional", "metrics", "tables"},
-    "learning": {"concern", "functional", "tables"},
-    "trainer": {"concern", "functional", "metrics", "learning", "tables"},
-    "paper": {"concern", "functional", "metrics", "learning", "tables", "trainer"},
-    "report": {"concern", "functional", "metrics", "learning", "plots", "scoring", "tables", "trainer", "paper"},
-    "cli": {"concern", "functional", "metrics", "learning", "plots", "scoring", "tables", "trainer", "paper", "report"},
+    "learning": {"concern", "functional", "files", "tables"},
+    "trainer": TRAINER,
+    "study": TRAINER | {"plots"},
+    "paper": TRAINER,
+    "report": TRAINER | {"plots", "scoring", "paper"},
+    "cli": TRAINER | {"plots", "scoring", "study", "paper", "report"},
 }
-"""Part by part, without itself."""
+"""Part by part; each may import itself."""
+FAMILIES = {"concern", "quality", "soft", "probability", "detection"}
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -58,13 +65,48 @@ def test_files_stay_small_and_named_after_what_they_hold(path: Path) -> None:
     assert path.stem not in {"utils", "helpers", "common", "misc"}
 
 
-def loaded_by(statement: str) -> set[str]:
-    code = f"import sys, json; {statement}; print(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+def modules_loaded_by(statement: str) -> set[str]:
+    code = f"import sys, json; {statement}; print(json.dumps(sorted(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(json.loads(result.stdout))
+
+
+def loaded_by(statement: str) -> set[str]:
+    return {name.split(".")[0] for name in modules_loaded_by(statement)}
 
 
 def test_importing_the_package_loads_nothing_of_the_trainer() -> None:
     extra = loaded_by("import mpcs_torch") - loaded_by("import torchmetrics")
     heavy = {"torchvision", "sklearn", "lightning_fabric", "matplotlib", "pydantic", "typer", "yaml", "rich", "jinja2"}
     assert not extra & heavy
+
+
+@pytest.mark.parametrize("part", ["functional", "metrics"])
+def test_no_family_imports_another(part: str) -> None:
+    assert {path.name for path in (PACKAGE / part).iterdir() if path.is_dir() and path.name[0] != "_"} >= FAMILIES
+    between = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for family in FAMILIES
+        for path in (PACKAGE / part / family).glob("*.py")
+        for name in our_imports(path)
+        for imported in [name.split(".")[2:3]]
+        if imported and imported[0] in FAMILIES - {family}
+    ]
+    assert between == []
+
+
+def test_families_have_the_same_names_everywhere() -> None:
+    for part in ("functional", "metrics"):
+        assert all((Path(__file__).parent / part / family).is_dir() for family in FAMILIES)
+
+
+def test_a_report_of_scores_needs_nothing_of_the_paper() -> None:
+    assert not any("paper" in name for name in modules_loaded_by("import mpcs_torch.report.score"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_figures_are_drawn_in_plots_alone(path: Path) -> None:
+    if path.relative_to(PACKAGE).parts[0] != "plots":
+        assert "Figure(" not in path.read_text()
+    elif path.stem != "palette":
+        assert not re.search(r"#[0-9a-f]{6}", path.read_text()), "colours stand in palette.py"

@@ -18,10 +18,10 @@ from mpcs_torch.concern.suggest import (
     spec_from_order,
     spec_from_tree,
 )
-from mpcs_torch.report.embedding import embedding_figure
+from mpcs_torch.plots.embedding import embedding_figure
 from mpcs_torch.trainer.config import DataConfig
 from mpcs_torch.trainer.data import DATASETS
-from mpcs_torch.trainer.yaml_files import parse_yaml
+from mpcs_torch.yaml_files import parse_yaml
 
 concern = typer.Typer(help="Draft a concern file: which errors matter less.", no_args_is_help=True)
 SMALLEST = 30

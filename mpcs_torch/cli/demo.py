@@ -8,7 +8,7 @@ from mpcs_torch.cli.options import Out, Overwrite
 from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.paper.case_study import picks, picks_table
 from mpcs_torch.paper.experiments import experiment_config, finish_run
-from mpcs_torch.report.html import write_report
+from mpcs_torch.report.case_study import write_report
 
 
 def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:

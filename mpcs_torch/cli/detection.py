@@ -11,7 +11,7 @@ import typer
 
 from mpcs_torch.cli.progress import counting_bar, row_counter
 from mpcs_torch.functional import OperatingPoint, ReversedScoresWarning
-from mpcs_torch.functional.operating_point import check_point
+from mpcs_torch.functional.detection.operating_point import check_point
 from mpcs_torch.report.detection import write_detection_report
 from mpcs_torch.scoring import DetectionScores, Trials, read_trials, score_detection
 

@@ -6,7 +6,7 @@ import typer
 
 from mpcs_torch.cli.sweeps import finish_all
 from mpcs_torch.paper.figure_6 import comparison_configs, ratios, ratios_table, seeds_table
-from mpcs_torch.report.figures import figure_6
+from mpcs_torch.plots.learning_comparison import figure_6
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int, overwrite: bool) -> None:

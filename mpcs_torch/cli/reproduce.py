@@ -19,8 +19,8 @@ from mpcs_torch.paper.experiments import EXPERIMENTS, QUICK, experiment_config, 
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs, reproduce_experiment
+from mpcs_torch.report.case_study import write_report
 from mpcs_torch.report.evaluation import FILES, write_evaluation
-from mpcs_torch.report.html import write_report
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.folder import RunExistsError, check_free
 

@@ -7,9 +7,9 @@ import typer
 
 from mpcs_torch.cli.options import DataRoot, Out
 from mpcs_torch.cli.progress import counting_bar
-from mpcs_torch.paper.study import LEARNING_RATES, Outcome, StudyTask, confirmation_tasks, run_study, study_tasks
-from mpcs_torch.paper.study_results import Study, results_table, verdict
-from mpcs_torch.report.study import study_figure
+from mpcs_torch.study.figure import study_figure
+from mpcs_torch.study.results import Study, results_table, verdict
+from mpcs_torch.study.tasks import LEARNING_RATES, Outcome, StudyTask, confirmation_tasks, run_study, study_tasks
 
 
 def study(

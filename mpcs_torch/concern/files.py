@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Problem
-
-if TYPE_CHECKING:
-    import yaml
 
 FIELDS = ("classes", "releases", "factor", "weights")
 
@@ -28,25 +25,23 @@ def load_concern(path: str | Path) -> ConcernSpec:
         ('red', 'yellow', 'green')
     """
     try:
-        import yaml  # not needed by people who only want the metrics
+        from mpcs_torch.yaml_files import YamlError, read_yaml  # PyYAML is not needed for the metrics alone
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[train]'") from None
 
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        value = yaml.safe_load(text)
+        document = read_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ConcernError([Problem((), "is no UTF-8 text", str(path))]) from None
-    except (yaml.YAMLError, ValueError) as error:  # a ValueError for a date that no calendar has
-        mark = getattr(error, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        raise ConcernError([Problem((), f"not valid YAML: {getattr(error, 'problem', error)}", place)]) from None
-    if not isinstance(root, yaml.MappingNode):
+    except YamlError as error:
+        place = str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
+        raise ConcernError([Problem((), error.problem, place)]) from None
+    value = document.value
+    if not isinstance(value, dict):
         raise ConcernError([Problem((), f"must hold a mapping with the keys {', '.join(FIELDS)}", str(path))])
 
-    problems = list(_key_problems(root, value))
+    problems = list(_key_problems(value))
     spec = None
     try:
         spec = ConcernSpec(**{"classes": (), **{key: value[key] for key in FIELDS if key in value}})
@@ -54,7 +49,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
         missing = "classes" not in value
         problems += [p for p in error.problems if not (missing and p.path == ("classes",))]
     if problems or spec is None:
-        raise ConcernError([problem._replace(place=_place(path, root, problem.path)) for problem in problems])
+        raise ConcernError([p._replace(place=":".join(map(str, (path, *document.place(p.path))))) for p in problems])
     return spec
 
 
@@ -83,28 +78,9 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
         file.writelines([*lines, yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120)])
 
 
-def _key_problems(root: "yaml.MappingNode", value: dict[Any, Any]) -> Iterator[Problem]:
+def _key_problems(value: dict[Any, Any]) -> Iterator[Problem]:
     if "classes" not in value:
         yield Problem((), "must have the key classes")
-    seen = set()
-    for key_node, _ in root.value:
-        key = str(key_node.value)
-        if key in seen:
-            yield Problem((key,), "must stand once")
-        elif key not in FIELDS:
+    for key in map(str, value):
+        if key not in FIELDS:
             yield Problem((key,), f"must be one of the keys {', '.join(FIELDS)}")
-        seen.add(key)
-
-
-def _place(path: Path, root: "yaml.Node", steps: tuple[str | int, ...]) -> str:
-    """File, line and column of the node that a problem's path leads to, or of the last node on the way."""
-    import yaml
-
-    node = root
-    for step in steps:
-        if isinstance(node, yaml.MappingNode):
-            node = next((child for key, child in reversed(node.value) if key.value == step), node)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-            node = node.value[step]
-    mark = node.start_mark
-    return f"{path}:{mark.line + 1}:{mark.column + 1}"

@@ -1,41 +1,44 @@
 """Tensors in, tensors out: the metrics as functions without state."""
 
-from mpcs_torch.functional.bayes_error import BayesErrors, normalized_bayes_error
-from mpcs_torch.functional.concern_loss import concern_loss
-from mpcs_torch.functional.dangerous import DangerousErrorCounts, dangerous_errors
-from mpcs_torch.functional.decision import least_concern_decision
-from mpcs_torch.functional.detection_area import (
+from mpcs_torch.functional.concern.concern_loss import concern_loss
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors
+from mpcs_torch.functional.concern.decision import least_concern_decision
+from mpcs_torch.functional.concern.expected_concern import expected_concern
+from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
+from mpcs_torch.functional.concern.softmax_margin import softmax_margin_loss
+from mpcs_torch.functional.detection.area import (
     false_alarm_at_miss,
     miss_at_false_alarm,
     partial_auc,
     precision_recall_break_even,
 )
-from mpcs_torch.functional.detection_cost import (
+from mpcs_torch.functional.detection.bayes_error import BayesErrors, normalized_bayes_error
+from mpcs_torch.functional.detection.cost import (
     DetectionCost,
-    actual_detection_cost,
     detection_cost,
-    half_total_error_rate,
     min_detection_cost,
 )
-from mpcs_torch.functional.detection_curve import (
+from mpcs_torch.functional.detection.curve import (
     ErrorRates,
     ReversedScoresWarning,
     detection_curve,
     roc_convex_hull,
 )
-from mpcs_torch.functional.detection_interval import clopper_pearson, meets_rule_of_30, stratified_bootstrap
-from mpcs_torch.functional.detection_summary import DetectionSummary, detection_summary
-from mpcs_torch.functional.equal_error_rate import EqualError, equal_error_rate
-from mpcs_torch.functional.expected_concern import expected_concern
-from mpcs_torch.functional.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
-from mpcs_torch.functional.llr_cost import cllr, min_cllr
-from mpcs_torch.functional.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
-from mpcs_torch.functional.mpcs import meta_pattern_concern_score
-from mpcs_torch.functional.operating_point import OperatingPoint, bayes_threshold, effective_prior
-from mpcs_torch.functional.quality import class_error_rates, confusion_matrix, multiclass_quality_metrics
-from mpcs_torch.functional.soft import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
-from mpcs_torch.functional.soft_divergence import soft_kl_divergence
-from mpcs_torch.functional.softmax_margin import softmax_margin_loss
+from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate
+from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30, stratified_bootstrap
+from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
+from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
+from mpcs_torch.functional.detection.threshold_cost import actual_detection_cost, half_total_error_rate
+from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
+from mpcs_torch.functional.quality.quality_metrics import (
+    class_error_rates,
+    confusion_matrix,
+    multiclass_quality_metrics,
+)
+from mpcs_torch.functional.soft.divergence import soft_kl_divergence
+from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
 
 __all__ = [
     "BayesErrors",

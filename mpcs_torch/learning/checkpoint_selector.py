@@ -11,8 +11,8 @@ from warnings import warn
 import torch
 from torch import Tensor
 
+from mpcs_torch.files import rename, write_whole
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.atomic_files import rename, write_whole
 from mpcs_torch.learning.manifest import Manifest, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 from mpcs_torch.tables import Table

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.checks import LossReduction, check_concern
-from mpcs_torch.functional.concern_loss import checked_concern_loss
-from mpcs_torch.functional.softmax_margin import checked_softmax_margin_loss
+from mpcs_torch.functional.concern.concern_loss import checked_concern_loss
+from mpcs_torch.functional.concern.softmax_margin import checked_softmax_margin_loss
+from mpcs_torch.functional.inputs.checks import LossReduction, check_concern
 
 
 class ConcernLoss(nn.Module):

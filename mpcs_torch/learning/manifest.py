@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.learning.atomic_files import holds, replace_text
+from mpcs_torch.files import holds, replace_text
 from mpcs_torch.learning.selection import Epoch
 
 NAME = "manifest.json"

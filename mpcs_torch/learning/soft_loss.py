@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from mpcs_torch.functional.soft_sums import SoftAverage, check_soft_settings, flatten_soft, score_of, soft_sums
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.soft.sums import SoftAverage, check_soft_settings, score_of, soft_sums
 
 
 class SoftF1Loss(nn.Module):

@@ -1,13 +1,16 @@
 """torchmetrics shells over `mpcs_torch.functional`."""
 
-from mpcs_torch.metrics.dangerous import DangerousErrors
-from mpcs_torch.metrics.detection_cost import MinDetectionCost
-from mpcs_torch.metrics.detection_curve import DetectionCurve
-from mpcs_torch.metrics.equal_error_rate import EqualErrorRate
-from mpcs_torch.metrics.expected_concern import ExpectedConcern
-from mpcs_torch.metrics.llr_cost import Cllr, MinCllr
-from mpcs_torch.metrics.mpcs import MetaPatternConcernScore
-from mpcs_torch.metrics.one_quality import (
+from mpcs_torch.metrics.concern.dangerous import DangerousErrors
+from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
+from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.metrics.detection.cost import MinDetectionCost
+from mpcs_torch.metrics.detection.curve import DetectionCurve
+from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
+from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
+from mpcs_torch.metrics.detection.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
+from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
+from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.metrics.quality.one_quality import (
     AverageAccuracy,
     BalancedErrorRate,
     ErrorRate,
@@ -19,17 +22,14 @@ from mpcs_torch.metrics.one_quality import (
     MicroRecall,
     WeightedErrorRate,
 )
-from mpcs_torch.metrics.probability import Decisiveness, GeometricAccuracy, Robustness
-from mpcs_torch.metrics.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.quality import ClassErrorRates, MulticlassQualityMetrics
-from mpcs_torch.metrics.soft import (
+from mpcs_torch.metrics.quality.quality_metrics import ClassErrorRates, MulticlassQualityMetrics
+from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
+from mpcs_torch.metrics.soft.scores import (
     SoftF1,
     SoftFBeta,
-    SoftKLDivergence,
     SoftPrecision,
     SoftRecall,
 )
-from mpcs_torch.metrics.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
 
 __all__ = [
     "ActualDetectionCost",

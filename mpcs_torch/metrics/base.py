@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.functional.faults import Fault, count_faults, raise_first, raise_for_counts
-from mpcs_torch.functional.samples import widest_float
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
 
 
 class SumMetric(Metric):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
-from mpcs_torch.functional.confusion import accuracy, macro_f1, matthews_correlation
-from mpcs_torch.functional.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.quality.confusion import accuracy, macro_f1, matthews_correlation
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_3
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.evaluation import Evaluator

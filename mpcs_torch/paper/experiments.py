@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.paper.costs import MetricCosts, measure_costs
-from mpcs_torch.trainer.config import RunConfig, load_config
+from mpcs_torch.trainer.config import RunConfig, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
@@ -40,13 +40,6 @@ class FinishedRun:
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
     """The config of an experiment."""
     return load_packaged_config(f"experiments/{name}", overrides)
-
-
-def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """A config under ``configs/``, of the installed package or of the repository."""
-    package = Path(__file__).parents[1]
-    root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
-    return load_config(root / f"{path}.yaml", overrides)
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:

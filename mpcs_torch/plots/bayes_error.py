@@ -4,7 +4,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.functional.bayes_error import normalized_bayes_error
+from mpcs_torch.functional.detection.bayes_error import normalized_bayes_error
+from mpcs_torch.plots.palette import BLUE, GREY, ORANGE
 from mpcs_torch.plots.text import literal
 
 MOST_DRAWN = 5.0
@@ -32,8 +33,8 @@ def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
     highest = min(max(1.2, 1.05 * errors.actual.max().item()), MOST_DRAWN)
     axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, highest))
     axes.title.set_fontsize(10)
-    axes.plot(log_odds.tolist(), errors.actual.tolist(), color="#d55e00", linewidth=1.5, label="at the Bayes threshold")
-    axes.plot(log_odds.tolist(), errors.least.tolist(), color="#0072b2", linewidth=1.5, label="at the best threshold")
-    axes.axhline(1, color="#999999", linewidth=0.9, linestyle=":", label="without a look at the scores")
+    axes.plot(log_odds.tolist(), errors.actual.tolist(), color=ORANGE, linewidth=1.5, label="at the Bayes threshold")
+    axes.plot(log_odds.tolist(), errors.least.tolist(), color=BLUE, linewidth=1.5, label="at the best threshold")
+    axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="without a look at the scores")
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure

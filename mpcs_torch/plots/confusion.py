@@ -6,9 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from torch import Tensor
 
+from mpcs_torch.plots.palette import BLACK, DANGEROUS, FAINT_GREY, RELEASED, WHITE
 from mpcs_torch.plots.text import literal
-
-RELEASED, DANGEROUS = "#009e73", "#b00020"
 
 
 def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[str], title: str) -> Figure:
@@ -43,7 +42,7 @@ def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[
             count = int(counts[row, column])
             dangerous = row != column and not released[column, row]
             is_dark = count > most_errors
-            colour = "white" if is_dark else "#bbbbbb" if count == 0 else DANGEROUS if dangerous else "black"
+            colour = WHITE if is_dark else FAINT_GREY if count == 0 else DANGEROUS if dangerous else BLACK
             weight = "bold" if dangerous and count else "normal"
             axes.text(column, row, str(count), ha="center", va="center", fontsize=8, color=colour, weight=weight)
             if released[column, row] and row != column:

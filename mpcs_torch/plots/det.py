@@ -8,16 +8,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
 
-from mpcs_torch.functional.convex_hull import hull_vertices
-from mpcs_torch.functional.detection_cost import DetectionCost, min_cost_of
-from mpcs_torch.functional.detection_curve import ErrorRates
-from mpcs_torch.functional.detection_interval import check_confidence, clopper_pearson
-from mpcs_torch.functional.equal_error_rate import crossing_of
-from mpcs_torch.functional.operating_point import OperatingPoint, as_points
+from mpcs_torch.functional.detection.convex_hull import hull_vertices
+from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
+from mpcs_torch.functional.detection.curve import ErrorRates
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
 from mpcs_torch.plots.curves import thinned
+from mpcs_torch.plots.palette import DARK_GREY, GREY, GRID, LIGHT_GREY, SYSTEMS
 from mpcs_torch.plots.text import literal
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")  # apart for colour-blind eyes
 MARKERS = "os^DvPX"
 HIGHEST = 0.6
 """Where the axes end, unless a marked point lies beyond."""
@@ -62,7 +62,7 @@ def det_curves(
         axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in highest)]))
     )
     for number, (name, rates) in enumerate(systems.items()):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = SYSTEMS[number % len(SYSTEMS)]
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
         axes.plot(*curve, color=colour, linewidth=1.5, label=f"{literal(name)}, equal error rate {100 * equal:.2f} %")
@@ -70,9 +70,9 @@ def det_curves(
         for marker, cost in zip(cycle(MARKERS), costs[number], strict=False):
             _mark(axes, rates, cost, colour, marker, confidence)
     for marker, point in zip(cycle(MARKERS), marked, strict=False):
-        axes.plot([], [], marker, color="#666666", markersize=6, label=f"least cost, {point.told()}")
-    axes.plot([], [], "+", color="#666666", markersize=9, label="equal errors, by the convex hull")
-    axes.plot([], [], ":", color="#999999", linewidth=0.9, label="30 errors")
+        axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=f"least cost, {point.told()}")
+    axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal errors, by the convex hull")
+    axes.plot([], [], ":", color=GREY, linewidth=0.9, label="30 errors")
     axes.legend(loc="upper right", fontsize=8)
     return figure
 
@@ -89,9 +89,9 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) 
         ticks = [tick for tick in TICKS if lowest <= tick <= highest]
         set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
         if 30 / min(counts) < highest:
-            draw(30 / min(counts), color="#999999", linewidth=0.9, linestyle=":")
-    axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color="#cccccc", linewidth=0.8)
-    axes.grid(color="#eeeeee", linewidth=0.8)
+            draw(30 / min(counts), color=GREY, linewidth=0.9, linestyle=":")
+    axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=LIGHT_GREY, linewidth=0.8)
+    axes.grid(color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
 
 

@@ -3,10 +3,9 @@
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.functional.generalized import ProbabilityMeans
-from mpcs_torch.functional.measured import MeasuredProbabilities, calibration_slope
-
-MEASURED, REPORTED = "#56b4e9", "#d55e00"
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
+from mpcs_torch.plots.palette import GREEN, ORANGE, PINK, SKY, WHITE
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str) -> Figure:
@@ -27,13 +26,13 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     axes.set_title(title, fontsize=10)
     low, high, rate = (_numbers(values) for values in (measured.low, measured.high, measured.rate))
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
-    axes.bar(low, rate, widths, align="edge", color=MEASURED, edgecolor="white", linewidth=0.5, label="rate of a bin")
-    axes.plot([0, 1], [0, 1], color="#009e73", linewidth=1.2, label="as it says")
+    axes.bar(low, rate, widths, align="edge", color=SKY, edgecolor=WHITE, linewidth=0.5, label="rate of a bin")
+    axes.plot([0, 1], [0, 1], color=GREEN, linewidth=1.2, label="as it says")
     points = {name: (getattr(reported, name).item(), getattr(measured.means, name).item()) for name in reported._fields}
     ends = points["robustness"], points["decisiveness"]
     slope = calibration_slope(reported, measured.means).item()
-    axes.plot(*zip(*ends, strict=True), color="#cc79a7", linewidth=1.8, label=f"slope {slope:.2f}")
-    axes.plot(*zip(*points.values(), strict=True), "o", color=REPORTED, markersize=7, clip_on=False)
+    axes.plot(*zip(*ends, strict=True), color=PINK, linewidth=1.8, label=f"slope {slope:.2f}")
+    axes.plot(*zip(*points.values(), strict=True), "o", color=ORANGE, markersize=7, clip_on=False)
     for name, point in points.items():
         place = (8, -4) if point[0] < 0.7 else (-8, 8)
         label, side = name.replace("_", " "), "left" if point[0] < 0.7 else "right"

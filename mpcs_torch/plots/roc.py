@@ -2,9 +2,10 @@
 
 from matplotlib.figure import Figure
 
-from mpcs_torch.functional.detection_curve import ErrorRates, area_under_roc, hull_of
-from mpcs_torch.functional.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.curve import ErrorRates, area_under_roc, hull_of
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.plots.curves import thinned
+from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE
 from mpcs_torch.plots.text import literal
 
 
@@ -27,13 +28,13 @@ def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
         xlabel="false alarms", ylabel="hits", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
     )
     axes.set_title(literal(title), fontsize=10)
-    axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=0.8)
-    axes.plot([0, 1], [1, 0], color="#cccccc", linewidth=0.8, linestyle=":")
+    axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)
+    axes.plot([0, 1], [1, 0], color=LIGHT_GREY, linewidth=0.8, linestyle=":")
     x, y = thinned(rates.p_fa, rates.p_miss)
     area = area_under_roc(counts).item()
-    axes.plot(x, [1 - miss for miss in y], color="#0072b2", linewidth=1.5, label=f"ROC, area {area:.4f}")
+    axes.plot(x, [1 - miss for miss in y], color=BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
     label = f"convex hull, area {area_under_roc(corners).item():.4f}"
-    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color="#d55e00", linewidth=1.0, label=label)
-    axes.plot(equal, 1 - equal, "o", color="#d55e00", markersize=5, label=f"equal error rate {100 * equal:.2f} %")
+    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=ORANGE, linewidth=1.0, label=label)
+    axes.plot(equal, 1 - equal, "o", color=ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
     axes.legend(loc="lower right", fontsize=9)
     return figure

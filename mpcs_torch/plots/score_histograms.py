@@ -4,8 +4,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.functional.detection_curve import checked_scores, middle_of
-from mpcs_torch.functional.equal_error_rate import equal_error_rate
+from mpcs_torch.functional.detection.curve import checked_scores, middle_of
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate
+from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
 from mpcs_torch.plots.text import literal
 
 BINS = 100
@@ -34,13 +35,13 @@ def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
     axes.title.set_fontsize(10)
     place = ((scores.clamp(low, high) - low) / width).long().clamp(max=BINS - 1)
     edges = [low + width * number for number in range(BINS + 1)]
-    for name, is_class, colour in (("nontargets", ~labels, "#0072b2"), ("targets", labels, "#d55e00")):
+    for name, is_class, colour in (("nontargets", ~labels, NONTARGETS), ("targets", labels, TARGETS)):
         counts = torch.bincount(place[is_class], minlength=BINS)
         density = (counts.double() / counts.sum() / width).tolist()
         axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=f"{int(counts.sum())} {name}")
     middle = middle_of(equal.low, equal.high).item()
     if low <= middle <= high:
         label = f"equal errors at {middle:.4g}"
-        axes.axvline(middle, color="black", linewidth=0.9, linestyle=":", label=label)
+        axes.axvline(middle, color=BLACK, linewidth=0.9, linestyle=":", label=label)
     axes.legend(fontsize=9)
     return figure

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from mpcs_torch.learning.atomic_files import replace_text
+from mpcs_torch.files import replace_text
 from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
-from mpcs_torch.report.html import data_uri, render
+from mpcs_torch.report.render import data_uri, render
 from mpcs_torch.scoring import DetectionScores
 
 

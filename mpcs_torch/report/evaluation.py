@@ -7,8 +7,8 @@ from mpcs_torch.paper.costs import dearer_than_printed
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import TABLE_2
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
-from mpcs_torch.report.figures import figure_4
-from mpcs_torch.report.html import data_uri, render
+from mpcs_torch.plots.trends import figure_4
+from mpcs_torch.report.render import data_uri, render
 
 FILES = (
     *(f"{name}.{kind}" for name in ("runs", "table2", "table3") for kind in ("md", "csv")),

@@ -5,9 +5,9 @@ from pathlib import Path
 import torch
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.learning.atomic_files import replace_text
+from mpcs_torch.files import replace_text
 from mpcs_torch.plots import confusion_matrix, reliability
-from mpcs_torch.report.html import data_uri, render
+from mpcs_torch.report.render import data_uri, render
 from mpcs_torch.scoring import Scores
 from mpcs_torch.scoring.score import MOST_CLASSES
 

@@ -15,10 +15,10 @@ from mpcs_torch.functional import (
     meets_rule_of_30,
     stratified_bootstrap,
 )
-from mpcs_torch.functional.detection_cost import cost_at
-from mpcs_torch.functional.detection_curve import middle_of
-from mpcs_torch.functional.equal_error_rate import equal_error_of
-from mpcs_torch.functional.llr_cost import cllr_of
+from mpcs_torch.functional.detection.cost import cost_at
+from mpcs_torch.functional.detection.curve import middle_of
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.scoring.trials import Trials
 from mpcs_torch.tables import Table
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import class_error_rates
-from mpcs_torch.functional.generalized import ProbabilityMeans
-from mpcs_torch.functional.measured import MeasuredProbabilities
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.metrics import (
     DangerousErrors,
     ExpectedConcern,

@@ -13,7 +13,7 @@ from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.models import MODELS
 from mpcs_torch.trainer.parts import Number, PartConfig, Section
-from mpcs_torch.trainer.yaml_files import parse_yaml
+from mpcs_torch.yaml_files import parse_yaml
 
 
 class ConfigError(ValueError):
@@ -155,6 +155,13 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     if problems:
         raise ConfigError("\n".join(problems))
     return config
+
+
+def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
+    """A config under ``configs/``, of the installed package or of the repository."""
+    package = Path(__file__).parents[1]
+    root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
+    return load_config(root / f"{path}.yaml", overrides)
 
 
 def dump_config(config: RunConfig) -> str:

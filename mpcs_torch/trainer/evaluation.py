@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.confusion import accuracy, count_dangerous_cells, macro_f1, matthews_correlation
-from mpcs_torch.functional.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.quality.confusion import accuracy, count_dangerous_cells, macro_f1, matthews_correlation
 from mpcs_torch.trainer.data import DataSplits
 
 

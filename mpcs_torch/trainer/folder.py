@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mpcs_torch.files import replace_text
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.atomic_files import replace_text
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits

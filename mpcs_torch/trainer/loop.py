@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.checks import check_pattern_settings
+from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits

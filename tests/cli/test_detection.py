@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import run
-from tests.metrics.detection_cases import detections
+from tests.metrics.detection.cases import detections
 
 
 @pytest.fixture

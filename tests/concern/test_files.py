@@ -54,7 +54,7 @@ def test_all_errors_stand_together_with_their_places(tmp_path: Path) -> None:
         ("- a\n", "must hold a mapping with the keys classes, releases, factor, weights"),
         ("", "must hold a mapping with the keys"),
         ("factor: 0.5\n", "concern.yaml:1:1: must have the key classes"),
-        ("classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n", "concern.yaml:3:9: factor: must stand once"),
+        ("classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n", "concern.yaml:3:1: not valid YAML: factor stands twice"),
         ("classes: !!python/object/apply:os.getcwd []\n", "not valid YAML: could not determine a constructor"),
     ],
 )
@@ -65,6 +65,7 @@ def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> No
 
 def test_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
+    monkeypatch.delitem(sys.modules, "mpcs_torch.yaml_files", raising=False)
     with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[train\]'"):
         load_concern(CONCERNS / "traffic-lights.yaml")
 

@@ -8,18 +8,19 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.functional import ErrorRates
-from mpcs_torch.functional.confusion import count_pairs
-from mpcs_torch.functional.dangerous import count_dangerous
-from mpcs_torch.functional.decided import flatten_decided
-from mpcs_torch.functional.expected_concern import sum_costs
-from mpcs_torch.functional.generalized import power_sum
-from mpcs_torch.functional.measured_counts import count_probabilities
-from mpcs_torch.functional.mpcs import pattern_terms, score_terms
-from mpcs_torch.functional.soft_divergence import divergence_sum
-from mpcs_torch.functional.soft_sums import flatten_soft, soft_sums
+from mpcs_torch.functional.concern.dangerous import count_dangerous
+from mpcs_torch.functional.concern.expected_concern import sum_costs
+from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.inputs.decisions import flatten_decided
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.probability.generalized import power_sum
+from mpcs_torch.functional.probability.measured_counts import count_probabilities
+from mpcs_torch.functional.quality.confusion import count_pairs
+from mpcs_torch.functional.soft.divergence import divergence_sum
+from mpcs_torch.functional.soft.sums import soft_sums
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, Fed, MetricCase
-from tests.metrics.detection_cases import DETECTION, MORE_DETECTION
+from tests.metrics.detection.cases import DETECTION, MORE_DETECTION
 from tests.oracles import algorithm_1, naive
 
 CLASSES = 4

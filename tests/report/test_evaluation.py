@@ -7,8 +7,8 @@ from pathlib import Path
 from mpcs_torch.paper.intervals import mean_interval
 from mpcs_torch.paper.replay import Agreement
 from mpcs_torch.paper.reproduction import Reproduction
+from mpcs_torch.plots.trends import METRIC_LINES, figure_4
 from mpcs_torch.report.evaluation import FILES, write_evaluation
-from mpcs_torch.report.figures import METRIC_LINES, figure_4
 from tests.report.test_html import toy_run
 
 

@@ -8,7 +8,7 @@ import torch
 from mpcs_torch.paper.case_study import picks
 from mpcs_torch.paper.experiments import FinishedRun, finish_run
 from mpcs_torch.plots import confusion_matrix
-from mpcs_torch.report.html import write_report
+from mpcs_torch.report.case_study import write_report
 from tests.trainer.toy import toy_config, toy_data
 
 

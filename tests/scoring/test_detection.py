@@ -19,7 +19,7 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
 from mpcs_torch.scoring import trials as trials_module
-from tests.metrics.detection_cases import detections
+from tests.metrics.detection.cases import detections
 
 CSV = "id,score,label\na,0.5,1\nb,-inf,0\n\nc,2e-3,Target\nd, 1,nontarget\n"
 TEXT = "0.5 target\n-inf nontarget\n\n2e-3 1\n1 0\n"

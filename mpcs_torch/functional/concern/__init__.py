@@ -1,0 +1,1 @@
+"""Scores, losses and decisions with human values in them."""

@@ -1,0 +1,131 @@
+"""The differentiable limit of MPCS, as a training loss."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_loss_inputs
+
+
+def concern_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    concern: Tensor | None = None,
+    concern_share: float = 0.5,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: LossReduction = "mean",
+) -> Tensor:
+    r"""Cross entropy, and a concern-weighted push away from each wrong class; in nats, lower is better, 0 is perfect.
+
+    For one sample with true class :math:`y` and probabilities :math:`p`:
+
+    .. math::
+        L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
+
+    With the share :math:`s = 1/2` this is the limit of MPCS over all classes (k = C) as its intervals grow without end
+    (t to infinity); with s = 0 it is cross entropy.
+
+    Args:
+        logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
+        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
+            read. Default: 1 everywhere.
+        concern_share: s, from 0 to 1.
+        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
+            by the sum of the samples' weights.
+        ignore_index: Label of samples that count for nothing.
+        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
+
+    Returns:
+        A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
+        is NaN where nothing is counted, as in torch.
+
+    Raises:
+        ValueError: If a setting, a shape or a dtype breaks its rule above.
+
+    References:
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 4 to 9, for k = C and t to infinity.
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
+        >>> concern_loss(logits, torch.tensor([0]))
+        tensor(0.1761)
+    """
+    if concern is not None and logits.ndim > 1:
+        check_concern(concern, logits.shape[1])  # looks at its values: once is enough for a module
+    return checked_concern_loss(
+        logits,
+        target,
+        concern=concern,
+        concern_share=concern_share,
+        weight=weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
+
+
+def checked_concern_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    concern: Tensor | None,
+    concern_share: float,
+    weight: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+    reduction: LossReduction,
+) -> Tensor:
+    """`concern_loss` with a concern that has been checked; looks at no value, so an accelerator is never waited for."""
+    check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
+    if not 0 <= concern_share <= 1:
+        raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
+    num_classes = logits.shape[1]
+    scores = logits.movedim(1, -1).reshape(-1, num_classes)
+    scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    labels = target.reshape(-1).long()
+    counted = labels != ignore_index
+    labels = torch.where(counted, labels, 0)
+
+    class_weight = torch.ones(num_classes) if weight is None else weight
+    class_weight = class_weight.to(scores)
+    smoothed = one_hot(labels, num_classes).to(scores) * (1 - label_smoothing) + label_smoothing / num_classes
+    label_share = smoothed * class_weight
+    loss = (1 - concern_share) * -_weighted(label_share, scores.log_softmax(dim=1))
+    if concern_share:
+        wrong_share = label_share @ _row_shares(concern, scores)
+        loss = loss - concern_share * _weighted(wrong_share, log_complement(scores))
+    loss = torch.where(counted, loss, 0.0)
+    if reduction == "none":
+        return loss.reshape(target.shape)
+    return loss.sum() if reduction == "sum" else loss.sum() / (class_weight[labels] * counted).sum()
+
+
+def log_complement(scores: Tensor) -> Tensor:
+    """log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
+
+    For the most probable class the others are summed by themselves; every other class has at most 1/2.
+    """
+    top = scores.argmax(dim=1, keepdim=True)
+    is_top = torch.zeros_like(scores, dtype=torch.bool).scatter(1, top, True)
+    log_total = scores.logsumexp(dim=1, keepdim=True)
+    of_top = scores.masked_fill(is_top, float("-inf")).logsumexp(dim=1, keepdim=True) - log_total
+    of_others = torch.log1p(-(scores - log_total).masked_fill(is_top, float("-inf")).exp())
+    return torch.where(is_top, of_top, of_others)
+
+
+def _weighted(share: Tensor, logs: Tensor) -> Tensor:
+    """Sum over classes; a class without a share counts for nothing even where its logarithm is infinite."""
+    return torch.where(share > 0, share * logs, 0.0).sum(dim=1)
+
+
+def _row_shares(concern: Tensor | None, scores: Tensor) -> Tensor:
+    """The concern matrix with 0 on its diagonal and rows that sum to 1."""
+    num_classes = scores.shape[1]
+    matrix = torch.ones(num_classes, num_classes) if concern is None else concern
+    off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)
+    return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)

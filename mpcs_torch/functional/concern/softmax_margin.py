@@ -1,0 +1,97 @@
+"""Cross entropy with a margin for what matters."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from mpcs_torch.functional.concern.decision import without_diagonal
+from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_loss_inputs
+
+
+def softmax_margin_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    concern: Tensor,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: LossReduction = "mean",
+) -> Tensor:
+    r"""Cross entropy of logits to which the cost of each error has been added; in nats, lower is better.
+
+    For one sample with true class :math:`y` and logits :math:`z`:
+
+    .. math::
+        L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
+
+    The true class must win by more where an error matters more. Costs are added while training only: what a model says
+    of new samples is its plain softmax.
+
+    Args:
+        logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
+        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
+            read.
+        margin: m >= 0, in nats for a concern of 1; 0 is cross entropy.
+        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`.
+        ignore_index: Label of samples that count for nothing.
+        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
+
+    Returns:
+        A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
+        is NaN where nothing is counted, as in torch.
+
+    Raises:
+        ValueError: If a setting, a shape or a dtype breaks its rule above.
+
+    References:
+        Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
+
+    Example:
+        >>> logits = torch.tensor([[2.0, 0.0, 0.0]])
+        >>> softmax_margin_loss(logits, torch.tensor([0]), concern=torch.ones(3, 3))
+        tensor(0.5514)
+    """
+    if logits.ndim > 1:
+        check_concern(concern, logits.shape[1])  # looks at its values: once is enough for a module
+    return checked_softmax_margin_loss(
+        logits,
+        target,
+        concern=concern,
+        margin=margin,
+        weight=weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
+
+
+def checked_softmax_margin_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    concern: Tensor,
+    margin: float,
+    weight: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+    reduction: LossReduction,
+) -> Tensor:
+    """`softmax_margin_loss` with a concern that has been checked; looks at no value, so an accelerator is not held."""
+    check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
+    if not 0 <= margin < float("inf"):
+        raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
+    scores = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+    labels = target.long()
+    costs = without_diagonal(concern.to(scores))[torch.where(labels == ignore_index, 0, labels)]
+    return cross_entropy(
+        scores + margin * costs.movedim(-1, 1),
+        labels,
+        weight=None if weight is None else weight.to(scores),
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )

@@ -1,0 +1,66 @@
+"""All that detection scores say at chosen operating points, from one sort."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from mpcs_torch.functional.detection.convex_hull import hull_vertices
+from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
+from mpcs_torch.functional.detection.curve import ErrorCounts, area_under_roc, observed_errors
+from mpcs_torch.functional.detection.equal_error_rate import EqualError, crossing_of
+from mpcs_torch.functional.detection.llr_cost import min_cllr_of
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
+
+
+class DetectionSummary(NamedTuple):
+    """How well scores part targets from nontargets: float64 scalars, and the counts that they were read from."""
+
+    equal_error: EqualError
+    """By the convex hull; lower is better, at most 1/2."""
+    area: Tensor
+    """Under the ROC; higher is better."""
+    min_costs: list[DetectionCost]
+    """At each operating point; lower is better."""
+    min_cllr: Tensor
+    """In bits; lower is better, in [0, 1]."""
+    counts: ErrorCounts
+    hull: ErrorCounts
+
+
+def detection_summary(
+    preds: Tensor, target: Tensor, *, points: OperatingPoint | Sequence[OperatingPoint]
+) -> DetectionSummary:
+    """Equal error rate, area under the ROC, least costs and least `cllr`, from one sort of the scores and one hull.
+
+    Args:
+        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
+        points: An operating point, or several: p_target in (0, 1), and costs above 0.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If the area under the ROC is below 1/2.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.functional import OperatingPoint
+        >>> scores, labels = torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1])
+        >>> summary = detection_summary(scores, labels, points=[OperatingPoint(p_target=0.1)])
+        >>> print(f"{summary.equal_error.rate:.3f} {summary.min_costs[0].normalized:.3f} {summary.area:.3f}")
+        0.250 0.500 0.750
+    """
+    checked = as_points(points)
+    counts = observed_errors(preds, target)
+    vertices = hull_vertices(counts)
+    hull = counts.at(vertices)
+    return DetectionSummary(
+        equal_error=crossing_of(hull.rates()),
+        area=area_under_roc(counts),
+        min_costs=[min_cost_of(counts, vertices, point) for point in checked],
+        min_cllr=min_cllr_of(hull),
+        counts=counts,
+        hull=hull,
+    )

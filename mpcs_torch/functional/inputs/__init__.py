@@ -1,0 +1,1 @@
+"""Checks of arguments, and one flattener for each kind of batch."""

@@ -1,0 +1,50 @@
+"""Scores and labels of any supported shape as one flat list of trials, in as few bytes as they came in."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.checks import check_scores, check_trials
+from mpcs_torch.functional.inputs.faults import Fault
+
+IGNORED = -1
+"""What stands for a label to leave out."""
+
+
+class Trials(NamedTuple):
+    """A batch of M trials."""
+
+    scores: Tensor
+    """(M,), or (M, C) with classes; floating point as given."""
+    labels: Tensor
+    """(M,): 1 for targets and 0 for nontargets, or the class; `IGNORED` where left out. int8, or int32 from 128 classes
+    on."""
+    faults: tuple[Fault, ...]
+    """One per rule of `trial_rules`, in that order."""
+
+
+def trial_rules(num_classes: int | None) -> tuple[str, str]:
+    """What the values of target and preds must be, as error messages begin."""
+    classes = (
+        "0 for nontargets and 1 for targets" if num_classes is None else f"class indices from 0 to {num_classes - 1}"
+    )
+    return f"target must hold {classes} (or ignore_index)", "preds must hold no NaN"
+
+
+def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> Trials:
+    """Check shapes and dtypes, and flatten (N, ...) and (N, C, ...); looks at no value, so no accelerator is held."""
+    if num_classes is None:
+        check_trials(preds, target)
+        scores = preds.reshape(-1)
+    else:
+        check_scores(preds, target, num_classes)
+        scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
+    labels, values = target.reshape(-1).long(), 2 if num_classes is None else num_classes
+    counted = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
+    sound = (labels >= 0) & (labels < values)
+    is_nan = scores.isnan() if scores.ndim == 1 else scores.isnan().any(dim=1)
+    label_rule, score_rule = trial_rules(num_classes)
+    faults = Fault(label_rule, counted & ~sound, labels), Fault(score_rule, counted & is_nan, scores)
+    kept = torch.where(counted & sound, labels, IGNORED).to(torch.int8 if values < 128 else torch.int32)
+    return Trials(scores, kept, faults)

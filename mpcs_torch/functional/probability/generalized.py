@@ -1,0 +1,187 @@
+"""Generalized means of the probability of the true class: geometric accuracy, decisiveness, robustness."""
+
+from math import isfinite
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples
+
+GEOMETRIC, DECISIVE, ROBUST = 0.0, 1.0, -2 / 3
+"""Powers of the means."""
+
+
+class ProbabilityMeans(NamedTuple):
+    """Scalars in [0, 1], higher is better; robustness <= geometric accuracy <= decisiveness."""
+
+    geometric_accuracy: Tensor
+    decisiveness: Tensor
+    robustness: Tensor
+
+
+def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Tensor:
+    r"""Generalized mean of probabilities: float64 scalar in [0, 1] (float32 on MPS); NaN of nothing.
+
+    .. math:: M_r = \left( \frac{1}{N} \sum_i \max(c_i, \epsilon)^r \right)^{1/r}, \quad
+        M_0 = \exp \frac{1}{N} \sum_i \log \max(c_i, \epsilon)
+
+    Args:
+        probs: ``(N,)`` probabilities of the true classes, floating point.
+        power: r; the lower, the more the smallest probabilities count.
+        epsilon: Floor of the probabilities, in [0, 1). With 0, one probability of 0 makes means with r <= 0 zero.
+
+    Raises:
+        ValueError: If a setting, a dtype or a value breaks its rule above.
+
+    References:
+        George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
+        arXiv:2006.00058, Eq. 2 and Section 4.
+
+    Example:
+        >>> generalized_mean(torch.tensor([0.9, 0.4]), power=0.0)
+        tensor(0.6000, dtype=torch.float64)
+    """
+    check_floor(epsilon)
+    if not probs.is_floating_point():
+        raise ValueError(f"probs must be floating point, but got dtype {probs.dtype}.")
+    if not isfinite(power):
+        raise ValueError(f"power must be finite, but got {power}.")
+    flat = probs.reshape(-1)
+    raise_first([Fault("probs must hold probabilities from 0 to 1", ~((flat >= 0) & (flat <= 1)), flat)])
+    weights = torch.ones_like(flat, dtype=widest_float(probs.device))
+    return mean_of(power_sum(flat, weights, power, epsilon), weights.sum(), power)
+
+
+def geometric_accuracy(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    from_logits: bool = True,
+    epsilon: float = 0.005,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Geometric mean of the probability of the true class; in [0, 1], higher is better.
+
+    exp(-cross entropy), where no probability is below epsilon: what a cross entropy says as a probability.
+
+    Args:
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+        num_classes: C.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        epsilon: Floor of the probabilities, in [0, 1).
+        ignore_index: Label of samples to leave out.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    References:
+        George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = 0).
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+        >>> geometric_accuracy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
+        tensor(0.6000, dtype=torch.float64)
+    """
+    return _reported(preds, target, GEOMETRIC, num_classes, from_logits, epsilon, ignore_index)
+
+
+def decisiveness(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    from_logits: bool = True,
+    epsilon: float = 0.005,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Arithmetic mean of the probability of the true class; in [0, 1], higher is better.
+
+    Hardly sensitive to probabilities near 0. Arguments, result and errors are those of `geometric_accuracy`.
+
+    References:
+        George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = 1).
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+        >>> decisiveness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
+        tensor(0.6500, dtype=torch.float64)
+    """
+    return _reported(preds, target, DECISIVE, num_classes, from_logits, epsilon, ignore_index)
+
+
+def robustness(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    from_logits: bool = True,
+    epsilon: float = 0.005,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
+
+    Few true classes that were all but ruled out pull it down: it depends on ``epsilon`` more than the others do.
+    Arguments, result and errors are those of `geometric_accuracy`.
+
+    References:
+        George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = -2/3).
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+        >>> robustness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
+        tensor(0.5684, dtype=torch.float64)
+    """
+    return _reported(preds, target, ROBUST, num_classes, from_logits, epsilon, ignore_index)
+
+
+def power_sum(probs: Tensor, weights: Tensor, power: float, epsilon: float) -> Tensor:
+    """Weighted sum of floored probabilities to a power (for 0, of their logarithms); weights in the widest float."""
+    floored = probs.to(weights.dtype).clamp(min=epsilon)
+    powers = floored.log() if power == 0 else floored**power
+    return torch.where(weights > 0, weights * powers, 0.0).sum()  # a weight of 0 would not cancel an infinity
+
+
+def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
+    """The generalized mean that a power sum stands for."""
+    mean = total / weight
+    return mean.exp() if power == 0 else mean ** (1 / power)
+
+
+def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
+    """The three means of weighted probabilities."""
+    total = weights.sum()
+    return ProbabilityMeans(
+        *(mean_of(power_sum(probs, weights, r, epsilon), total, r) for r in (GEOMETRIC, DECISIVE, ROBUST))
+    )
+
+
+def check_floor(epsilon: float) -> None:
+    """Refuse a floor of probabilities outside [0, 1)."""
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
+
+
+def _reported(
+    preds: Tensor,
+    target: Tensor,
+    power: float,
+    num_classes: int,
+    from_logits: bool,
+    epsilon: float,
+    ignore_index: int | None,
+) -> Tensor:
+    check_floor(epsilon)
+    samples = flatten_samples(
+        preds, target, num_classes=num_classes, from_logits=from_logits, ignore_index=ignore_index, sample_weight=None
+    )
+    raise_first(samples.faults)
+    of_true = samples.probs.gather(1, samples.target.unsqueeze(1)).squeeze(1)
+    return mean_of(power_sum(of_true, samples.weight, power, epsilon), samples.weight.sum(), power)

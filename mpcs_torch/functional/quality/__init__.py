@@ -1,0 +1,1 @@
+"""Scores that a confusion matrix holds."""

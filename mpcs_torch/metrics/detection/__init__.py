@@ -1,0 +1,1 @@
+"""Error rates and costs of detectors."""

@@ -1,0 +1,1 @@
+"""Scores for labels that are degrees of truth."""

@@ -1,0 +1,42 @@
+"""The case study's story as one HTML file that needs nothing beside it."""
+
+from pathlib import Path
+
+from mpcs_torch.paper.case_study import Pick, picks, picks_table
+from mpcs_torch.paper.experiments import FinishedRun
+from mpcs_torch.paper.published import BENCHMARKS
+from mpcs_torch.plots import confusion_matrix
+from mpcs_torch.plots.trends import trends
+from mpcs_torch.report.render import data_uri, render
+from mpcs_torch.trainer.records import pick
+
+
+def write_report(run: FinishedRun, path: Path) -> None:
+    """Write trends, the confusion matrices of the picks of accuracy and MPCS, and the table of all picks."""
+    chosen = picks(run)
+    by_accuracy = _of_turn(chosen, pick(run.records, "accuracy"))
+    by_mpcs = _of_turn(chosen, pick(run.records, "mpcs"))
+    released = run.concern.released()
+    names = run.concern.class_names
+    page = render(
+        "case_study",
+        run=run,
+        benchmarks=", ".join(BENCHMARKS),
+        by_accuracy=by_accuracy,
+        by_mpcs=by_mpcs,
+        picks=picks_table(chosen),
+        released_pairs=int(released.sum()),
+        trends=data_uri(trends(run.records, [by_accuracy.turn, by_mpcs.turn])),
+        matrices=[
+            (title, data_uri(confusion_matrix(chosen_one.confusion, released, names, title)))
+            for title, chosen_one in (
+                (f"Picked by accuracy: turn {by_accuracy.turn}, {by_accuracy.dangerous} dangerous", by_accuracy),
+                (f"Picked by MPCS: turn {by_mpcs.turn}, {by_mpcs.dangerous} dangerous", by_mpcs),
+            )
+        ],
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _of_turn(chosen: list[Pick], turn: int) -> Pick:
+    return next(chosen_one for chosen_one in chosen if chosen_one.turn == turn)

@@ -1,0 +1,197 @@
+"""What a study says: choices on validation data, paired differences on test data."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import bootstrap
+
+from mpcs_torch.study.tasks import DECISION_FACTORS, LOSSES, METHODS, PLAIN, Measure, Outcome
+from mpcs_torch.tables import Table
+
+Sample = NDArray[np.float64]
+"""A value for each seed."""
+ACCURACY_ALLOWANCE = 0.001
+"""How much test accuracy a method may cost to be said to help."""
+CHOICE_ALLOWANCE = ACCURACY_ALLOWANCE / 2
+"""How much it may cost in validation to be chosen: of choices on the edge, half would fall over it in the test."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A way of learning and deciding, with its choices made."""
+
+    method: str
+    learning_rate: float
+    checkpoint: str
+    factor: float
+
+    @property
+    def title(self) -> str:
+        """The method and what is done on top of it."""
+        selected = " + selector" if self.checkpoint == "selected" else ""
+        decided = f" + least-concern decision ({self.factor:g})" if self.factor != 1 else ""
+        return f"{self.method}{selected}{decided}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """An arm on test data, over seeds; intervals hold 95 %."""
+
+    arm: Arm
+    accuracy: float
+    dangerous: float
+    mpcs: float
+    accuracy_gain: tuple[float, float, float]
+    """Mean difference to the baseline, and its interval."""
+    dangerous_cut: tuple[float, float, float]
+    """Share of the baseline's dangerous errors that are gone, and its interval."""
+    mpcs_cut: tuple[float, float, float]
+
+    @property
+    def helps(self) -> bool:
+        """Fewer dangerous errors beyond doubt, at no more than 0.1 points of accuracy."""
+        return self.dangerous_cut[1] > 0 and self.accuracy_gain[0] >= -ACCURACY_ALLOWANCE
+
+
+class Study:
+    """The outcomes of one study, looked up by arm."""
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        self.seeds = sorted({outcome.seed for outcome in outcomes})
+        self.rates = sorted({outcome.learning_rate for outcome in outcomes})
+        self._outcomes = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
+        tuned = {method: self._best_rate(method) for method in METHODS}
+        self.last = {method: Arm(method, tuned[method], "last", 1.0) for method in METHODS}
+        self.baseline = max((self.last[method] for method in PLAIN), key=self.validation_accuracy)
+        losses = [
+            Arm(method, rate, "last", factor) for method in LOSSES for rate in self.rates for factor in DECISION_FACTORS
+        ]
+        self.recipe = self._safest(losses)
+        """The loss, learning rate and decision factor that validation picks."""
+        self.loss = replace(self.recipe, factor=1.0)
+
+    def arms(self) -> list[Arm]:
+        """The baseline, every method, and what stands on top of the baseline and of the loss that decides best."""
+        arms = [self.baseline, *(arm for method, arm in self.last.items() if method != self.baseline.method)]
+        for arm in (self.baseline, self.loss):
+            for checkpoint in ("last", "selected"):
+                plain = replace(arm, checkpoint=checkpoint)
+                arms += [plain, replace(plain, factor=self._factor(plain))]
+        return list(dict.fromkeys(arms))
+
+    def at_edge(self) -> list[str]:
+        """The methods whose learning rate is the lowest or the highest of those tried."""
+        return [arm.method for arm in self.last.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
+
+    def result(self, arm: Arm) -> Result:
+        """An arm beside the baseline, seed by seed."""
+        return _compared(arm, self._measures(arm, 1), self._measures(self.baseline, 1))
+
+    def confirm(self, outcomes: Sequence[Outcome]) -> Result:
+        """The recipe beside the baseline under seeds that had no say in choosing either."""
+        by_arm = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
+        seeds = sorted({outcome.seed for outcome in outcomes})
+        ours, theirs = (
+            [by_arm[arm.method, arm.learning_rate, seed].measures[f"last {arm.factor}"][1] for seed in seeds]
+            for arm in (self.recipe, self.baseline)
+        )
+        return _compared(self.recipe, ours, theirs)
+
+    def validation_accuracy(self, arm: Arm) -> float:
+        """Mean over seeds."""
+        return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
+
+    def _best_rate(self, method: str) -> float:
+        return max(self.rates, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
+
+    def _safest(self, arms: Sequence[Arm]) -> Arm:
+        """The fewest dangerous validation errors among arms that cost little accuracy; else the most accurate."""
+        least = self.validation_accuracy(self.baseline) - CHOICE_ALLOWANCE
+        sound = [arm for arm in arms if self.validation_accuracy(arm) >= least]
+        if not sound:
+            return max(arms, key=self.validation_accuracy)
+        return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))
+
+    def _factor(self, arm: Arm) -> float:
+        return self._safest([replace(arm, factor=factor) for factor in DECISION_FACTORS]).factor
+
+    def _measures(self, arm: Arm, part: int) -> list[Measure]:
+        outcomes = [self._outcomes[arm.method, arm.learning_rate, seed] for seed in self.seeds]
+        return [outcome.measures[f"{arm.checkpoint} {arm.factor}"][part] for outcome in outcomes]
+
+
+def _compared(arm: Arm, ours: Sequence[Measure], theirs: Sequence[Measure]) -> Result:
+    accuracy, dangerous, mpcs = (
+        [np.array([getattr(measure, name) for measure in measures], dtype=np.float64) for measures in (ours, theirs)]
+        for name in ("accuracy", "dangerous", "mpcs")
+    )
+    return Result(
+        arm,
+        float(accuracy[0].mean()),
+        float(dangerous[0].mean()),
+        float(mpcs[0].mean()),
+        _paired(*accuracy, relative=False),
+        _paired(*dangerous, relative=True),
+        _paired(*mpcs, relative=True),
+    )
+
+
+def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, float, float]:
+    """Difference of means, or the share of their mean that we cut, with its 95 % bootstrap interval over seeds."""
+
+    def effect(a: Sample, b: Sample, axis: int = -1) -> Any:
+        a_mean, b_mean = a.mean(axis=axis), b.mean(axis=axis)
+        return (b_mean - a_mean) / b_mean if relative else a_mean - b_mean
+
+    value = float(effect(ours, theirs))
+    if np.ptp(ours - theirs) == 0 and (not relative or np.ptp(theirs) == 0 or (ours == theirs).all()):
+        return value, value, value
+    interval = bootstrap(
+        (ours, theirs), effect, paired=True, method="percentile", rng=np.random.default_rng(0)
+    ).confidence_interval
+    return value, float(interval.low), float(interval.high)
+
+
+def results_table(study: Study, results: Sequence[Result]) -> Table:
+    """All arms on test data, differences to the baseline with 95 % intervals."""
+    rows = []
+    for result in results:
+        gain, cut, mpcs = (
+            [100 * value for value in v] for v in (result.accuracy_gain, result.dangerous_cut, result.mpcs_cut)
+        )
+        is_baseline = result.arm == study.baseline
+        rows.append(
+            [
+                result.arm.title + (" (baseline)" if is_baseline else ""),
+                f"{result.arm.learning_rate:g}",
+                f"{100 * result.accuracy:.2f}",
+                "" if is_baseline else f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]",
+                f"{result.dangerous:.1f}",
+                "" if is_baseline else f"{-cut[0]:+.1f} % [{-cut[2]:+.1f}, {-cut[1]:+.1f}]",
+                f"{result.mpcs:.4f}",
+                "" if is_baseline else f"{-mpcs[0]:+.1f} % [{-mpcs[2]:+.1f}, {-mpcs[1]:+.1f}]",
+                "" if is_baseline else "yes" if result.helps else "no",
+            ]
+        )
+    header = ["method", "lr", "accuracy %", "points", "dangerous", "change", "MPCS", "change", "helps"]
+    return Table(header, rows)
+
+
+def verdict(study: Study, results: Sequence[Result], confirmed: Result, fresh: range) -> str:
+    """Which methods help, in sentences; and what the recipe does under fresh seeds, by which nothing was chosen."""
+    cut, gain = ([100 * value for value in values] for values in (confirmed.dangerous_cut, confirmed.accuracy_gain))
+    helping = [result.arm.title for result in results if result.helps]
+    failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
+    share = f"{cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}]"
+    return (
+        f"Validation picks {study.recipe.title} at a learning rate of {study.recipe.learning_rate:g}. Under "
+        f"{len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, it makes {share} fewer dangerous test errors than the "
+        f"best plain method, {study.baseline.title}, at {gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}] points of "
+        f"accuracy.\n"
+        f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
+        f"{'; '.join(helping) or 'none'}.\nNot so: {'; '.join(failing) or 'none'}.\n"
+        f"Best at the lowest or the highest learning rate tried: {'; '.join(study.at_edge()) or 'none'}."
+    )

@@ -1,0 +1,219 @@
+"""The kernel against exact arithmetic, against Algorithm 1 in plain Python, and against what theory says."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mpcs_torch.functional import meta_pattern_concern_score
+from mpcs_torch.functional.concern.mpcs import COUNTED_CLASSES, pattern_terms, score_terms
+from tests.conftest import load_oracle
+from tests.oracles import algorithm_1
+
+CASES = load_oracle("mpcs_cases")["cases"]
+
+
+def concern_of(case: dict[str, Any]) -> Tensor:
+    concern = torch.ones(len(case["probs"][0]), len(case["probs"][0]), dtype=torch.float64)
+    for true, *predicted in case["releases"]:
+        concern[true, predicted] = case["release_factor"]
+    return concern
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_score_is_that_of_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype) -> None:
+    preds, target = torch.tensor(case["probs"], dtype=dtype), torch.tensor(case["target"])
+    settings = {"k": case["k"], "t": case["t"], "concern": concern_of(case), "from_logits": False}
+    per_sample = meta_pattern_concern_score(preds, target, **settings, reduction="none")
+    assert per_sample.tolist() == pytest.approx(case["per_sample"], rel=1e-12, abs=0)
+    for rule, expected in (("sum", case["mpcs"]), ("count", case["mpcs_count_rule"])):
+        mean = meta_pattern_concern_score(preds, target, **settings, correct_concern=rule).item()
+        assert mean == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> dict[str, Any]:
+    """Probabilities on a coarse grid, rich in ties and interval edges, on both sides of COUNTED_CLASSES."""
+    num_classes = draw(st.integers(2, 6) | st.integers(COUNTED_CLASSES - 1, COUNTED_CLASSES + 3))
+    grid = draw(st.sampled_from([2, 3, 8, 1000]))
+    size = draw(st.integers(1, 6))
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
+    counts = torch.randint(0, grid, (size, num_classes), generator=generator).double()
+    counts[:, draw(st.integers(0, num_classes - 1))] += 1  # no row of zeros
+    probs = counts / counts.sum(dim=1, keepdim=True)
+    return {
+        "probs": probs.to(draw(st.sampled_from([torch.float32, torch.float64]))),
+        "target": torch.randint(0, num_classes, (size,), generator=generator),
+        "k": draw(st.integers(1, num_classes)),
+        "t": draw(st.sampled_from([2, 3, 8, 20, 200])),
+        "concern": 10 * torch.rand(num_classes, num_classes, generator=generator).double() + 0.01,
+        "correct_concern": draw(st.sampled_from(["sum", "count"])),
+    }
+
+
+@given(batches())
+def test_score_is_that_of_algorithm_1(batch: dict[str, Any]) -> None:
+    probs, target = batch.pop("probs"), batch.pop("target")
+    plain = {**batch, "concern": batch["concern"].tolist()}
+    expected = [
+        algorithm_1.score_of_sample(p, y, **plain) for p, y in zip(probs.tolist(), target.tolist(), strict=True)
+    ]
+    ours = meta_pattern_concern_score(probs, target, **batch, from_logits=False, reduction="none")
+    assert ours.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@given(batches())
+def test_reductions_agree(batch: dict[str, Any]) -> None:
+    probs, target = batch.pop("probs"), batch.pop("target")
+    none, total, mean = (
+        meta_pattern_concern_score(probs, target, **batch, from_logits=False, reduction=reduction)
+        for reduction in ("none", "sum", "mean")
+    )
+    assert none.shape == target.shape
+    assert total.item() == pytest.approx(none.sum().item())
+    assert mean.item() == pytest.approx(none.mean().item())
+
+
+def test_a_float32_below_an_interval_edge_stays_below_it() -> None:
+    probs = torch.tensor([[0.7, 0.3]])  # 0.7 in float32 is less than 0.7, but 200 times it rounds to 140
+    assert (probs * 200).floor()[0, 0] == 140
+    ours = meta_pattern_concern_score(probs, torch.tensor([0]), k=1, t=200, from_logits=False)
+    assert ours.item() == pytest.approx(-math.log(139 / 199), rel=1e-12)
+
+
+def test_probabilities_may_sum_to_one_within_a_thousandth() -> None:
+    target = torch.tensor([0])
+    assert meta_pattern_concern_score(torch.tensor([[0.6, 0.4009]]), target, k=2, t=20, from_logits=False) > 0
+    with pytest.raises(ValueError, match=r"preds must be probabilities"):
+        meta_pattern_concern_score(torch.tensor([[0.6, 0.402]]), target, k=2, t=20, from_logits=False)
+
+
+def test_default_concern_is_one_everywhere() -> None:
+    preds, target = torch.randn(20, 4), torch.randint(0, 4, (20,))
+    ones = meta_pattern_concern_score(preds, target, k=3, t=20, concern=torch.ones(4, 4))
+    assert meta_pattern_concern_score(preds, target, k=3, t=20) == ones
+
+
+def test_trailing_dimensions_are_samples() -> None:
+    preds, target = torch.randn(3, 4, 5, 2), torch.randint(0, 4, (3, 5, 2))
+    by_pixel = meta_pattern_concern_score(preds, target, k=2, t=50, reduction="none")
+    flat = meta_pattern_concern_score(
+        preds.permute(0, 2, 3, 1).reshape(-1, 4), target.flatten(), k=2, t=50, reduction="none"
+    )
+    assert torch.equal(by_pixel.flatten(), flat)
+
+
+def test_ignored_samples_count_for_nothing_even_with_nan() -> None:
+    preds, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    kept = meta_pattern_concern_score(preds[:4], target[:4], k=3, t=20)
+    preds[4:], target[4:] = float("nan"), -100
+    assert meta_pattern_concern_score(preds, target, k=3, t=20, ignore_index=-100) == kept
+    scores = meta_pattern_concern_score(preds, target, k=3, t=20, ignore_index=-100, reduction="none")
+    assert scores[4:].tolist() == [0, 0]
+
+
+def test_weights_repeat_samples() -> None:
+    preds, target = torch.randn(3, 4), torch.tensor([0, 1, 3])
+    weighted = meta_pattern_concern_score(preds, target, k=3, t=20, sample_weight=torch.tensor([1, 0, 2]))
+    repeated = meta_pattern_concern_score(preds[[0, 2, 2]], target[[0, 2, 2]], k=3, t=20)
+    assert weighted.item() == pytest.approx(repeated.item())
+
+
+def test_mean_over_no_weight_is_nan() -> None:
+    score = meta_pattern_concern_score(torch.randn(2, 3), torch.tensor([-1, -1]), k=2, t=20, ignore_index=-1)
+    assert math.isnan(score)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_are_upcast_before_the_softmax(dtype: torch.dtype) -> None:
+    logits, target = (3 * torch.randn(500, 10)).to(dtype), torch.randint(0, 10, (500,))
+    assert meta_pattern_concern_score(logits, target, k=5, t=50) == meta_pattern_concern_score(
+        logits.float(), target, k=5, t=50
+    )
+
+
+def test_half_probabilities_may_be_rounded() -> None:
+    probs = torch.randn(100, 10).softmax(dim=1).bfloat16()
+    assert meta_pattern_concern_score(probs, torch.zeros(100, dtype=torch.int64), k=5, t=50, from_logits=False) > 0
+
+
+def test_logits_between_0_and_1_are_still_logits() -> None:
+    logits = torch.tensor([[0.9, 0.1]])
+    score = meta_pattern_concern_score(logits, torch.tensor([0]), k=1, t=10**6)
+    assert score.item() == pytest.approx(-math.log(torch.tensor([0.9, 0.1]).softmax(0)[0].item()), rel=1e-4)
+
+
+def test_cross_entropy_is_the_limit_for_two_classes() -> None:
+    logits, target = torch.randn(200, 2, dtype=torch.float64), torch.randint(0, 2, (200,))
+    score = meta_pattern_concern_score(logits, target, k=1, t=10**7)
+    assert score.item() == pytest.approx(torch.nn.functional.cross_entropy(logits, target).item(), rel=1e-5)
+
+
+def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
+    logits, target = torch.randn(400, 5, dtype=torch.float64), torch.randint(0, 5, (400,))
+    limit = meta_pattern_concern_score(logits, target, k=1, t=10**7, reduction="none")
+    cross_entropy = torch.nn.functional.cross_entropy(logits, target, reduction="none")
+    first = logits.argmax(dim=1) == target
+    assert first.any()
+    assert not first.all()
+    assert limit[first].tolist() == pytest.approx(cross_entropy[first].tolist(), rel=1e-4)
+    assert (limit[~first] < cross_entropy[~first]).all()
+
+
+def test_core_compiles_without_a_break() -> None:
+    def core(probs: Tensor, target: Tensor) -> Tensor:
+        return score_terms(pattern_terms(probs, target, k=3, t=20, concern=None), k=3, correct_concern="sum")
+
+    probs, target = torch.randn(8, 5).softmax(dim=1), torch.randint(0, 5, (8,))
+    assert torch.equal(torch.compile(core, fullgraph=True, backend="eager")(probs, target), core(probs, target))
+
+
+PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"k": 4}, r"k must be from 1 to the number of classes \(3\), but got 4"),
+        ({"k": 0}, r"k must be from 1 to the number of classes \(3\), but got 0"),
+        ({"t": 1}, r"t must be at least 2 \(scores divide by t - 1\), but got 1"),
+        (
+            {"t": 2**30},
+            r"t must be at most 536870912 \(t times a confidence is exact up to there\), but got 1073741824",
+        ),
+        ({"t": 2.5}, r"t must be an integer, but got 2.5"),
+        ({"k": True}, r"k must be an integer, but got True"),
+        ({"concern": [[1, 1, 1]] * 3}, r"concern must be a tensor of weights \(of a ConcernSpec, its matrix"),
+        ({"correct_concern": "mean"}, "correct_concern must be 'sum' or 'count', but got 'mean'"),
+        ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none', but got 'max'"),
+        ({"concern": torch.ones(2, 2)}, r"concern must have shape \(3, 3\), one row per true class, but got \(2, 2\)"),
+        ({"concern": torch.eye(3)}, "concern must hold finite weights > 0 off its diagonal, but got 0"),
+        ({"concern": 1 - 3 * torch.eye(3).roll(1, 0)}, "concern must hold finite weights > 0 .* but got -2"),
+        ({"concern": torch.full((3, 3), math.inf)}, "concern must hold finite weights > 0 .* but got inf"),
+        ({"target": torch.tensor([0, 3])}, "target must hold class indices from 0 to 2 .* but sample 1 has 3"),
+        ({"target": torch.tensor([-1, 0])}, "target must hold class indices from 0 to 2 .* but sample 0 has -1"),
+        ({"target": torch.tensor([0.0, 1.0])}, "target must hold integer class indices, but got dtype torch.float32"),
+        ({"target": torch.tensor([0])}, r"target must have shape \(2,\) to match preds, but got \(1,\)"),
+        ({"preds": torch.tensor([0.1, 0.9])}, "num_classes must be at least 2, but got 0"),
+        ({"preds": torch.ones(2, 3, dtype=torch.int64)}, "preds must be floating point .* but got dtype torch.int64"),
+        ({"preds": PREDS * torch.tensor([[1.0], [2.0]])}, "preds must be probabilities .* sample 1 has .0.2, 1.4, 0.4"),
+        (
+            {"preds": PREDS - torch.tensor([0.5, -0.5, 0])},
+            "preds must be probabilities >= 0 .* sample 1 has .-0.4, 1.2",
+        ),
+        ({"preds": PREDS * math.nan}, r"preds must be probabilities .* but sample 0 has \[nan, nan, nan\]"),
+        ({"preds": PREDS * math.nan, "from_logits": True}, "preds must be logits without NaN or .inf, but sample 0"),
+        ({"preds": PREDS + math.inf, "from_logits": True}, "preds must be logits without NaN or .inf, .* .inf, inf"),
+        ({"sample_weight": torch.ones(3)}, r"sample_weight must have the shape of target \(2,\), but got \(3,\)"),
+        ({"sample_weight": torch.tensor([1.0, -1.0])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),
+    ],
+)
+def test_wrong_input_is_named(changed: dict[str, Any], message: str) -> None:
+    arguments = {"preds": PREDS, "target": TARGET, "k": 3, "t": 20, "from_logits": False, **changed}
+    with pytest.raises(ValueError, match=message):
+        meta_pattern_concern_score(**arguments)

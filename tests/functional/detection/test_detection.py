@@ -1,0 +1,382 @@
+"""Detection metrics against the oracle's cases, scikit-learn, and what must hold for any scores."""
+
+import itertools
+import json
+import math
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import isotonic_regression
+from scipy.stats import norm
+from sklearn.metrics import det_curve, roc_auc_score
+from torch import Tensor
+
+from mpcs_torch.functional import (
+    OperatingPoint,
+    ReversedScoresWarning,
+    actual_detection_cost,
+    bayes_threshold,
+    cllr,
+    detection_cost,
+    detection_curve,
+    detection_summary,
+    effective_prior,
+    equal_error_rate,
+    false_alarm_at_miss,
+    half_total_error_rate,
+    min_cllr,
+    min_detection_cost,
+    miss_at_false_alarm,
+    normalized_bayes_error,
+    partial_auc,
+    precision_recall_break_even,
+    roc_convex_hull,
+)
+from mpcs_torch.functional.detection.convex_hull import hull_vertices
+from mpcs_torch.functional.detection.curve import count_errors
+
+CASES = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["cases"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::mpcs_torch.functional.ReversedScoresWarning")
+
+
+def scores_of(case: dict[str, Any], prefix: str = "") -> tuple[Tensor, Tensor]:
+    target, nontarget = ([float(score) for score in case[f"{prefix}{kind}"]] for kind in ("target", "nontarget"))
+    labels = [1] * len(target) + [0] * len(nontarget)
+    return torch.tensor(target + nontarget, dtype=torch.float64), torch.tensor(labels)
+
+
+def points_of(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, float], dict[str, Any]]]:
+    for row in rows:
+        yield {name: float(row[name]) for name in ("p_target", "c_miss", "c_fa")}, row
+
+
+def near(value: Any) -> Any:
+    value = value["value"] if isinstance(value, dict) and "value" in value else value
+    return pytest.approx(float(value), abs=1e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+class TestOracle:
+    def test_equal_error_rates(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        assert equal_error_rate(*scores).rate.item() == near(expected["eer_rocch"])
+        assert equal_error_rate(*scores, method="interpolated").rate.item() == near(expected["eer_interpolated"])
+        nearest = equal_error_rate(*scores, method="nearest").rate.item()
+        assert any(nearest == near(value) for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"])
+
+    def test_costs_of_likelihood_ratios(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        for function in (cllr, min_cllr):
+            if function.__name__ in expected:
+                assert function(*scores).item() == near(expected[function.__name__])
+
+    def test_areas_and_break_even(self, case: dict[str, Any]) -> None:
+        scores, expected = scores_of(case), case["expected"]
+        assert partial_auc(*scores).item() == near(expected["auc"])
+        partial = expected.get("pauc_mcclish_max_fpr_0.1", {}).get("value")
+        if isinstance(partial, float):
+            assert partial_auc(*scores, max_p_fa=0.1).item() == near(partial)
+        if "prbep_error_count" in expected:
+            assert precision_recall_break_even(*scores).item() == near(expected["prbep_error_count"])
+
+    def test_minimum_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
+        for point, row in points_of(case["expected"].get("min_dcf", [])):
+            cost = min_detection_cost(*scores_of(case), **point)
+            assert cost.cost.item() == near(row["unnormalized"])
+            assert cost.normalized.item() == near(row["normalized"])
+            assert effective_prior(**point) == near(row["effective_prior"])
+
+    def test_actual_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
+        for point, row in points_of(case["expected"].get("act_dcf_bayes", [])):
+            cost = actual_detection_cost(*scores_of(case), **point)
+            assert cost.cost.item() == near(row["unnormalized"])
+            assert cost.normalized.item() == near(row["normalized"])
+            assert (cost.p_miss.item(), cost.p_fa.item()) == (near(row["p_miss"]), near(row["p_fa"]))
+            assert bayes_threshold(**point) == near(row["bayes_threshold"])
+
+    def test_the_hull(self, case: dict[str, Any]) -> None:
+        if "rocch_vertices" in case["expected"]:
+            hull, expected = roc_convex_hull(*scores_of(case)), case["expected"]["rocch_vertices"]
+            assert hull.p_miss.tolist() == pytest.approx(expected["pmiss"], abs=1e-9)
+            assert hull.p_fa.tolist() == pytest.approx(expected["pfa"], abs=1e-9)
+            area = -torch.trapezoid(1 - hull.p_miss, hull.p_fa)
+            assert area.item() == near(case["expected"]["auc_of_rocch"])
+
+    def test_the_points_of_the_curve(self, case: dict[str, Any]) -> None:
+        if "det_curve" in case["expected"]:
+            curve, expected = detection_curve(*scores_of(case)), case["expected"]["det_curve"]
+            ours = {t: (fa, miss) for t, fa, miss in zip(*(curve[i].tolist() for i in (2, 1, 0)), strict=True)}
+            for threshold, p_fa, p_miss in zip(expected["thresholds"], expected["fpr"], expected["fnr"], strict=True):
+                assert ours[float(threshold)] == (near(p_fa), near(p_miss))
+
+    def test_the_summary_is_its_parts(self, case: dict[str, Any]) -> None:
+        scores = scores_of(case)
+        rows = list(points_of(case["expected"].get("min_dcf", [])))
+        summary = detection_summary(*scores, points=[OperatingPoint(**point) for point, _ in rows])
+        assert summary.equal_error.rate.item() == near(case["expected"]["eer_rocch"])
+        assert summary.area.item() == near(case["expected"]["auc"])
+        assert summary.min_cllr.item() == near(min_cllr(*scores).item())
+        for cost, (_, row) in zip(summary.min_costs, rows, strict=True):
+            assert cost.normalized.item() == near(row["normalized"])
+
+    def test_a_threshold_learnt_on_a_development_set(self, case: dict[str, Any]) -> None:
+        for point, row in points_of(case["expected"].get("dev_threshold_dcf", [])):
+            learnt, expected = min_detection_cost(*scores_of(case, "dev_"), **point), row["with_midpoint_threshold"]
+            assert learnt.cost.item() == near(row["dev_min_dcf"])
+            assert learnt.threshold.item() == near(expected["threshold"])
+            cost = detection_cost(*scores_of(case), threshold=learnt.threshold.item(), **point)
+            assert cost.cost.item() == near(expected["eval_act_dcf"])
+            assert cost.normalized.item() == near(expected["eval_act_dcf_norm"])
+            hter = half_total_error_rate(*scores_of(case), threshold=learnt.threshold.item())
+            assert hter.item() == near(expected["eval_hter"])
+        if "hter_at_dev_eer_threshold" in case["expected"]:
+            expected = case["expected"]["hter_at_dev_eer_threshold"]
+            _, low, high = equal_error_rate(*scores_of(case, "dev_"), method="nearest")
+            assert ((low + high) / 2).item() == near(expected["threshold"])
+            hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
+            assert hter.item() == near(expected["hter"])
+            learnt, expected = (
+                min_detection_cost(*scores_of(case, "dev_"), p_target=0.5),
+                case["expected"]["hter_at_dev_min_hter_threshold"],
+            )
+            assert learnt.threshold.item() == near(expected["threshold"])
+            assert (learnt.p_miss.item(), learnt.p_fa.item()) == (
+                near(expected["dev_pmiss"]),
+                near(expected["dev_pfa"]),
+            )
+            hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
+            assert hter.item() == near(expected["hter"])
+
+    def test_the_curve_is_scikit_learns(self, case: dict[str, Any]) -> None:
+        scores, labels = scores_of(case)
+        if scores.isinf().any():
+            return
+        curve = detection_curve(scores, labels)
+        ours = dict(
+            zip(curve.thresholds.tolist(), zip(curve.p_fa.tolist(), curve.p_miss.tolist(), strict=True), strict=True)
+        )
+        for p_fa, p_miss, threshold in zip(*det_curve(labels, scores), strict=True):
+            if not math.isinf(threshold):
+                assert ours[threshold] == (near(p_fa), near(p_miss))
+
+
+DRAWN = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=40).filter(
+    lambda drawn: len({label for _, label in drawn}) == 2
+)
+
+
+def tensors_of(drawn: list[tuple[int, bool]]) -> tuple[Tensor, Tensor]:
+    return torch.tensor([float(score) for score, _ in drawn]), torch.tensor([label for _, label in drawn])
+
+
+@given(DRAWN)
+def test_mirrored_scores_mirror_the_errors(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    hull, mirrored = roc_convex_hull(scores, labels), roc_convex_hull(-scores, ~labels)
+    assert mirrored.p_miss.flip(0).tolist() == pytest.approx(hull.p_fa.tolist())
+    assert mirrored.p_fa.flip(0).tolist() == pytest.approx(hull.p_miss.tolist())
+    rate = equal_error_rate(scores, labels).rate.item()
+    assert equal_error_rate(-scores, ~labels).rate.item() == pytest.approx(rate)
+    assert rate <= 0.5 + 1e-12
+
+
+@given(DRAWN)
+def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    moved = scores.exp() * 1000 - 7
+    for function in (min_cllr, partial_auc, precision_recall_break_even):
+        assert function(moved, labels).item() == pytest.approx(function(scores, labels).item())
+    for method in ("rocch", "interpolated", "nearest"):
+        rates = [equal_error_rate(s, labels, method=method).rate.item() for s in (scores, moved)]  # type: ignore[arg-type]
+        assert rates[0] == pytest.approx(rates[1])
+    costs = [min_detection_cost(s, labels, p_target=0.1, c_miss=3).cost.item() for s in (scores, moved)]
+    assert costs[0] == pytest.approx(costs[1])
+
+
+@given(DRAWN, st.lists(st.floats(-30, 30), min_size=1, max_size=5))
+def test_bayes_errors_are_the_costs_at_every_prior(drawn: list[tuple[int, bool]], log_odds: list[float]) -> None:
+    scores, labels = tensors_of(drawn)
+    errors = normalized_bayes_error(scores, labels, log_odds=torch.tensor(log_odds, dtype=torch.float64))
+    for odds, actual, least in zip(log_odds, errors.actual.tolist(), errors.least.tolist(), strict=True):
+        prior = 1 / (1 + math.exp(-odds))
+        assert min_detection_cost(scores, labels, p_target=prior).normalized.item() == pytest.approx(least, rel=1e-6)
+        cost = detection_cost(scores, labels, threshold=-odds, p_target=prior)
+        assert cost.normalized.item() == pytest.approx(actual, rel=1e-6)
+
+
+@given(DRAWN)
+def test_the_hull_is_what_a_slow_one_is(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    curve = detection_curve(scores, labels)
+    points = sorted(set(zip(curve.p_fa.tolist(), curve.p_miss.tolist(), strict=True)), key=lambda p: (p[0], -p[1]))
+    slow: list[tuple[float, float]] = []
+    for x, y in points:
+        while (
+            len(slow) > 1
+            and (slow[-1][0] - slow[-2][0]) * (y - slow[-2][1])
+            <= (x - slow[-2][0]) * (slow[-1][1] - slow[-2][1]) + 1e-12
+        ):
+            slow.pop()
+        slow.append((x, y))
+    hull = roc_convex_hull(scores, labels)
+    ours = list(zip(hull.p_fa.flip(0).tolist(), hull.p_miss.flip(0).tolist(), strict=True))
+    assert ours == [(pytest.approx(x), pytest.approx(y)) for x, y in slow]
+
+
+@given(DRAWN)
+def test_the_largest_least_cost_over_priors_is_the_equal_error_rate(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    rate = equal_error_rate(scores, labels).rate.item()
+    hull = roc_convex_hull(scores, labels)
+    slopes = [
+        (b_fa - a_fa) / ((b_fa - a_fa) - (b_miss - a_miss))
+        for a_fa, b_fa, a_miss, b_miss in zip(
+            hull.p_fa[:-1].tolist(),
+            hull.p_fa[1:].tolist(),
+            hull.p_miss[:-1].tolist(),
+            hull.p_miss[1:].tolist(),
+            strict=True,
+        )
+    ]
+    priors = [p for p in slopes if 0 < p < 1] + [0.01, 0.3, 0.5, 0.7, 0.99]
+    least = [min_detection_cost(scores, labels, p_target=p).cost.item() for p in priors]
+    assert max(least) <= rate + 1e-9
+    if any(0 < p < 1 for p in slopes):
+        assert max(least) == pytest.approx(rate, abs=1e-9)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "gaussian_analytic" in case["expected"]])
+def test_gaussian_scores_meet_their_analytic_values_as_they_grow_many(case: dict[str, Any]) -> None:
+    told = case["expected"]["gaussian_analytic"]
+    errors = []
+    for size in (10**2, 10**3, 10**4, 10**5):
+        shares = (np.arange(size) + 0.5) / size
+        parts = [norm.ppf(shares, told[f"mu{label}"], told[f"sd{label}"]) for label in (1, 0)]
+        scores, labels = torch.tensor(np.concatenate(parts)), torch.arange(2 * size) < size
+        found = equal_error_rate(scores, labels, method="nearest")
+        for point, row in points_of(told["min_dcf"]):
+            prior = effective_prior(**point)
+            a_trial = 1 / (size * min(prior, 1 - prior))  # what one error costs, normalised
+            least = min_detection_cost(scores, labels, **point).normalized.item()
+            assert least == pytest.approx(row["min_dcf_norm"], abs=a_trial)
+        errors.append(
+            [
+                abs(found.rate.item() - told["eer"]),
+                abs(((found.low + found.high) / 2).item() - told["eer_threshold"]),
+                abs(partial_auc(scores, labels).item() - told["auc"]),
+            ]
+        )
+    assert max(errors[-1]) < 2e-5
+    assert all(max(later) < max(earlier) for earlier, later in itertools.pairwise(errors))
+
+
+def test_scores_that_seem_reversed_are_named() -> None:
+    scores, labels = torch.tensor([0.9, 0.1, 0.2, 0.5]), torch.tensor([0, 1, 1, 0])
+    with pytest.warns(ReversedScoresWarning, match=r"area under the ROC is 0, below 1/2: scores may be reversed"):
+        equal_error_rate(scores, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        equal_error_rate(-scores, labels)
+        equal_error_rate(torch.zeros(4), labels)  # an area of 1/2
+
+
+@given(DRAWN, st.sampled_from([0.05, 0.2, 0.5, 1.0]))
+def test_areas_are_scikit_learns(drawn: list[tuple[int, bool]], max_p_fa: float) -> None:
+    scores, labels = tensors_of(drawn)
+    theirs = roc_auc_score(labels, scores, max_fpr=None if max_p_fa == 1 else max_p_fa)
+    assert partial_auc(scores, labels, max_p_fa=max_p_fa).item() == pytest.approx(theirs)
+
+
+ANY_SCORE = st.one_of(st.sampled_from([-math.inf, math.inf, 1e308, -1e308]), st.floats(allow_nan=False))
+ANY_DRAWN = st.lists(st.tuples(ANY_SCORE, st.booleans()), min_size=2, max_size=12).filter(
+    lambda drawn: len({label for _, label in drawn}) == 2 and (math.inf, False) not in drawn
+)
+
+
+@given(ANY_DRAWN, st.sampled_from([0.01, 0.5, 0.8]))
+def test_the_best_threshold_has_the_cost_and_the_rates_that_are_told(
+    drawn: list[tuple[float, bool]], p_target: float
+) -> None:
+    """Unless a nontarget scores infinity, which no threshold rejects."""
+    scores = torch.tensor([score for score, _ in drawn], dtype=torch.float64)
+    labels = torch.tensor([label for _, label in drawn])
+    least = min_detection_cost(scores, labels, p_target=p_target)
+    assert detection_cost(scores, labels, threshold=least.threshold.item(), p_target=p_target) == least
+
+
+def test_cllr_keeps_its_digits_beyond_a_ratio_of_20() -> None:
+    value = cllr(torch.tensor([-20.01, -1000.0], dtype=torch.float64), torch.tensor([1, 0])).item()
+    assert value == pytest.approx((20.01 + math.log1p(math.exp(-20.01))) / 2 / math.log(2), rel=1e-15)
+    with pytest.warns(ReversedScoresWarning):
+        cllr(torch.tensor([-5.0, 5.0]), torch.tensor([1, 0]))
+
+
+def test_one_rate_at_another() -> None:
+    scores, labels = torch.tensor([0.1, 0.4, 0.35, 0.8, 0.7]), torch.tensor([0, 0, 1, 1, 1])
+    assert miss_at_false_alarm(scores, labels, p_fa=0.0).item() == pytest.approx(1 / 3)
+    assert miss_at_false_alarm(scores, labels, p_fa=0.5) == 0
+    assert false_alarm_at_miss(scores, labels, p_miss=0.0) == 0.5
+    assert false_alarm_at_miss(scores, labels, p_miss=0.4) == 0
+
+
+SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: detection_curve(torch.tensor([0.0, math.nan]), LABELS),
+            "preds must hold no NaN, but sample 1 has nan.",
+        ),
+        (lambda: cllr(SCORES, torch.tensor([1, 1])), "target must hold both classes, but holds no nontargets (0)."),
+        (lambda: cllr(SCORES, torch.tensor([0, 0])), "target must hold both classes, but holds no targets (1)."),
+        (
+            lambda: cllr(SCORES, torch.tensor([0, 2])),
+            "target must hold 0 for nontargets and 1 for targets, but sample 1",
+        ),
+        (
+            lambda: cllr(torch.tensor([0, 1]), LABELS),
+            "preds must be floating point scores (N,), but got torch.int64 (2,).",
+        ),
+        (lambda: cllr(SCORES, LABELS.float()), "target must be integers or bools of shape (2,), but got torch.float32"),
+        (lambda: min_detection_cost(SCORES, LABELS, p_target=1.0), "p_target must be between 0 and 1, but got 1.0."),
+        (
+            lambda: min_detection_cost(SCORES, LABELS, p_target=0.5, c_fa=0.0),
+            "c_fa must be finite and above 0, but got 0.0.",
+        ),
+        (lambda: effective_prior(0.5, c_miss=-1.0), "c_miss must be finite and above 0, but got -1.0."),
+        (lambda: half_total_error_rate(SCORES, LABELS, threshold=math.nan), "threshold must be a number, but got nan."),
+        (
+            lambda: equal_error_rate(SCORES, LABELS, method="best"),
+            "method must be 'rocch', 'interpolated' or 'nearest'",
+        ),  # type: ignore[arg-type]
+        (lambda: partial_auc(SCORES, LABELS, max_p_fa=0.0), "max_p_fa must be above 0 and at most 1, but got 0.0."),
+        (
+            lambda: normalized_bayes_error(SCORES, LABELS, log_odds=torch.tensor([math.inf])),
+            "log_odds must be floating point numbers (P,) from -700 to 700, but got tensor([inf]).",
+        ),
+        (lambda: miss_at_false_alarm(SCORES, LABELS, p_fa=-0.1), "p_fa must be from 0 to 1, but got -0.1."),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.5, 3.0])
+def test_the_hull_of_many_scores_has_the_blocks_of_scipys_isotonic_regression(distance: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.rand(200_000, generator=generator) < 0.4
+    scores = torch.randn(200_000, generator=generator, dtype=torch.float64) + distance * labels
+    fitted = isotonic_regression(labels[scores.argsort()].double().numpy())
+    assert hull_vertices(count_errors(scores, labels)).tolist() == fitted.blocks.tolist()

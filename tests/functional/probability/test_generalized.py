@@ -1,0 +1,138 @@
+"""Generalized means and measured probabilities against independent implementations of their definitions."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcs_torch.functional import (
+    calibration_slope,
+    decisiveness,
+    generalized_mean,
+    geometric_accuracy,
+    measured_probabilities,
+    robustness,
+)
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
+
+ORACLE = json.loads((Path(__file__).parents[1] / "oracles/data/generalized_cases.json").read_text())
+CASES = [(case, expected) for case in ORACLE["cases"] for expected in case["expected"]]
+
+
+def name(value: Any) -> str:
+    if "name" in value:
+        return str(value["name"])
+    return "-".join(str(value[key]) for key in ("n_bins", "epsilon", "delta", "span"))
+
+
+def as_dict(means: ProbabilityMeans) -> dict[str, float]:
+    return {"geometric": means[0].item(), "decisiveness": means[1].item(), "robustness": means[2].item()}
+
+
+@pytest.mark.parametrize(("case", "expected"), CASES, ids=name)
+def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]) -> None:
+    preds, target = torch.tensor(case["preds"], dtype=torch.float64), torch.tensor(case["target"])
+    settings = {"num_classes": preds.shape[1], "from_logits": False}
+    binning = {key: expected[key] for key in ("epsilon", "n_bins", "delta", "span")}
+    measured = measured_probabilities(preds, target, **settings, **binning)
+    reported = ProbabilityMeans(
+        *(
+            mean(preds, target, epsilon=expected["epsilon"], **settings)
+            for mean in (geometric_accuracy, decisiveness, robustness)
+        )
+    )
+    assert as_dict(reported) == pytest.approx(expected["reported"], abs=1e-6)
+    assert as_dict(measured.means) == pytest.approx(expected["measured"], abs=1e-6)
+    slope = calibration_slope(reported, measured.means).item()
+    assert slope == pytest.approx(float(expected["slope"]), abs=1e-6, nan_ok=True)
+    bins = [
+        {"lo": low, "hi": high, "n_correct": n, "n_incorrect": m, "f": rate}
+        for low, high, n, m, rate in zip(
+            *(t.tolist() for t in (measured.low, measured.high, measured.correct, measured.incorrect, measured.rate)),
+            strict=True,
+        )
+    ]
+    for ours, theirs in zip(bins, expected["bins"], strict=True):
+        assert ours == pytest.approx({key: theirs[key] for key in ours}, abs=1e-9)
+    not_counted = preds.numel() - len(preds) - measured.incorrect.sum().item()
+    assert not_counted == expected["incorrect_not_in_any_bin"]
+
+
+@pytest.mark.parametrize("published", ORACLE["paper_table1_slopes"].values(), ids=list(ORACLE["paper_table1_slopes"]))
+def test_the_papers_slopes(published: dict[str, float]) -> None:
+    reported, measured = (
+        ProbabilityMeans(torch.tensor(0.0), *(torch.tensor(published[f"{x}_{kind}"]).double() for x in ("D", "R")))
+        for kind in ("reported", "measured")
+    )
+    assert calibration_slope(reported, measured).item() == pytest.approx(published["slope"], abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.0, 0.005, 0.1]))
+def test_the_means_are_ordered(probs: list[float], epsilon: float) -> None:
+    values = torch.tensor(probs, dtype=torch.float64)
+    geometric, arithmetic, robust = (generalized_mean(values, r, epsilon).item() for r in (0.0, 1.0, -2 / 3))
+    assert robust <= geometric + 1e-9
+    assert geometric <= arithmetic + 1e-9
+    floored = [max(p, epsilon) for p in probs]
+    assert arithmetic == pytest.approx(sum(floored) / len(floored))
+    if min(floored) > 0:
+        assert geometric == pytest.approx(math.exp(sum(map(math.log, floored)) / len(floored)))
+        assert robust == pytest.approx((sum(p ** (-2 / 3) for p in floored) / len(floored)) ** -1.5)
+    else:
+        assert geometric == robust == 0
+
+
+def test_geometric_accuracy_is_the_cross_entropy_as_a_probability() -> None:
+    logits, target = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 4
+    entropy = torch.nn.functional.cross_entropy(logits.double(), target)
+    assert geometric_accuracy(logits.double(), target, num_classes=4, epsilon=0).item() == pytest.approx(
+        math.exp(-entropy.item())
+    )
+
+
+def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None:
+    logits = 3 * torch.randn(1000, 5, generator=torch.Generator().manual_seed(1))
+    target = logits.softmax(1).multinomial(1, generator=torch.Generator().manual_seed(2)).squeeze(1)
+    measured = measured_probabilities(logits, target, num_classes=5, delta=None)
+    assert measured.correct.sum() == 1000
+    assert set(measured.correct.tolist()) == {50.0}
+    assert torch.all(measured.low[1:] == measured.high[:-1])
+    reported = generalized_mean(logits.softmax(1).gather(1, target.unsqueeze(1)), 1.0)
+    assert measured.means.decisiveness.item() == pytest.approx(reported.item(), abs=0.05), "drawn from what it says"
+
+
+def test_nothing_has_no_mean() -> None:
+    measured = measured_probabilities(torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1)
+    assert all(mean.isnan() for mean in measured.means)
+    assert len(measured.rate) == 0
+    assert all(mean.isnan() for mean in means_of(torch.zeros(0), torch.zeros(0).double(), 0.0))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"epsilon": 1.0}, "epsilon must be from 0 to below 1, but got 1.0."),
+        ({"epsilon": math.nan}, "epsilon must be from 0 to below 1, but got nan."),
+        ({"n_bins": 0}, "n_bins must be at least 1, but got 0."),
+        ({"delta": 0.0}, "delta must be 1 divided by a whole number, or None, but got 0.0."),
+        ({"delta": 0.3}, "delta must be 1 divided by a whole number, or None, but got 0.3."),
+        ({"span": "all"}, "span must be 'data' or 'unit', but got 'all'."),
+    ],
+)
+def test_wrong_settings_are_named(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        measured_probabilities(torch.zeros(2, 3), torch.tensor([0, 1]), num_classes=3, **changed)
+
+
+def test_probs_must_be_floating_point() -> None:
+    with pytest.raises(ValueError, match=r"probs must be floating point, but got dtype torch.int64."):
+        generalized_mean(torch.tensor([0, 1]), 1.0)
+    with pytest.raises(ValueError, match=r"probs must hold probabilities from 0 to 1, but sample 1 has 7."):
+        generalized_mean(torch.tensor([0.5, 7.0]), 1.0)
+    with pytest.raises(ValueError, match=r"power must be finite, but got inf."):
+        generalized_mean(torch.tensor([0.5]), math.inf)

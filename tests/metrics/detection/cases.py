@@ -1,0 +1,155 @@
+"""The cases of the detection metrics."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from mpcs_torch import OperatingPoint, metrics
+from mpcs_torch.functional.inputs.trials import flatten_trials
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.case import Batch, Fed, MetricCase
+from tests.oracles import naive_detection as naive
+
+CLASSES = 4
+POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
+OTHER_POINTS = [OperatingPoint(0.5), OperatingPoint(0.3)]
+Scores, Labels = list[float], list[bool]
+
+
+def detections(size: int, seed: int) -> Batch:
+    """Every third is a target; scores far outside [0, 1], some tied."""
+    target = (torch.arange(size) % 3 == 1).long()
+    noise = torch.randn(size, generator=torch.Generator().manual_seed(seed))
+    return ((noise + 1.5 * target - 0.7) * 4).round() / 2, target
+
+
+def class_scores(size: int, seed: int) -> Batch:
+    target = torch.arange(size) % CLASSES
+    noise = torch.randn(size, CLASSES, generator=torch.Generator().manual_seed(seed))
+    return (noise + 1.5 * torch.eye(CLASSES)[target]) * 2 - 1, target
+
+
+DETECTIONS = Fed(
+    draw=detections,
+    bad=(torch.tensor([-9.0, 0.0]), torch.tensor([1, 2])),
+    rule=r"target must hold 0 for nontargets and 1 for targets \(or ignore_index\)",
+    quoted="2",
+    ignoring={"ignore_index": -1},
+    ignored=(torch.zeros(2), torch.tensor([-1, -1])),
+)
+CLASS_SCORES = Fed(
+    draw=class_scores,
+    bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
+    rule=r"target must hold class indices from 0 to 3 \(or ignore_index\)",
+    quoted="4",
+    ignoring={"ignore_index": -1},
+    ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
+)
+
+
+def detection_case(
+    make: Callable[..., SumMetric],
+    make_other: Callable[[], SumMetric],
+    oracle: Callable[[Scores, Labels], dict[str, float]],
+) -> MetricCase:
+    """One detector; where scores part the classes by far, no setting matters."""
+    return MetricCase(
+        make=make,
+        higher_is_better=False,
+        make_other=make_other,
+        agreeing_batch=(torch.tensor([-9.0, 9.0]), torch.tensor([0, 1])),
+        oracle=lambda batch: oracle(batch[0].tolist(), batch[1].bool().tolist()),
+        core=lambda s, y: flatten_trials(s, y, num_classes=None, ignore_index=None)[:2],
+        fed=DETECTIONS,
+        make_stranger=lambda: type(make())(*_points_of(make()), ignore_index=7),
+    )
+
+
+def _points_of(metric: Any) -> list[Any]:
+    if isinstance(metric, metrics.HalfTotalErrorRate):
+        return [0.0]
+    return [POINTS] if hasattr(metric, "points") else []
+
+
+def class_case(
+    kind: type[SumMetric],
+    oracle: Callable[[Scores, Labels], dict[str, float]],
+    *,
+    higher_is_better: bool | None = False,
+) -> MetricCase:
+    """Each class against the rest, pooled; with another ignore_index it agrees where that label does not occur."""
+
+    def pooled(batch: Batch) -> dict[str, float]:
+        is_class = batch[1].unsqueeze(1) == torch.arange(CLASSES)
+        return oracle(batch[0].flatten().tolist(), is_class.flatten().tolist())
+
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, average="pooled", **settings),
+        higher_is_better=higher_is_better,
+        make_other=lambda: kind(CLASSES, average="pooled", ignore_index=3),
+        agreeing_batch=(9 * torch.eye(CLASSES)[:3] - 4, torch.arange(3)),
+        oracle=pooled,
+        core=lambda s, y: flatten_trials(s, y, num_classes=CLASSES, ignore_index=None)[:2],
+        fed=CLASS_SCORES,
+    )
+
+
+def costs(scores: Scores, labels: Labels) -> dict[str, float]:
+    return {str(place): naive.min_cost(scores, labels, point) for place, point in enumerate(POINTS)}
+
+
+def bayes_costs(scores: Scores, labels: Labels) -> dict[str, float]:
+    return {
+        str(place): naive.cost_at(scores, labels, point.bayes_threshold, point) for place, point in enumerate(POINTS)
+    }
+
+
+def named_curve(scores: Scores, labels: Labels) -> dict[str, float]:
+    points = naive.curve(scores, labels)
+    names = ("p_miss", "p_fa", "thresholds")
+    rates = {f"{name} {row}": point[place] for place, name in enumerate(names) for row, point in enumerate(points)}
+    return {**rates, "targets 0": sum(labels), "nontargets 0": len(labels) - sum(labels)}
+
+
+def learnt_cost(**settings: Any) -> SumMetric:
+    """With a threshold of 0.75, in the middle of (0, 1.5)."""
+    development = metrics.MinDetectionCost(OperatingPoint(0.5))
+    development.update(torch.tensor([0.0, 1.5]), torch.tensor([0, 1]))
+    evaluation = metrics.ActualDetectionCost(OperatingPoint(0.5), **settings)
+    evaluation.threshold_from(development)
+    return evaluation
+
+
+DETECTION: dict[type[SumMetric], MetricCase] = {
+    metrics.EqualErrorRate: detection_case(
+        metrics.EqualErrorRate,
+        lambda: metrics.EqualErrorRate(method="nearest"),
+        lambda s, y: {"": naive.equal_error_rate(s, y)},
+    ),
+    metrics.MinDetectionCost: detection_case(
+        lambda **settings: metrics.MinDetectionCost(POINTS, **settings),
+        lambda: metrics.MinDetectionCost(OTHER_POINTS),
+        costs,
+    ),
+    metrics.ActualDetectionCost: detection_case(
+        lambda **settings: metrics.ActualDetectionCost(POINTS, **settings),
+        lambda: metrics.ActualDetectionCost(OTHER_POINTS),
+        bayes_costs,
+    ),
+    metrics.HalfTotalErrorRate: detection_case(
+        lambda **settings: metrics.HalfTotalErrorRate(0.25, **settings),
+        lambda: metrics.HalfTotalErrorRate(2.25),
+        lambda s, y: {"": naive.cost_at(s, y, 0.25, (0.5, 1.0, 1.0)) / 2},
+    ),
+    metrics.Cllr: class_case(metrics.Cllr, lambda s, y: {"": naive.cllr(s, y)}),
+    metrics.MinCllr: class_case(metrics.MinCllr, lambda s, y: {"": naive.min_cllr(s, y)}),
+    metrics.DetectionCurve: class_case(metrics.DetectionCurve, named_curve, higher_is_better=None),
+}
+MORE_DETECTION = {
+    "ActualDetectionCost at a learnt threshold": detection_case(
+        learnt_cost,
+        lambda: metrics.ActualDetectionCost(OperatingPoint(0.5), threshold=-2.0),
+        lambda s, y: {"": naive.cost_at(s, y, 0.75, (0.5, 1.0, 1.0))},
+    ),
+}

@@ -1,0 +1,275 @@
+"""What the detection metrics do beyond the laws: classes, points, thresholds from elsewhere, and what they keep."""
+
+import math
+import re
+import warnings
+from typing import Any
+
+import pytest
+import torch
+from matplotlib import pyplot
+from torch import Tensor
+from torchmetrics import MetricCollection
+
+from mpcs_torch import OperatingPoint
+from mpcs_torch.functional import (
+    ErrorRates,
+    ReversedScoresWarning,
+    actual_detection_cost,
+    detection_cost,
+    detection_curve,
+    equal_error_rate,
+    min_detection_cost,
+)
+from mpcs_torch.metrics import (
+    ActualDetectionCost,
+    Cllr,
+    DetectionCurve,
+    EqualErrorRate,
+    HalfTotalErrorRate,
+    MinCllr,
+    MinDetectionCost,
+)
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.detection.cases import CLASSES, POINTS, class_scores, detections
+
+SCORES, LABELS = detections(60, 0)
+BY_CLASS = class_scores(60, 0)
+
+
+def fed(metric: SumMetric, batch: tuple[Tensor, Tensor] = (SCORES, LABELS)) -> Any:
+    metric.update(*batch)
+    return metric
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 3), (torch.float32, 5), (torch.float64, 9)])
+@pytest.mark.parametrize("kind", [EqualErrorRate, Cllr, MinCllr, DetectionCurve])
+def test_a_score_takes_its_own_bytes_and_one_for_the_label(
+    dtype: torch.dtype, size: int, kind: type[SumMetric]
+) -> None:
+    metric = fed(kind(), (SCORES.to(dtype), LABELS))
+    kept = sum(tensor.nbytes for tensor in [*metric.scores, *metric.labels])
+    assert kept == size * len(SCORES)
+    many = fed(kind(CLASSES), (BY_CLASS[0].to(dtype), BY_CLASS[1]))
+    assert sum(tensor.nbytes for tensor in [*many.scores, *many.labels]) <= size * BY_CLASS[0].numel()
+
+
+def test_hundreds_of_classes_have_labels_of_their_own() -> None:
+    metric = fed(EqualErrorRate(300, average="none"), (torch.eye(300), torch.arange(300)))
+    assert metric.compute().tolist() == [0.0] * 300
+
+
+def test_classes_one_by_one_their_mean_and_all_at_once() -> None:
+    scores, target = BY_CLASS
+    alone = [equal_error_rate(scores[:, label], target == label).rate.item() for label in range(CLASSES)]
+    assert fed(EqualErrorRate(CLASSES, average="none"), BY_CLASS).compute().tolist() == alone
+    assert fed(EqualErrorRate(CLASSES), BY_CLASS).compute().item() == pytest.approx(sum(alone) / CLASSES)
+    one_hot = target.unsqueeze(1) == torch.arange(CLASSES)
+    pooled = equal_error_rate(scores.flatten(), one_hot.flatten()).rate
+    assert fed(EqualErrorRate(CLASSES, average="pooled"), BY_CLASS).compute() == pooled
+    curves = fed(DetectionCurve(CLASSES), BY_CLASS).compute()
+    assert [curve.p_miss.tolist() for curve in curves] == [
+        detection_curve(scores[:, label], target == label).p_miss.tolist() for label in range(CLASSES)
+    ]
+
+
+def test_more_dimensions_are_more_trials() -> None:
+    scores = BY_CLASS[0].reshape(6, 10, CLASSES).movedim(-1, 1)
+    many = fed(MinDetectionCost(POINTS, num_classes=CLASSES), (scores, BY_CLASS[1].reshape(6, 10)))
+    assert torch.equal(many.compute(), fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS).compute())
+    flat = fed(EqualErrorRate(), (SCORES.reshape(3, 20), LABELS.reshape(3, 20).bool()))
+    assert flat.compute() == equal_error_rate(SCORES, LABELS).rate
+
+
+def test_several_points_and_what_their_costs_come_from() -> None:
+    metric = fed(MinDetectionCost(POINTS))
+    expected = [min_detection_cost(SCORES, LABELS, **point._asdict()) for point in POINTS]
+    assert metric.compute().tolist() == [cost.normalized.item() for cost in expected]
+    for name, values in metric.details()._asdict().items():
+        assert values.tolist() == [getattr(cost, name).item() for cost in expected]
+    plain = fed(MinDetectionCost(POINTS[1], normalize=False))
+    assert plain.compute() == expected[1].cost
+    assert plain.thresholds() == expected[1].threshold
+    bayes = fed(ActualDetectionCost(POINTS[1]))
+    assert bayes.details() == actual_detection_cost(SCORES, LABELS, **POINTS[1]._asdict())
+
+
+def test_points_and_classes_make_a_table() -> None:
+    metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
+    assert metric.compute().shape == metric.thresholds().shape == (2, CLASSES)
+    for label in range(CLASSES):
+        alone = min_detection_cost(BY_CLASS[0][:, label], BY_CLASS[1] == label, **POINTS[1]._asdict())
+        assert metric.compute()[1, label] == alone.normalized
+    macro = fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
+    assert torch.equal(macro.compute(), metric.compute().mean(dim=1))
+
+
+def test_thresholds_learnt_elsewhere_are_taken_when_they_are_asked_for() -> None:
+    development = MinDetectionCost(POINTS, num_classes=CLASSES)
+    evaluation = fed(ActualDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
+    with pytest.raises(ValueError, match=re.escape("MinDetectionCost.compute needs at least one batch")):
+        evaluation.threshold_from(development)
+    for seed in (1, 2):
+        fed(development, class_scores(40, seed))
+        evaluation.threshold_from(development)
+        thresholds = development.thresholds()
+        for place, label in ((0, 1), (1, 3)):
+            alone = detection_cost(
+                BY_CLASS[0][:, label],
+                BY_CLASS[1] == label,
+                threshold=thresholds[place, label].item(),
+                **POINTS[place]._asdict(),
+            )
+            assert evaluation.details().normalized[place, label] == alone.normalized
+        assert torch.equal(evaluation.compute(), evaluation.details().normalized.mean(dim=1))
+    before = evaluation.compute()
+    fed(development, class_scores(400, 3))
+    assert torch.equal(evaluation.clone().compute(), before), "what the other metric sees later is its own affair"
+
+
+def test_the_threshold_of_equal_errors_halves_the_total_error() -> None:
+    development = fed(EqualErrorRate())
+    evaluation = fed(HalfTotalErrorRate(), detections(45, 3))
+    with pytest.raises(ValueError, match="needs a threshold: give one, or call threshold_from first"):
+        evaluation.compute()
+    evaluation.threshold_from(development)
+    given = fed(HalfTotalErrorRate(development.thresholds().item()), detections(45, 3))
+    assert evaluation.compute() == given.compute()
+    assert 0 < evaluation.compute() < 0.5
+
+
+def test_a_learnt_threshold_lies_where_it_says() -> None:
+    """On what it was learnt from, it has the cost and the rates that are told, infinite scores included."""
+    for targets, nontargets in (
+        ([1.0, 2.0], [-torch.inf, -torch.inf]),
+        ([torch.inf], [1.0, 2.0]),
+        ([math.nextafter(1.0, 2.0)], [1.0]),
+        ([1.5e308], [1e308]),
+        ([1.0, 2.0], [0.0, 1.0]),
+        ([0.0], [-torch.inf, 0.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
+    ):
+        batch = (
+            torch.tensor(targets + nontargets, dtype=torch.float64),
+            torch.tensor([1] * len(targets) + [0] * len(nontargets)),
+        )
+        for point in (OperatingPoint(0.5), OperatingPoint(0.1), OperatingPoint(0.9)):
+            development, evaluation = fed(MinDetectionCost(point), batch), fed(ActualDetectionCost(point), batch)
+            evaluation.threshold_from(development)
+            assert evaluation.details() == development.details()
+        rate = fed(EqualErrorRate(method="nearest"), batch)
+        assert fed(HalfTotalErrorRate(rate.thresholds().item()), batch).compute() == rate.compute()
+
+
+def test_tables_of_points_and_classes_are_drawn() -> None:
+    figure, _ = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS).plot()
+    assert len(figure.axes[0].lines) == len(POINTS) * CLASSES
+    pyplot.close(figure)
+
+
+def test_a_batch_without_targets_does_not_end_a_run() -> None:
+    for metric in (EqualErrorRate(), MinDetectionCost(POINTS), Cllr(), HalfTotalErrorRate(0.0)):
+        value = metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0]))
+        assert value.isnan().all()
+        with pytest.raises(
+            ValueError, match=f"{type(metric).__name__} needs targets and nontargets, but has seen no t"
+        ):
+            metric.compute()
+        metric(SCORES, LABELS)
+        assert metric.compute().isfinite().all()
+    curve = DetectionCurve()(torch.tensor([0.1]), torch.tensor([1]))
+    assert isinstance(curve, ErrorRates)
+    assert curve.p_fa.isnan().all()
+
+
+def test_a_class_that_never_occurs_is_named() -> None:
+    metric = fed(EqualErrorRate(CLASSES), (BY_CLASS[0], BY_CLASS[1].clamp(max=2)))
+    with pytest.raises(ValueError, match=re.escape("has seen no targets of class 3.")):
+        metric.compute()
+
+
+def test_a_whole_that_seems_reversed_is_named_and_a_batch_is_not() -> None:
+    metric = EqualErrorRate(2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        metric(torch.tensor([[0.0, 0.0], [1.0, 0.5]]), torch.tensor([0, 1]))
+    with pytest.warns(ReversedScoresWarning, match=r"the area under the ROC of class 0 is 0, below 1/2"):
+        metric.compute()
+
+
+def test_metrics_of_the_same_scores_share_them_in_a_collection() -> None:
+    collection = MetricCollection({"eer": EqualErrorRate(), "cost": MinDetectionCost(POINTS[0]), "cllr": MinCllr()})
+    collection.update(SCORES, LABELS)
+    collection.update(SCORES, LABELS)
+    assert list(collection.compute_groups.values()) == [["cllr", "cost", "eer"]]
+    held = dict(collection.items(copy_state=False))
+    assert held["eer"].scores is held["cllr"].scores
+    assert collection.compute()["eer"] == equal_error_rate(SCORES, LABELS).rate
+
+
+def test_mixed_types_are_one_set_of_scores() -> None:
+    metric = EqualErrorRate()
+    metric.update(SCORES[:20].half(), LABELS[:20])
+    metric.update(SCORES[20:].double(), LABELS[20:].to(torch.uint8))
+    assert metric.compute() == equal_error_rate(SCORES, LABELS).rate
+
+
+def test_a_curve_and_several_are_drawn() -> None:
+    for metric, batch in ((DetectionCurve(), (SCORES, LABELS)), (DetectionCurve(CLASSES), BY_CLASS)):
+        figure, axes = fed(metric, batch).plot()
+        assert len(axes.lines) == (metric.num_classes or 1)
+        pyplot.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: MinDetectionCost([]), "points must be an OperatingPoint or some of them, but got []."),
+        (lambda: MinDetectionCost([(0.5, 1, 1)]), "such as OperatingPoint(0.01), but got (0.5, 1, 1)."),
+        (lambda: MinDetectionCost(0.5), "points must be OperatingPoints, such as OperatingPoint(0.01), but got 0.5."),
+        (
+            lambda: MinDetectionCost(OperatingPoint(1e-290, c_miss=1e-50)),
+            "p_target * c_miss and (1 - p_target) * c_fa must be at least 1e-300, but got OperatingPoint(p_t",
+        ),
+        (lambda: MinDetectionCost(OperatingPoint(0.0)), "p_target must be between 0 and 1, but got 0.0."),
+        (lambda: EqualErrorRate(method="best"), "method must be 'rocch', 'interpolated' or 'nearest', but got 'best'."),
+        (lambda: EqualErrorRate(1), "num_classes must be at least 2, but got 1."),
+        (lambda: EqualErrorRate(3, average="micro"), "average must be 'macro', 'pooled' or 'none', but got 'micro'."),
+        (lambda: DetectionCurve(3, average="macro"), "average must be 'pooled' or 'none', but got 'macro'."),
+        (lambda: HalfTotalErrorRate(float("nan")), "threshold must be a number, but got nan."),
+        (lambda: HalfTotalErrorRate(EqualErrorRate()), "threshold must be a number, but got EqualErrorRate()."),
+        (lambda: HalfTotalErrorRate("0.5"), "threshold must be a number, but got '0.5'."),
+        (
+            lambda: HalfTotalErrorRate().threshold_from(MinDetectionCost(POINTS)),
+            "source must have the operating points [OperatingPoint(p_target=0.5, c_miss=1.0, c_fa=1.0)], but has [Op",
+        ),
+        (
+            lambda: ActualDetectionCost(POINTS, num_classes=3).threshold_from(EqualErrorRate(3, average="pooled")),
+            "source must have 3 classes, but has 3 classes pooled.",
+        ),
+        (
+            lambda: ActualDetectionCost(POINTS).threshold_from(EqualErrorRate(3)),
+            "source must have no classes, but has 3 classes.",
+        ),
+        (
+            lambda: ActualDetectionCost(POINTS).threshold_from(Cllr()),
+            "source must be a MinDetectionCost or an EqualErrorRate, but got Cllr().",
+        ),
+        (
+            lambda: EqualErrorRate().update(LABELS, LABELS),
+            "preds must be floating point scores, but got dtype torch.int64.",
+        ),
+        (
+            lambda: EqualErrorRate().update(SCORES, LABELS[:3]),
+            "target must be integers or bools of shape (60,), but got torch.int64 (3,).",
+        ),
+        (
+            lambda: EqualErrorRate().update(torch.tensor([0.0, float("nan")]), torch.tensor([0, 1])),
+            "preds must hold no NaN, but sample 1 has nan.",
+        ),
+        (lambda: EqualErrorRate(3).update(*BY_CLASS), "preds must have 3 classes in dimension 1"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()

@@ -1,0 +1,148 @@
+"""The study: choices on validation data alone, paired differences on test data, runs that resume."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mpcs_torch.study import tasks as study_module
+from mpcs_torch.study.figure import study_figure
+from mpcs_torch.study.results import Arm, Study, results_table, verdict
+from mpcs_torch.study.tasks import (
+    DECISION_FACTORS,
+    LEARNING_RATES,
+    LOSSES,
+    METHODS,
+    Measure,
+    Outcome,
+    StudyTask,
+    finish_task,
+    hold_out,
+    study_config,
+    study_tasks,
+)
+from mpcs_torch.trainer.folder import RunExistsError
+from tests.trainer.toy import toy_data
+
+SEEDS = 6
+RATES = LEARNING_RATES["mnist"]
+LOSS = "softmax margin 1"
+
+
+def outcome(method: str, rate: float, seed: int) -> Outcome:
+    """A loss makes 20 % fewer dangerous errors, in validation too; 0.01 validates best, though 0.02 tests best."""
+    noise = np.random.default_rng(seed).normal() * 5
+    bonus = {0.005: 0.0, 0.01: 0.02, 0.015: 0.015, 0.02: 0.01, 0.04: 0.0}[rate] + (0.005 if method == "cosine" else 0.0)
+    dangerous = 160 if method == LOSS else 200
+    measures = {}
+    for checkpoint in ("last", "selected"):
+        for factor in DECISION_FACTORS:
+            cost = 0.0004 if factor >= 0.5 else 0.01
+            cost = 0.0 if factor == 1 else cost
+            validation = Measure(0.9 + bonus - cost, 80 + int(20 * factor), 0.2)
+            test = Measure(0.91 + rate - cost, int(dangerous * (0.9 if factor < 1 else 1) + noise), 0.2)
+            measures[f"{checkpoint} {factor}"] = (validation, test)
+    return Outcome(method, rate, seed, measures)
+
+
+@pytest.fixture
+def study() -> Study:
+    return Study([outcome(m, rate, seed) for m in METHODS for rate in RATES for seed in range(SEEDS)])
+
+
+def test_learning_rate_and_baseline_are_chosen_on_validation_data(study: Study) -> None:
+    assert study.baseline == Arm("cosine", 0.01, "last", 1.0)
+    assert {arm.learning_rate for arm in study.last.values()} == {0.01}
+
+
+def test_the_decision_factor_may_cost_little_validation_accuracy(study: Study) -> None:
+    factors = {arm.factor for arm in study.arms() if arm.method == "cosine" and arm.checkpoint == "last"}
+    assert factors == {1.0, 0.5}
+
+
+def test_of_sound_recipes_the_one_with_the_fewest_dangerous_validation_errors_is_chosen() -> None:
+    def changed(method: str, rate: float, seed: int) -> Outcome:
+        one = outcome(method, rate, seed)
+        fewer, cost = {"softmax margin 1": (30, 0.0003), "softmax margin 2": (50, 0.02)}.get(method, (0, 0.0))
+        bonus = 0.005 if method in LOSSES else 0.0
+        measures = {
+            name: (replace(v, dangerous=v.dangerous - fewer, accuracy=v.accuracy + bonus - cost), test)
+            for name, (v, test) in one.measures.items()
+        }
+        return replace(one, measures=measures)
+
+    study = Study([changed(m, rate, seed) for m in METHODS for rate in RATES for seed in range(SEEDS)])
+    assert study.baseline.method == "cosine"
+    assert study.recipe == Arm("softmax margin 1", 0.01, "last", 1.0), "more would cost too much accuracy"
+    fresh = [changed(method, 0.01, seed) for method in ("cosine", "softmax margin 1") for seed in range(SEEDS, 9)]
+    confirmed = study.confirm(fresh)
+    assert confirmed.dangerous_cut[0] == pytest.approx(0.2, abs=0.02)
+    assert confirmed.accuracy_gain[0] == 0
+
+
+def test_effects_are_paired_and_have_their_signs(study: Study) -> None:
+    result = study.result(Arm(LOSS, 0.01, "last", 1.0))
+    share, low, high = result.dangerous_cut
+    assert share == pytest.approx(0.2, abs=0.02)
+    assert low <= share <= high
+    assert high - low < 0.02, "the noise of a seed is in both arms and must cancel"
+    assert result.helps
+    baseline = study.result(study.baseline)
+    assert baseline.accuracy_gain == baseline.dangerous_cut == (0, 0, 0)
+    assert not baseline.helps
+    costly = study.result(Arm(LOSS, 0.01, "last", 0.3))
+    assert costly.dangerous_cut[1] > 0
+    assert not costly.helps
+
+
+def test_the_table_the_verdict_and_the_figure_hold_every_arm(study: Study) -> None:
+    results = [study.result(arm) for arm in study.arms()]
+    table = results_table(study, results)
+    assert table.rows[0][0] == "cosine (baseline)"
+    assert {row[0].split(" + ")[0] for row in table.rows[1:]} | {"cosine"} == set(METHODS)
+    text = verdict(study, results, study.result(study.recipe), range(6, 12))
+    assert "at a learning rate of 0.01. Under 6 fresh seeds, 6 to 11, it makes " in text
+    assert "Not so: constant" in text
+    assert "learning rate tried: none." in text
+    (axes,) = study_figure(study, results).axes
+    assert len([line for line in axes.lines if line.get_marker() == "o"]) == 2
+
+
+def test_every_method_runs_at_every_rate_under_every_seed(tmp_path: Path) -> None:
+    tasks = study_tasks("mnist", 2, tmp_path, tmp_path)
+    assert len(tasks) == 2 * len(METHODS) * len(RATES) == len({task.name for task in tasks})
+    assert all(study_config(task).name == task.name for task in tasks)
+
+
+def test_held_out_samples_come_from_the_training_part() -> None:
+    data = toy_data()
+    fit = hold_out(data, seed=0)
+    assert len(fit.test_labels) == round(45 / 6)
+    both = torch.cat([fit.train_inputs, fit.test_inputs])
+    assert torch.equal(both.sum(dim=1).sort().values, data.train_inputs.sum(dim=1).sort().values)
+    assert not torch.equal(hold_out(data, seed=1).test_inputs, fit.test_inputs)
+
+
+def test_a_finished_task_is_read_and_a_foreign_run_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = study_module.load_packaged_config
+
+    def short(path: str, overrides: list[str]) -> object:
+        return load(path, [*overrides, "turns.count=3"])
+
+    monkeypatch.setattr(study_module, "load_packaged_config", short)
+    task = StudyTask("digits", LOSS, 0.01, 1, tmp_path, tmp_path)
+    first = finish_task(task)
+    assert set(first.measures) == {f"{c} {f}" for c in ("selected", "last") for f in DECISION_FACTORS}
+    written = (tmp_path / task.name / "records.csv").stat().st_mtime_ns
+    assert finish_task(task) == first
+    assert (tmp_path / task.name / "records.csv").stat().st_mtime_ns == written
+    (tmp_path / task.name / "outcome.json").unlink()
+    assert finish_task(task) == first  # cut off after training: run again
+    other = replace(task, seed=2)
+    (tmp_path / other.name).mkdir()
+    (tmp_path / other.name / "records.csv").write_text("mine")
+    with pytest.raises(RunExistsError):
+        finish_task(other)
+    assert (tmp_path / other.name / "records.csv").read_text() == "mine"
