@@ -1,8 +1,8 @@
 """What all our metrics share: states that are sums, and that keep their precision, their settings and their honesty."""
 
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -10,6 +10,9 @@ from torchmetrics import Metric
 
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
+
+NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
+"""Locals of a constructor that are no settings of the metric."""
 
 
 class SumMetric(Metric):
@@ -29,16 +32,40 @@ class SumMetric(Metric):
     settings: Tensor
 
     def __init__(
-        self, *, value_rules: Sequence[str], settings: dict[str, Any], validate_args: bool, **kwargs: Any
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        value_rules: Sequence[str],
+        state_settings: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(**kwargs)
-        self.validate_args = validate_args
+        """Hold the settings of a metric, so that they are written in its constructor's signature alone.
+
+        Args:
+            arguments: The ``locals()`` of the constructor: the settings, ``validate_args``, and as ``kwargs`` the
+                arguments of `torchmetrics.Metric`. A setting becomes an attribute, or a buffer if it is a tensor.
+            value_rules: The rules that values of a batch may break.
+            state_settings: The attributes that the states depend on. Default: all settings.
+        """
+        super().__init__(**arguments["kwargs"])
+        self.validate_args = arguments["validate_args"]
+        settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
+        for name, value in settings.items():
+            if isinstance(value, Tensor):
+                self.register_buffer(name, value, persistent=False)
+            else:
+                setattr(self, name, value)
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
         # Compute groups of a MetricCollection share the states of metrics whose states are equal after a first
         # batch. The settings, held as a state, keep apart metrics that only happen to agree on it.
-        self.add_state("settings", _fingerprint(settings), dist_reduce_fx="max")
+        shaping = {name: getattr(self, name) for name in (settings if state_settings is None else state_settings)}
+        self.add_state("settings", _fingerprint(shaping), dist_reduce_fx="max")
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Tell type checkers that the settings are attributes."""
 
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype) -> None:
         """Add a state that starts at 0 and that processes and merges add up."""

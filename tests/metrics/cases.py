@@ -174,6 +174,7 @@ def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None
         oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
         core=lambda p, y: soft_sums(*flatten_soft(p, y, None)[:3], torch.float64),
         fed=SOFT,
+        make_stranger=metrics.SoftKLDivergence,  # soft scores share their sums
     )
 
 

@@ -46,7 +46,6 @@ class DangerousErrors(SumMetric):
     dangerous_count: Tensor
     error_count: Tensor
     sample_count: Tensor
-    released: Tensor
 
     def __init__(
         self,
@@ -57,19 +56,14 @@ class DangerousErrors(SumMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        released = _released_matrix(concern, num_classes)
-        settings = {"num_classes": num_classes, "released": released, "ignore_index": ignore_index}
-        super().__init__(
-            value_rules=decided_rules(num_classes), settings=settings, validate_args=validate_args, **kwargs
-        )
-        self.num_classes, self.ignore_index = num_classes, ignore_index
-        self.register_buffer("released", released, persistent=False)
+        concern = _released_matrix(concern, num_classes)
+        super().__init__(locals(), value_rules=decided_rules(num_classes))
         for name in ("dangerous_count", "error_count", "sample_count"):
             self.add_sum(name, dtype=torch.int64)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target (N, ...)."""
-        counts, faults = count_dangerous(preds, target, released=self.released, ignore_index=self.ignore_index)
+        counts, faults = count_dangerous(preds, target, released=self.concern, ignore_index=self.ignore_index)
         self.admit(faults)
         self.dangerous_count = self.dangerous_count + counts.dangerous
         self.error_count = self.error_count + counts.errors

@@ -68,20 +68,8 @@ class ExpectedConcern(SumMetric):
         **kwargs: Any,
     ) -> None:
         check_decision(decision)
-        matrix = concern_matrix(concern, num_classes)
-        settings = {
-            "num_classes": num_classes,
-            "concern": matrix,
-            "decision": decision,
-            "from_logits": from_logits,
-            "normalize": normalize,
-            "ignore_index": ignore_index,
-        }
-        rules = decision_rules(num_classes, from_logits=from_logits)
-        super().__init__(value_rules=rules, settings=settings, validate_args=validate_args, **kwargs)
-        self.num_classes, self.decision, self.from_logits = num_classes, decision, from_logits
-        self.normalize, self.ignore_index = normalize, ignore_index
-        self.register_buffer("concern", matrix, persistent=False)
+        concern = concern_matrix(concern, num_classes)
+        super().__init__(locals(), value_rules=decision_rules(num_classes, from_logits=from_logits))
         for name, shape in (("cost", ()), ("constant_cost", (num_classes,)), ("samples", ())):
             self.add_sum(name, shape=shape, dtype=torch.float64)
 

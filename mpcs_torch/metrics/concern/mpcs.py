@@ -63,25 +63,8 @@ class MetaPatternConcernScore(SumMetric):
     ) -> None:
         k = min(5, num_classes) if k is None else k
         check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
-        matrix = concern_matrix(concern, num_classes)
-        settings = {
-            "num_classes": num_classes,
-            "k": k,
-            "t": t,
-            "concern": matrix,
-            "from_logits": from_logits,
-            "correct_concern": correct_concern,
-            "ignore_index": ignore_index,
-        }
-        super().__init__(
-            value_rules=sample_rules(num_classes, from_logits=from_logits),
-            settings=settings,
-            validate_args=validate_args,
-            **kwargs,
-        )
-        self.num_classes, self.k, self.t = num_classes, k, t
-        self.from_logits, self.correct_concern, self.ignore_index = from_logits, correct_concern, ignore_index
-        self.register_buffer("concern", matrix, persistent=False)
+        concern = concern_matrix(concern, num_classes)
+        super().__init__(locals(), value_rules=sample_rules(num_classes, from_logits=from_logits))
         self.add_sum("score_sum", dtype=torch.float64)
         self.add_sum("weight_sum", dtype=torch.float64)
 

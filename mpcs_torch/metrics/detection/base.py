@@ -60,9 +60,7 @@ class ScoreMetric(SumMetric):
             check_num_classes(num_classes)
         if average not in get_args(ClassAverage):
             raise ValueError(f"average must be 'macro', 'pooled' or 'none', but got {average!r}.")
-        settings = {"trials of classes": num_classes, "ignore_index": ignore_index}
-        super().__init__(value_rules=trial_rules(num_classes), settings=settings, validate_args=validate_args, **kwargs)
-        self.num_classes, self.average, self.ignore_index = num_classes, average, ignore_index
+        super().__init__(locals(), value_rules=trial_rules(num_classes), state_settings=("num_classes", "ignore_index"))
         self._of_one_batch = False
         self.add_state("scores", [], dist_reduce_fx="cat")
         self.add_state("labels", [], dist_reduce_fx="cat")

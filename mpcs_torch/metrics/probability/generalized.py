@@ -55,17 +55,11 @@ class GeometricAccuracy(SumMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_floor(epsilon)
-        settings = {
-            "power": self.power,
-            "num_classes": num_classes,
-            "from_logits": from_logits,
-            "epsilon": epsilon,
-            "ignore_index": ignore_index,
-        }
-        rules = sample_rules(num_classes, from_logits=from_logits)
-        super().__init__(value_rules=rules, settings=settings, validate_args=validate_args, **kwargs)
-        self.num_classes, self.from_logits, self.epsilon = num_classes, from_logits, epsilon
-        self.ignore_index = ignore_index
+        super().__init__(
+            locals(),
+            value_rules=sample_rules(num_classes, from_logits=from_logits),
+            state_settings=("power", "num_classes", "from_logits", "epsilon", "ignore_index"),
+        )
         self.add_sum("power_sum", dtype=torch.float64)
         self.add_sum("sample_count", dtype=torch.float64)
 

@@ -96,20 +96,7 @@ class ProbabilityAccuracy(SumMetric):
         check_num_classes(num_classes)
         check_bins(epsilon, n_bins, delta, span)
         _check_cells(cells, delta)
-        settings = {
-            "num_classes": num_classes,
-            "from_logits": from_logits,
-            "epsilon": epsilon,
-            "n_bins": n_bins,
-            "delta": delta,
-            "span": span,
-            "cells": cells,
-            "ignore_index": ignore_index,
-        }
-        rules = sample_rules(num_classes, from_logits=from_logits)
-        super().__init__(value_rules=rules, settings=settings, validate_args=validate_args, **kwargs)
-        self.num_classes, self.from_logits, self.ignore_index = num_classes, from_logits, ignore_index
-        self.epsilon, self.n_bins, self.delta, self.span, self.cells = epsilon, n_bins, delta, span, cells
+        super().__init__(locals(), value_rules=sample_rules(num_classes, from_logits=from_logits))
         self.add_sum("power_sums", shape=(len(POWERS),), dtype=torch.float64)
         self.add_sum("sample_count", dtype=torch.float64)
         if cells is None:

@@ -32,17 +32,9 @@ class _Quality(SumMetric):
         **kwargs: Any,
     ) -> None:
         check_quality_settings(num_classes, beta, zero_division)
-        settings = {
-            "num_classes": num_classes,
-            "beta": beta,
-            "zero_division": zero_division,
-            "ignore_index": ignore_index,
-        }
         super().__init__(
-            value_rules=decided_rules(num_classes), settings=settings, validate_args=validate_args, **kwargs
+            locals(), value_rules=decided_rules(num_classes), state_settings=("num_classes", "ignore_index")
         )
-        self.num_classes, self.beta, self.zero_division = num_classes, beta, zero_division
-        self.ignore_index = ignore_index
         self.add_sum("confusion", shape=(num_classes, num_classes), dtype=torch.int64)
 
     def update(self, preds: Tensor, target: Tensor) -> None:

@@ -37,8 +37,7 @@ class SoftKLDivergence(SumMetric):
 
     def __init__(self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any) -> None:
         check_epsilon(epsilon)
-        super().__init__(value_rules=RULES, settings={"epsilon": epsilon}, validate_args=validate_args, **kwargs)
-        self.epsilon = epsilon
+        super().__init__(locals(), value_rules=RULES)
         self.add_sum("divergence", dtype=torch.float64)
         self.add_sum("elements", dtype=torch.int64)
 

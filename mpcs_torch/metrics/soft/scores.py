@@ -36,14 +36,7 @@ class _SoftScore(SumMetric):
         check_soft_settings(average, zero_division)
         if num_classes < 1:
             raise ValueError(f"num_classes must be at least 1, but got {num_classes}.")
-        settings = {
-            "num_classes": num_classes,
-            "beta": self.beta,
-            "average": average,
-            "zero_division": zero_division,
-        }
-        super().__init__(value_rules=RULES, settings=settings, validate_args=validate_args, **kwargs)
-        self.num_classes, self.average, self.zero_division = num_classes, average, zero_division
+        super().__init__(locals(), value_rules=RULES, state_settings=("num_classes",))
         for name in SoftSums._fields:
             self.add_sum(name, shape=(num_classes,), dtype=torch.float64)
 
@@ -89,10 +82,21 @@ class SoftFBeta(_SoftScore):
         tensor(0.8871, dtype=torch.float64)
     """
 
-    def __init__(self, num_classes: int, *, beta: float, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        beta: float,
+        average: SoftAverage = "micro",
+        zero_division: float = 0.0,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
         check_beta(beta)
-        self.beta = beta  # first, because it is one of the settings that the base takes the fingerprint of
-        super().__init__(num_classes, **kwargs)
+        super().__init__(
+            num_classes, average=average, zero_division=zero_division, validate_args=validate_args, **kwargs
+        )
+        self.beta = beta
 
 
 class SoftF1(_SoftScore):

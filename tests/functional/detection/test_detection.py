@@ -1,12 +1,10 @@
 """Detection metrics against the oracle's cases, scikit-learn, and what must hold for any scores."""
 
 import itertools
-import json
 import math
 import re
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,8 +40,9 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.curve import count_errors
+from tests.conftest import load_oracle
 
-CASES = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["cases"]
+CASES = load_oracle("detection_cases")["cases"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::mpcs_torch.functional.ReversedScoresWarning")
 

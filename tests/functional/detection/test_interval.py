@@ -1,8 +1,6 @@
 """Intervals of error rates against the oracle's and scipy's."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,9 @@ import torch
 from scipy.stats import bootstrap
 
 from mpcs_torch.functional import cllr, clopper_pearson, equal_error_rate, meets_rule_of_30, stratified_bootstrap
+from tests.conftest import load_oracle
 
-ROWS = json.loads((Path(__file__).parents[1] / "oracles/data/detection_cases.json").read_text())["meta"]
+ROWS = load_oracle("detection_cases")["meta"]
 
 
 @pytest.mark.parametrize("row", ROWS["clopper_pearson"]["rows"], ids=lambda row: f"{row['errors']} of {row['trials']}")

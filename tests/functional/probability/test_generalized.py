@@ -1,8 +1,6 @@
 """Generalized means and measured probabilities against independent implementations of their definitions."""
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +17,9 @@ from mpcs_torch.functional import (
     robustness,
 )
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
+from tests.conftest import load_oracle
 
-ORACLE = json.loads((Path(__file__).parents[1] / "oracles/data/generalized_cases.json").read_text())
+ORACLE = load_oracle("generalized_cases")
 CASES = [(case, expected) for case in ORACLE["cases"] for expected in case["expected"]]
 
 

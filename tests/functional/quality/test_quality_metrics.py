@@ -16,7 +16,7 @@ from mpcs_torch import MulticlassQualityMetrics
 from mpcs_torch.functional import class_error_rates, confusion_matrix, multiclass_quality_metrics
 from mpcs_torch.functional.quality.quality_metrics import quality_of
 
-DATA = Path(__file__).parents[1] / "oracles/data"
+DATA = Path(__file__).parents[2] / "oracles/data"
 CASES = json.loads((DATA / "onedal_cases.json").read_text())["cases"]
 DIALECTS = json.loads((DATA / "dialect_confusion.json").read_text())
 

@@ -1,9 +1,7 @@
 """Soft precision, recall and F against the oracle's cases, torchmetrics where labels are hard, and gradcheck."""
 
-import json
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +23,9 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.learning import SoftF1Loss
 from mpcs_torch.metrics import SoftF1, SoftFBeta, SoftKLDivergence
+from tests.conftest import load_oracle
 
-ORACLE = json.loads((Path(__file__).parents[1] / "oracles/data/soft_cases.json").read_text())
+ORACLE = load_oracle("soft_cases")
 AVERAGES = ("micro", "macro", "weighted", "none")
 
 
