@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.learning import CheckpointSelector, SelectionRule, atomic_files, checkpoint_selector, manifest
+from mpcs_torch import files
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_selector, manifest
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
@@ -107,13 +108,13 @@ def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
     before = (tmp_path / "manifest.json").read_bytes()
-    write_whole = atomic_files.write_whole
+    write_whole = files.write_whole
 
     def failing(path: Path, write: Any) -> str:
         return write_whole(path, full_disk if ("manifest" in path.name) == (at == "manifest") else write)
 
     monkeypatch.setattr(checkpoint_selector, "write_whole", failing)
-    monkeypatch.setattr(atomic_files, "write_whole", failing)
+    monkeypatch.setattr(files, "write_whole", failing)
     with pytest.raises(OSError, match="epoch 2 cannot be saved, and those before it are kept: " + os.strerror(code)):
         update(selector, 2, 0.1)
     monkeypatch.undo()
@@ -128,7 +129,7 @@ def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
 def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path) -> None:
     (tmp_path / "full").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left"):
-        atomic_files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
+        files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
@@ -187,7 +188,7 @@ def test_torch_failing_twice_is_one_oserror(tmp_path: Path) -> None:
             raise RuntimeError("unexpected pos")
 
     with pytest.raises(OSError, match="No space left"):
-        atomic_files.write_whole(tmp_path / "file", write)
+        files.write_whole(tmp_path / "file", write)
     assert not (tmp_path / "file").exists()
 
 
