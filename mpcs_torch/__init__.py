@@ -1,22 +1,30 @@
 """Evaluate and train PyTorch classifiers whose errors are not equally bad.
 
-The metrics are torchmetrics: create one, `update` it with each batch, `compute` it. What an error costs is a
-`ConcernSpec`. The functions under `mpcs_torch.functional` do the same without state.
+The metrics are torchmetrics: create one, `update` it with each batch, `compute` it. `ConcernSpec` describes the cost of
+each kind of error. The functions under `mpcs_torch.functional` compute the same values without state.
+
+Names are imported when they are first used, so that ``import mpcs_torch`` and the command line start without PyTorch.
 """
 
-from mpcs_torch import functional
-from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
-from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.metrics import (
-    DangerousErrors,
-    EqualErrorRate,
-    ExpectedConcern,
-    MetaPatternConcernScore,
-    MinDetectionCost,
-    MulticlassQualityMetrics,
-    ProbabilityAccuracy,
-    SoftF1,
-)
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpcs_torch import concern as concern
+    from mpcs_torch import functional as functional
+    from mpcs_torch import learning as learning
+    from mpcs_torch import metrics as metrics
+    from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
+    from mpcs_torch.functional import OperatingPoint
+    from mpcs_torch.metrics import (
+        DangerousErrors,
+        EqualErrorRate,
+        ExpectedConcern,
+        MetaPatternConcernScore,
+        MinDetectionCost,
+        MulticlassQualityMetrics,
+        ProbabilityAccuracy,
+        SoftF1,
+    )
 
 __all__ = [
     "ConcernError",
@@ -33,3 +41,23 @@ __all__ = [
     "functional",
     "load_concern",
 ]
+
+_PACKAGES = ("concern", "functional", "metrics", "learning")
+
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
+
+    def __getattr__(name):
+        """Import a public name, or one of the packages that hold them."""
+        from importlib import import_module
+
+        if name in _PACKAGES:
+            return import_module(f"{__name__}.{name}")
+        if name in __all__:
+            packages = (import_module(f"{__name__}.{package}") for package in _PACKAGES)
+            globals()[name] = next(getattr(package, name) for package in packages if name in package.__all__)
+            return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})
