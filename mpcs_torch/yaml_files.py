@@ -5,8 +5,10 @@ from typing import Any
 
 import yaml
 
+from mpcs_torch.errors import MpcsError
 
-class YamlError(ValueError):
+
+class YamlError(MpcsError, ValueError):
     """A text that is not valid YAML; the message is one line."""
 
     def __init__(self, problem: str, mark: yaml.Mark | None) -> None:

@@ -12,18 +12,20 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-FILES_AND_TABLES = {"files", "tables", "yaml_files"}
-TRAINER = {"concern", "functional", "metrics", "learning", "trainer"} | FILES_AND_TABLES
+LIGHT = {"errors", "files", "tables", "yaml_files"}
+TRAINER = {"concern", "functional", "metrics", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
+    "__main__": {"cli"},
+    "errors": set(),
     "files": set(),
     "tables": set(),
-    "yaml_files": set(),
-    "concern": {"yaml_files"},
+    "yaml_files": {"errors"},
+    "concern": {"errors", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional"},
     "plots": {"functional"},
-    "scoring": {"concern", "functional", "metrics", "tables"},
-    "learning": {"concern", "functional", "files", "tables"},
+    "scoring": {"concern", "functional", "metrics", "errors", "tables"},
+    "learning": {"concern", "functional", "errors", "files", "tables"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
@@ -76,9 +78,15 @@ def loaded_by(statement: str) -> set[str]:
 
 
 def test_importing_the_package_loads_nothing_of_the_trainer() -> None:
-    extra = loaded_by("import mpcs_torch") - loaded_by("import torchmetrics")
+    extra = loaded_by("from mpcs_torch import *") - loaded_by("import torchmetrics")
     heavy = {"torchvision", "sklearn", "lightning_fabric", "matplotlib", "pydantic", "typer", "yaml", "rich", "jinja2"}
     assert not extra & heavy
+
+
+def test_importing_the_package_alone_loads_nothing() -> None:
+    ours = {name for name in modules_loaded_by("import mpcs_torch") if name.startswith("mpcs_torch")}
+    assert ours == {"mpcs_torch"}
+    assert "torch" not in loaded_by("import mpcs_torch")
 
 
 @pytest.mark.parametrize("part", ["functional", "metrics"])

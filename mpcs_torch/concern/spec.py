@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import MpcsError
+
 MOST_CLASSES = 10_000
 """A matrix over more would fill a gigabyte: rather a slip than a task."""
 
@@ -26,7 +28,7 @@ class Problem(NamedTuple):
         return ": ".join(part for part in (self.place, "".join(steps), self.message) if part)
 
 
-class ConcernError(ValueError):
+class ConcernError(MpcsError, ValueError):
     """A concern spec breaks its rules; `problems` lists every one of them."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mpcs_torch.files import rename, write_whole
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.manifest import Manifest, SavedEpoch
+from mpcs_torch.learning.manifest import Manifest, ManifestError, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 from mpcs_torch.tables import Table
 
@@ -34,7 +34,7 @@ class CheckpointSelector:
         keep_every: Keep every n-th epoch as well; 0 for none.
 
     Raises:
-        ValueError: If the manifest is of another rule, or cannot be read.
+        ManifestError: A ValueError, if the manifest is of another rule or cannot be read.
 
     Example:
         >>> import tempfile, torch
@@ -195,7 +195,8 @@ class CheckpointSelector:
 
     def _take_over(self, found: Manifest) -> None:
         if found.rule != json.loads(json.dumps(asdict(self.rule))):
-            raise ValueError(f"{self.folder / manifest.NAME} is of another rule, {found.rule}: choose another folder.")
+            path = self.folder / manifest.NAME
+            raise ManifestError(f"{path} is of another rule, {found.rule}: choose another folder.")
         self.epochs = [self._without_lost_file(epoch) for epoch in found.epochs]
         self._garbage = [epoch for epoch in found.garbage if epoch.is_whole_in(self.folder)]
         if found.pending is not None and found.pending.is_whole_in(self.folder):

@@ -7,8 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from mpcs_torch.errors import MpcsError
 from mpcs_torch.files import holds, replace_text
 from mpcs_torch.learning.selection import Epoch
+
+
+class ManifestError(MpcsError, ValueError):
+    """A manifest that cannot be read, or that belongs to another rule."""
+
 
 NAME = "manifest.json"
 TEMPORARY_FILES = (".epoch-*.pt.tmp", f".{NAME}.tmp")
@@ -55,7 +61,7 @@ class Manifest:
         """Read the folder's manifest.
 
         Raises:
-            ValueError: If the file is something else.
+            ManifestError: If the file is something else.
         """
         path = folder / NAME
         try:
@@ -64,7 +70,7 @@ class Manifest:
             epochs, garbage = ([SavedEpoch(**entry) for entry in plain[key]] for key in ("epochs", "garbage"))
             return cls(dict(plain["rule"]), epochs, pending, garbage)
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
+            raise ManifestError(
                 f"{path} must be the manifest of a CheckpointSelector, but cannot be read: {error!r}."
             ) from None
 

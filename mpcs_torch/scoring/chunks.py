@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from mpcs_torch.errors import MpcsError
+
 VALUES = 2**17
 """Scores read at a time, about."""
 
 
-class PredictionsError(ValueError):
+class PredictionsError(MpcsError, ValueError):
     """A file of predictions that cannot be read or scored; says where. Rows count from 1, without a header."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
 from torch import nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
+from mpcs_torch.errors import MpcsError
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.models import MODELS
@@ -16,7 +17,7 @@ from mpcs_torch.trainer.parts import Number, PartConfig, Section
 from mpcs_torch.yaml_files import parse_yaml
 
 
-class ConfigError(ValueError):
+class ConfigError(MpcsError, ValueError):
     """A config, or an override of it, breaks its rules; the message lists every place."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mpcs_torch.errors import MpcsError
 from mpcs_torch.files import replace_text
 from mpcs_torch.learning import manifest
 from mpcs_torch.trainer import checkpoints
@@ -15,7 +16,7 @@ OWN_FILES = ("config.yaml", "records.csv", "report.html")
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
 
 
-class RunExistsError(FileExistsError):
+class RunExistsError(MpcsError, FileExistsError):
     """A run of that name is already there."""
 
 

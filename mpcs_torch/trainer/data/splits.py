@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import MpcsError
 
-class DataError(RuntimeError):
+
+class DataError(MpcsError, RuntimeError):
     """A data set is not there and cannot be had."""
 
 
