@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run ``mpcs``; errors that a user can mend are one message and exit status 2, not a traceback."""
+    """Run ``mpcs`` on the arguments of this process, and exit."""
     try:
         import typer  # noqa: F401
     except ImportError:

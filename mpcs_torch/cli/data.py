@@ -1,26 +1,56 @@
 """``mpcs data``: the data files that experiments need."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from mpcs_torch.cli.groups import FlagGroup
 from mpcs_torch.cli.options import DataRoot
-from mpcs_torch.tables import Table
-from mpcs_torch.trainer.data.sources import get as get_set
-from mpcs_torch.trainer.data.sources import status
+from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
 
-data = typer.Typer(help="Get the data files that experiments need, and see what is there.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+data = typer.Typer(
+    cls=FlagGroup,
+    help="Get the data files that experiments need, and see what is there.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+def _known() -> list[str]:
+    return [*SHA256, *(f"ucr/{name}" for name in UCR_SHA256)]
+
+
+def _check_names(names: list[str]) -> list[str]:
+    for name in names:
+        kind, _, ucr_set = name.partition("/")
+        if name not in SHA256 and (kind != "ucr" or not ucr_set or "/" in ucr_set):
+            raise typer.BadParameter(f"{name}: must be {', '.join(SHA256)} or ucr/NAME")
+    return names
 
 
 @data.command()
 def get(
-    names: Annotated[list[str], typer.Argument(help="mnist, add, or ucr/NAME with a name in the UCR archive.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME",
+            help="mnist, add, or ucr/NAME with a name in the UCR archive.",
+            callback=_check_names,
+            autocompletion=_known,
+        ),
+    ],
     data_root: DataRoot = Path("data"),
 ) -> None:
     """Download data sets; what is there and right is kept, and a broken download goes on where it broke."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from mpcs_torch.trainer.data.sources import get as get_set
+
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         tasks: dict[str, TaskID] = {}
@@ -38,4 +68,7 @@ def get(
 @data.command("list")
 def show(data_root: DataRoot = Path("data")) -> None:
     """Say which data sets are in the data root, and whether they are the published ones."""
+    from mpcs_torch.tables import Table
+    from mpcs_torch.trainer.data.sources import status
+
     typer.echo(Table(["data set", "state"], [[entry.name, entry.state] for entry in status(data_root)]).markdown())

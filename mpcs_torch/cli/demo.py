@@ -5,14 +5,15 @@ from pathlib import Path
 import typer
 
 from mpcs_torch.cli.options import Out, Overwrite
-from mpcs_torch.cli.progress import progress_bar
-from mpcs_torch.paper.case_study import picks, picks_table
-from mpcs_torch.paper.experiments import experiment_config, finish_run
-from mpcs_torch.report.case_study import write_report
 
 
 def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
     """Train on DIGITS, pick a turn by MPCS and by the usual metrics, and write OUT/demo/report.html to look at."""
+    from mpcs_torch.cli.progress import progress_bar
+    from mpcs_torch.paper.case_study import picks, picks_table
+    from mpcs_torch.paper.experiments import experiment_config, finish_run
+    from mpcs_torch.report.case_study import write_report
+
     config = experiment_config("demo")
     with progress_bar("demo", config.turns.count) as bar:
         run = finish_run(config, config.data.load(Path("data")), out / "demo", [bar], overwrite=overwrite)

@@ -1,4 +1,4 @@
-"""Options that several verbs take."""
+"""Arguments and options that several verbs take, and checks that they share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,3 +11,14 @@ DataRoot = Annotated[
 ]
 Out = Annotated[Path, typer.Option(help="Folder of the runs.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of the same name.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (null for NaN and infinity) instead of a table.")]
+Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
+OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace the report.")]
+
+
+def check_report(html: Path | None, *, overwrite: bool) -> None:
+    """Refuse a report whose folder does not exist, or that exists and may not be replaced."""
+    if html is not None and not html.parent.is_dir():
+        raise typer.BadParameter(f"{html}: there is no folder {html.parent}", param_hint="--html")
+    if html is not None and html.exists() and not overwrite:
+        raise typer.BadParameter(f"{html} exists: choose another file or pass --overwrite", param_hint="--html")

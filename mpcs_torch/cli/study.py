@@ -1,19 +1,34 @@
 """``mpcs study``: which ways of learning with human values help, over many seeds."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpcs_torch.cli.options import DataRoot, Out
-from mpcs_torch.cli.progress import counting_bar
-from mpcs_torch.study.figure import study_figure
-from mpcs_torch.study.results import Study, results_table, verdict
-from mpcs_torch.study.tasks import LEARNING_RATES, Outcome, StudyTask, confirmation_tasks, run_study, study_tasks
+from mpcs_torch.study.learning_rates import LEARNING_RATES
+
+if TYPE_CHECKING:
+    from mpcs_torch.study.tasks import Outcome, StudyTask
+
+
+def _check_name(name: str) -> str:
+    if name not in LEARNING_RATES:
+        raise typer.BadParameter(f"{name}: must be one of {', '.join(LEARNING_RATES)}")
+    return name
+
+
+def _names() -> list[str]:
+    return list(LEARNING_RATES)
 
 
 def study(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(LEARNING_RATES)}.")] = "mnist",
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help=f"One of {', '.join(LEARNING_RATES)}.", callback=_check_name, autocompletion=_names
+        ),
+    ] = "mnist",
     seeds: Annotated[int, typer.Option(min=2, help="Seeds 0 to N-1.")] = 20,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
@@ -24,8 +39,10 @@ def study(
     under twice as many fresh seeds. Runs go to OUT/study-NAME, in parallel; a study that was cut off goes on where it
     stopped.
     """
-    if name not in LEARNING_RATES:
-        raise typer.BadParameter(f"{name}: must be one of {', '.join(LEARNING_RATES)}")
+    from mpcs_torch.study.figure import study_figure
+    from mpcs_torch.study.results import Study, results_table, verdict
+    from mpcs_torch.study.tasks import confirmation_tasks, study_tasks
+
     folder = out / f"study-{name}"
     found = Study(_finish(f"study {name}, runs", study_tasks(name, seeds, data_root, folder)))
     fresh = range(seeds, 3 * seeds)
@@ -41,7 +58,10 @@ def study(
     typer.echo(f"{text}\nwrote {folder / 'results.md'}, results.csv and figure.png")
 
 
-def _finish(title: str, tasks: list[StudyTask]) -> list[Outcome]:
+def _finish(title: str, tasks: "list[StudyTask]") -> "list[Outcome]":
+    from mpcs_torch.cli.progress import counting_bar
+    from mpcs_torch.study.tasks import run_study
+
     outcomes = []
     with counting_bar(title, len(tasks)) as advance:
         for outcome in run_study(tasks):

@@ -7,21 +7,22 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
-from mpcs_torch.cli.progress import progress_bar
-from mpcs_torch.trainer.config import load_config
-from mpcs_torch.trainer.folder import check_free, run_in_folder
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="Run config (YAML).")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", exists=True, dir_okay=False, help="Run config (YAML).")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Such as training.batch_size=32")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Such as training.batch_size=32")
     ] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     overwrite: Overwrite = False,
 ) -> None:
     """Train as a config says; write OUT/<name>/records.csv, a row per turn, and config.yaml."""
+    from mpcs_torch.cli.progress import progress_bar
+    from mpcs_torch.trainer.config import load_config
+    from mpcs_torch.trainer.folder import check_free, run_in_folder
+
     sys.path.insert(0, str(Path.cwd()))  # where a user's own model or data set, named by import path, lies
     settings = load_config(config, overrides or [])
     folder = out / settings.name

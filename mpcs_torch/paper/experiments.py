@@ -14,15 +14,6 @@ from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 from mpcs_torch.trainer.records import Record, as_record
 
-EXPERIMENTS = (
-    "exp01",
-    "exp01-breast-cancer",
-    *(f"exp{number:02}" for number in range(2, 11)),
-    "case-study",
-)
-QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
-"""Those that take seconds, not minutes: all but MNIST's."""
-
 
 @dataclass(frozen=True)
 class FinishedRun:

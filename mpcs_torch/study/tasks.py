@@ -14,15 +14,13 @@ from mpcs_torch.functional.concern.decision import least_concern_decision
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
 from mpcs_torch.functional.quality.confusion import count_dangerous_cells
 from mpcs_torch.functional.quality.quality_metrics import confusion_matrix
+from mpcs_torch.study.learning_rates import LEARNING_RATES
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config import RunConfig, dump_config, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.processes import run_in_processes
-
-LEARNING_RATES = {"mnist": (0.005, 0.01, 0.015, 0.02, 0.04), "digits": (0.002, 0.005, 0.01)}
-"""Those tried in each study."""
 
 WARM_COSINE = "scheduler={name: cosine, warmup_turns: 5}"
 METHODS: dict[str, tuple[str, ...]] = {

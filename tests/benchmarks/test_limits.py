@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import detection_against_sort, mpcs_against_topk, replay_overhead
+from tests.benchmarks import detection_against_sort, mpcs_against_topk, replay_overhead, start_up
 
 
 @pytest.mark.benchmark
@@ -20,3 +20,11 @@ def test_measuring_costs_less_than_training(data_root: Path) -> None:
 @pytest.mark.benchmark
 def test_detection_metrics_take_hardly_more_than_a_sort() -> None:
     assert detection_against_sort.ratio() <= detection_against_sort.LIMIT
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("verb", start_up.HELP, ids=" ".join)
+def test_help_starts_fast_in_little_memory(verb: list[str]) -> None:
+    seconds, mebibytes = start_up.cost("-m", "mpcs_torch", *verb, "--help")
+    assert seconds <= start_up.SECONDS
+    assert mebibytes <= start_up.MEBIBYTES

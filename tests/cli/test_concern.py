@@ -26,7 +26,7 @@ def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.Captur
     assert load_concern(tmp_path / "costs-out.yaml").class_names == ("well", "ill")
     assert load_concern(tmp_path / "order-out.yaml").class_names == ("low", "high")
     assert run("concern", "suggest", "a,b", "--from", "order", "--out", tmp_path / "tree-out.yaml") == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists: choose another file" in capsys.readouterr().err
 
 
 def test_wrong_input_is_one_message(tmp_path: Path) -> None:

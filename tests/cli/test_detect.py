@@ -1,4 +1,4 @@
-"""``mpcs score --detection``: the table, JSON, the report, and what does not go together."""
+"""``mpcs detect``: the table, JSON, the report, and refused options."""
 
 import json
 from pathlib import Path
@@ -18,9 +18,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_table_of_a_detector(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("score", file, "--detection", "--resamples", 5, "--point", "0.2,3,1") == 0
+    assert run("detect", file, "--resamples", 5, "--point", "0.2,3,1") == 0
     out = capsys.readouterr().out
-    assert out.startswith("30 targets, 60 nontargets\n")
+    assert out.startswith("30 targets, 60 non-targets\n")
     assert "| least cost, p = 0.2, costs 3 and 1 |" in out
     assert "Cllr" not in out.replace("least Cllr", "")
 
@@ -29,7 +29,7 @@ def test_json_and_the_report_of_likelihood_ratios(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "r.html"
-    arguments = ("score", file, "--detection", "--llr", "--json", "--resamples", 5, "--html", page)
+    arguments = ("detect", file, "--llr", "--json", "--resamples", 5, "--html", page)
     assert run(*arguments) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["targets"], told["nontargets"]) == (30, 60)
@@ -44,13 +44,13 @@ def test_json_and_the_report_of_likelihood_ratios(
 def test_kaldi_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "scores").write_text("a x 1.5\nb y -2\n")
     (tmp_path / "trials").write_text("b y nontarget\na x target\n")
-    assert run("score", tmp_path / "scores", "--detection", "--trials", tmp_path / "trials", "--resamples", 0) == 0
+    assert run("detect", tmp_path / "scores", "--trials", tmp_path / "trials", "--resamples", 0) == 0
     assert "| equal error rate      | 0 " in capsys.readouterr().out
 
 
 def test_reversed_scores_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n")
-    assert run("score", tmp_path / "s.txt", "--detection", "--resamples", 3, "--html", tmp_path / "r.html") == 0
+    assert run("detect", tmp_path / "s.txt", "--resamples", 3, "--html", tmp_path / "r.html") == 0
     assert capsys.readouterr().err.count("the area under the ROC is 0, below 1/2") == 1
     assert "scores may be reversed" in (tmp_path / "r.html").read_text()
 
@@ -58,22 +58,19 @@ def test_reversed_scores_are_named_once(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--detection", "--logits"), "--concern, --target and --logits do not go with --detection"),
-        (("--llr",), "--trials, --llr and --point go with --detection"),
-        (("--point", "0.5"), "--trials, --llr and --point go with --detection"),
-        (("--detection", "--point", "0.5,1"), "0.5,1: it must be P_TARGET or P_TARGET,C_MISS,C_FA."),
-        (("--detection", "--point", "2"), "2: p_target must be between 0 and 1, but got 2.0."),
-        (("--detection", "--point", "x"), "x: could not convert"),
+        (("--point", "0.5,1"), "0.5,1: it must be P_TARGET or P_TARGET,C_MISS,C_FA."),
+        (("--point", "2"), "2: p_target must be between 0 and 1, but got 2.0."),
+        (("--point", "x"), "x: could not convert"),
     ],
 )
-def test_options_that_do_not_go_together(
+def test_a_wrong_operating_point_is_refused(
     options: tuple[str, ...], message: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("score", file, *options) == 2
+    assert run("detect", file, *options) == 2
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
 def test_a_wrong_value_is_named_with_its_place(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("score,label\n0.5,1\n0.x,0\n")
-    assert run("score", file, "--detection") == 2
+    assert run("detect", file) == 2
     assert "s.csv, row 2, column score: must be a number, but is '0.x'" in capsys.readouterr().err

@@ -1,0 +1,51 @@
+"""Groups of commands that start fast."""
+
+import re
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from mpcs_torch.cli.failures import reported_errors
+
+VERBS = ("train", "reproduce", "score", "detect", "select", "study", "demo", "data", "concern")
+"""``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.NAME``."""
+
+
+class FlagGroup(TyperGroup):
+    """A group whose options are all flags, --help among them."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options with False for None as default, because Typer imports pydantic to convert None."""
+        params = super().get_params(ctx)
+        for option in params:
+            option.default = option.default or False
+        return params
+
+
+class VerbGroup(FlagGroup):
+    """The group of the verbs; it imports the module of a verb when that verb is called or listed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        names: dict[str, Any] = dict.fromkeys(VERBS)
+        self.commands = names  # Typer lists these, and suggests them for a misspelt verb
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # Typer's signature
+        """Import a verb and build its command; None for an unknown name."""
+        if cmd_name not in VERBS:
+            return None
+        verb = getattr(import_module(f"mpcs_torch.cli.{cmd_name}"), cmd_name)
+        if not isinstance(verb, typer.Typer):
+            function, verb = verb, typer.Typer(add_completion=False)
+            verb.command(cmd_name)(function)
+        command = typer.main.get_command(verb)
+        command.name = cmd_name
+        command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")  # Typer keeps the line breaks of a docstring
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call a verb, and print its errors."""
+        with reported_errors(debug=ctx.params["debug"]):
+            return super().invoke(ctx)

@@ -1,0 +1,113 @@
+"""Errors of the user are one message; a bug says how to see its traceback."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.concern import ConcernError
+from mpcs_torch.concern.spec import Problem
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.learning.manifest import ManifestError
+from mpcs_torch.scoring import PredictionsError
+from mpcs_torch.trainer.config import ConfigError
+from mpcs_torch.trainer.data import DataError
+from mpcs_torch.trainer.folder import RunExistsError
+from mpcs_torch.yaml_files import YamlError
+from tests.cli.test_cli import run
+
+USERS = [
+    ConcernError([Problem(("factor",), "must be positive")]),
+    ConfigError("seed: must be an integer"),
+    DataError("no such data set"),
+    ManifestError("must be a manifest"),
+    PredictionsError(Path("p.csv"), "holds no row"),
+    RunExistsError("runs/mine already holds a run"),
+    YamlError("tabs", None),
+]
+
+
+@pytest.fixture
+def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Make ``mpcs demo`` raise."""
+
+    def replace(error: BaseException) -> None:
+        def demo() -> None:
+            raise error
+
+        monkeypatch.setattr("mpcs_torch.cli.demo.demo", demo)
+
+    return replace
+
+
+@pytest.mark.parametrize("error", USERS, ids=lambda error: type(error).__name__)
+def test_an_error_of_the_user_is_its_message(
+    error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert isinstance(error, MpcsError)
+    demo_raises(error)
+    assert run("demo") == 2
+    assert capsys.readouterr().err == f"mpcs: {error}\n"
+    assert run("--debug", "demo") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback")
+    assert told.endswith(f"mpcs: {error}\n")
+
+
+def test_an_error_of_the_system_names_its_file(
+    tmp_path: Path, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo_raises(PermissionError(13, "Permission denied", str(tmp_path / "file")))
+    assert run("demo") == 2
+    assert capsys.readouterr().err == f"mpcs: {tmp_path / 'file'}: Permission denied\n"
+    demo_raises(OSError("the disk is full"))
+    assert run("demo") == 2
+    assert capsys.readouterr().err == "mpcs: the disk is full\n"
+
+
+@pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd"), MemoryError("k is odd")])
+def test_any_other_error_is_one_line_that_says_how_to_see_more(
+    error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo_raises(error)
+    assert run("demo") == 1
+    message = f"mpcs: unexpected {type(error).__name__}: k is odd; this is a bug: `mpcs --debug ...` shows where\n"
+    assert capsys.readouterr().err == message
+    assert run("--debug", "demo") == 1
+    assert capsys.readouterr().err.startswith("Traceback")
+
+
+def test_an_interrupt_is_one_line(
+    demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo_raises(KeyboardInterrupt())
+    assert run("demo") == 130
+    assert capsys.readouterr().err == "mpcs: interrupted\n"
+
+
+def test_a_closed_pipe_is_silent() -> None:
+    code = "from mpcs_torch.cli.app import run_app; run_app(['data', 'list'])"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_what_is_wrong_in_files_is_an_error_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "records.csv").write_text("turn,accuracy\n1,high\n")
+    assert run("select", tmp_path) == 2
+    (tmp_path / "exp03.csv").write_text("turn,accuracy\n1,high\n")
+    assert run("reproduce", "exp03", "--records", tmp_path, "--out", tmp_path / "runs") == 2
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
+    assert run("train", tmp_path / "bytes.yaml") == 2
+    assert run("concern", "suggest", tmp_path / "bytes.yaml", "--from", "tree", "--out", tmp_path / "out.yaml") == 2
+    assert run("concern", "suggest", tmp_path / "bytes.yaml", "--from", "costs", "--out", tmp_path / "out.yaml") == 2
+    assert run("concern", "suggest", "low", "--from", "order", "--out", tmp_path / "out.yaml") == 2
+    assert run("score", tmp_path / "bytes.yaml") == 2
+    assert run("detect", tmp_path / "bytes.yaml") == 2
+    (tmp_path / "p.csv").write_text("target,0,1\n0,0.5,0.5\n")
+    assert run("score", tmp_path / "p.csv", "--concern", tmp_path / "bytes.yaml") == 2
+    assert "Traceback" not in capsys.readouterr().err

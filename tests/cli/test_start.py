@@ -1,0 +1,118 @@
+"""``mpcs`` answers without loading what only the work needs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.cli.groups import VERBS
+from tests.benchmarks import start_up
+
+HEAVY = {"torch", "numpy", "torchmetrics", "matplotlib"}
+HELP = [[*verb, "--help"] for verb in start_up.HELP]
+UNKNOWN = [["trian"], ["train", "--epochs", "3"], ["data", "put"]]
+MISTAKES = [
+    ["train"],
+    ["train", "none.yaml"],
+    ["score", "none.csv"],
+    ["score", "here.csv", "--html", "nowhere/report.html"],
+    ["detect", "here.csv", "--trials", "none.txt"],
+    ["detect", "here.csv", "--point", "0.5,1"],
+    ["detect", "here.csv", "--resamples", "-1"],
+    ["select", "none"],
+    ["select", ".", "--within", "accuracy"],
+    ["select", ".", "--ties", "best"],
+    ["select", "."],
+    ["study", "cifar"],
+    ["reproduce"],
+    ["reproduce", "exp99"],
+    ["reproduce", "exp03", "--records", "."],
+    ["data", "get", "cifar"],
+    ["concern", "suggest", "none.yaml", "--from", "tree", "--out", "out.yaml"],
+    ["concern", "suggest", "a,b", "--from", "thin air", "--out", "out.yaml"],
+]
+CODE = """
+import sys
+from mpcs_torch.cli.app import run_app
+try:
+    run_app(sys.argv[1:])
+finally:
+    print(*{name.split(".")[0] for name in sys.modules}, file=open("modules.txt", "w"))
+"""
+
+
+def answer(folder: Path, *arguments: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
+    """What a command line prints, and the packages that it loads."""
+    result = subprocess.run(
+        [sys.executable, "-c", CODE, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result, set((folder / "modules.txt").read_text().split())
+
+
+@pytest.mark.parametrize("arguments", [["--version"], *HELP], ids=" ".join)
+def test_help_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
+    result, loaded = answer(tmp_path, *arguments)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert not loaded & (HEAVY | {"pydantic"})
+
+
+@pytest.mark.parametrize("arguments", UNKNOWN + MISTAKES, ids=" ".join)
+def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "here.csv").touch()
+    result, loaded = answer(tmp_path, *arguments)
+    assert result.returncode == 2
+    assert "Error" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not loaded & (HEAVY if arguments in MISTAKES else HEAVY | {"pydantic"})  # Typer reads values by pydantic
+
+
+def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
+    assert answer(tmp_path, "--version")[0].stdout.startswith("mpcs_torch 0.")
+
+
+def test_a_misspelt_verb_is_corrected(tmp_path: Path) -> None:
+    assert "Did you mean 'train'?" in answer(tmp_path, "trian")[0].stderr
+
+
+def test_the_package_runs_as_a_module() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "mpcs_torch", "train", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "Usage: mpcs train" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("mpcs ", set(VERBS)),
+        ("mpcs de", {"detect", "demo"}),
+        ("mpcs reproduce exp01", {"exp01", "exp01-breast-cancer"}),
+        ("mpcs reproduce exp01 fig", {"figure6"}),
+        ("mpcs study ", {"mnist", "digits"}),
+        ("mpcs data ", {"get", "list"}),
+        ("mpcs data get ", {"mnist", "add", "ucr/Chinatown", "ucr/SmoothSubspace"}),
+        ("mpcs concern suggest --from t", {"tsne", "tree"}),
+        ("mpcs select runs/mine --ties ", {"first", "last"}),
+    ],
+)
+def test_the_shell_completes(words: str, expected: set[str], tmp_path: Path) -> None:
+    place = str(len(words.split(" ")) - 1)
+    environment = {"_MPCS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": place}
+    result, loaded = answer(tmp_path, **environment)
+    assert set(result.stdout.split()) == expected
+    assert not loaded & HEAVY
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_script_is_shown(shell: str, tmp_path: Path) -> None:
+    environment = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    result, loaded = answer(tmp_path, "--show-completion", shell, **environment)
+    assert "_MPCS_COMPLETE=complete_" in result.stdout
+    assert not loaded & HEAVY
