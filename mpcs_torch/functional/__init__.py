@@ -13,23 +13,20 @@ from mpcs_torch.functional.detection.area import (
     precision_recall_break_even,
 )
 from mpcs_torch.functional.detection.bayes_error import BayesErrors, normalized_bayes_error
-from mpcs_torch.functional.detection.cost import (
-    DetectionCost,
-    detection_cost,
-    min_detection_cost,
-)
-from mpcs_torch.functional.detection.curve import (
-    ErrorRates,
-    ReversedScoresWarning,
-    detection_curve,
-    roc_convex_hull,
-)
-from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate
+from mpcs_torch.functional.detection.cost import DetectionCost, min_detection_cost, min_detection_cost_details
+from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
+from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
+from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
 from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30, stratified_bootstrap
 from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
 from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
-from mpcs_torch.functional.detection.threshold_cost import actual_detection_cost, half_total_error_rate
+from mpcs_torch.functional.detection.threshold_cost import (
+    actual_detection_cost,
+    actual_detection_cost_details,
+    half_total_error_rate,
+    half_total_error_rate_details,
+)
 from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.quality.quality_metrics import (
@@ -51,6 +48,7 @@ __all__ = [
     "OperatingPoint",
     "ReversedScoresWarning",
     "actual_detection_cost",
+    "actual_detection_cost_details",
     "bayes_threshold",
     "calibration_slope",
     "class_error_rates",
@@ -60,22 +58,24 @@ __all__ = [
     "confusion_matrix",
     "dangerous_errors",
     "decisiveness",
-    "detection_cost",
     "detection_curve",
     "detection_summary",
     "effective_prior",
     "equal_error_rate",
+    "equal_error_rate_details",
     "expected_concern",
     "false_alarm_at_miss",
     "generalized_mean",
     "geometric_accuracy",
     "half_total_error_rate",
+    "half_total_error_rate_details",
     "least_concern_decision",
     "measured_probabilities",
     "meets_rule_of_30",
     "meta_pattern_concern_score",
     "min_cllr",
     "min_detection_cost",
+    "min_detection_cost_details",
     "miss_at_false_alarm",
     "multiclass_quality_metrics",
     "normalized_bayes_error",

@@ -34,7 +34,7 @@ def bayes_error_curve(preds: Tensor, target: Tensor, title: str) -> Figure:
     axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, highest))
     axes.title.set_fontsize(10)
     axes.plot(log_odds.tolist(), errors.actual.tolist(), color=ORANGE, linewidth=1.5, label="at the Bayes threshold")
-    axes.plot(log_odds.tolist(), errors.least.tolist(), color=BLUE, linewidth=1.5, label="at the best threshold")
+    axes.plot(log_odds.tolist(), errors.minimum.tolist(), color=BLUE, linewidth=1.5, label="at the best threshold")
     axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="without a look at the scores")
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure

@@ -10,8 +10,8 @@ from scipy.special import ndtr, ndtri
 
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
-from mpcs_torch.functional.detection.curve import ErrorRates
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
 from mpcs_torch.plots.curves import thinned
@@ -70,7 +70,7 @@ def det_curves(
         for marker, cost in zip(cycle(MARKERS), costs[number], strict=False):
             _mark(axes, rates, cost, colour, marker, confidence)
     for marker, point in zip(cycle(MARKERS), marked, strict=False):
-        axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=f"least cost, {point.told()}")
+        axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=f"minimum cost, {point.label()}")
     axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal errors, by the convex hull")
     axes.plot([], [], ":", color=GREY, linewidth=0.9, label="30 errors")
     axes.legend(loc="upper right", fontsize=8)

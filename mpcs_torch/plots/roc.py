@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from mpcs_torch.functional.detection.curve import ErrorRates, area_under_roc, hull_of
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE
 from mpcs_torch.plots.text import literal

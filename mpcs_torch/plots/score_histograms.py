@@ -4,8 +4,8 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import checked_scores, middle_of
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate_details
+from mpcs_torch.functional.detection.errors import checked_scores, middle_of
 from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
 from mpcs_torch.plots.text import literal
 
@@ -26,7 +26,7 @@ def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
         ValueError: If a shape, a dtype or a value breaks its rule above.
     """
     scores, labels = checked_scores(preds, target)
-    equal = equal_error_rate(scores, labels, method="nearest")
+    equal = equal_error_rate_details(scores, labels, method="nearest")
     finite = scores[scores.abs() < DRAWN]
     low, high = (finite.min().item(), finite.max().item()) if len(finite) else (0.0, 0.0)
     width = (high - low) / BINS or 1.0
@@ -35,7 +35,7 @@ def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
     axes.title.set_fontsize(10)
     place = ((scores.clamp(low, high) - low) / width).long().clamp(max=BINS - 1)
     edges = [low + width * number for number in range(BINS + 1)]
-    for name, is_class, colour in (("nontargets", ~labels, NONTARGETS), ("targets", labels, TARGETS)):
+    for name, is_class, colour in (("non-targets", ~labels, NONTARGETS), ("targets", labels, TARGETS)):
         counts = torch.bincount(place[is_class], minlength=BINS)
         density = (counts.double() / counts.sum() / width).tolist()
         axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=f"{int(counts.sum())} {name}")

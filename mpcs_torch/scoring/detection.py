@@ -16,14 +16,14 @@ from mpcs_torch.functional import (
     stratified_bootstrap,
 )
 from mpcs_torch.functional.detection.cost import cost_at
-from mpcs_torch.functional.detection.curve import middle_of
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.errors import middle_of
 from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.scoring.trials import Trials
 from mpcs_torch.tables import Table
 
 CONFIDENCE = 0.95
-CALIBRATION_LOSS, LEAST = "calibration loss", "least "
+CALIBRATION_LOSS, MINIMUM = "calibration loss", "minimum "
 
 
 class Value(NamedTuple):
@@ -105,8 +105,8 @@ def score_detection(
         low, high = stratified_bootstrap(
             statistic, *trials, resamples=resamples, confidence=CONFIDENCE, advance=advance
         )
-        # Resamples repeat scores, which the best threshold fits too well: intervals of what is least would mislead.
-        known = [name != CALIBRATION_LOSS and not name.startswith(LEAST) for name in names]
+        # Resamples repeat scores, which the best threshold fits too well: intervals of minimum costs would be wrong.
+        known = [name != CALIBRATION_LOSS and not name.startswith(MINIMUM) for name in names]
         ends = zip(low.tolist(), high.tolist(), strict=True)
         intervals = [pair if is_known else None for is_known, pair in zip(known, ends, strict=True)]
     found = [
@@ -119,20 +119,20 @@ def score_detection(
 def _values(
     trials: Trials, summary: DetectionSummary, points: Sequence[OperatingPoint], *, is_llr: bool
 ) -> list[tuple[str, Tensor, DetectionCost | None]]:
-    told = [point.told() for point in points]
-    least = [
-        (f"{LEAST}cost, {name}", cost.normalized, cost) for name, cost in zip(told, summary.min_costs, strict=True)
+    labels = [point.label() for point in points]
+    minimum = [
+        (f"{MINIMUM}cost, {name}", cost.normalized, cost) for name, cost in zip(labels, summary.min_costs, strict=True)
     ]
     nearest = equal_error_of(summary.counts, "nearest")
     threshold = middle_of(nearest.low, nearest.high).item()
     values: list[tuple[str, Tensor, DetectionCost | None]] = [
         ("equal error rate", summary.equal_error.rate, cost_at(summary.counts, OperatingPoint(0.5), threshold)),
         ("area under the ROC", summary.area, None),
-        *least,
-        (f"{LEAST}Cllr", summary.min_cllr, None),
+        *minimum,
+        (f"{MINIMUM}Cllr", summary.min_cllr, None),
     ]
     if is_llr:
-        for name, point in zip(told, points, strict=True):
+        for name, point in zip(labels, points, strict=True):
             cost = cost_at(summary.counts, point, point.bayes_threshold)
             values.append((f"actual cost, {name}", cost.normalized, cost))
         cllr = cllr_of(*trials)

@@ -21,8 +21,8 @@ def test_a_table_of_a_detector(file: Path, capsys: pytest.CaptureFixture[str]) -
     assert run("detect", file, "--resamples", 5, "--point", "0.2,3,1") == 0
     out = capsys.readouterr().out
     assert out.startswith("30 targets, 60 non-targets\n")
-    assert "| least cost, p = 0.2, costs 3 and 1 |" in out
-    assert "Cllr" not in out.replace("least Cllr", "")
+    assert "| minimum cost, p = 0.2, costs 3 and 1 |" in out
+    assert "Cllr" not in out.replace("minimum Cllr", "")
 
 
 def test_json_and_the_report_of_likelihood_ratios(
@@ -45,7 +45,7 @@ def test_kaldi_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     (tmp_path / "scores").write_text("a x 1.5\nb y -2\n")
     (tmp_path / "trials").write_text("b y nontarget\na x target\n")
     assert run("detect", tmp_path / "scores", "--trials", tmp_path / "trials", "--resamples", 0) == 0
-    assert "| equal error rate      | 0 " in capsys.readouterr().out
+    assert "| equal error rate        | 0 " in capsys.readouterr().out
 
 
 def test_reversed_scores_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import torch
 from matplotlib.figure import Figure
 
 from mpcs_torch import OperatingPoint
-from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost
+from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost_details
 from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
 from mpcs_torch.plots.curves import thinned
 
@@ -21,18 +21,18 @@ def labels_of(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
 
 
-def test_det_marks_the_least_costs_within_their_intervals() -> None:
+def test_det_marks_the_minimum_costs_within_their_intervals() -> None:
     rates = detection_curve(SCORES, LABELS)
     assert len(det_curves({"one": rates}, points=POINTS[0]).axes[0].patches) == 1
     figure = det_curves({"one": rates, "two": detection_curve(SCORES + LABELS.double(), LABELS)}, points=POINTS)
     (axes,) = figure.axes
     assert len(axes.patches) == len(POINTS) * 2
-    cost = min_detection_cost(SCORES, LABELS, p_target=0.5)
+    cost = min_detection_cost_details(SCORES, LABELS, points=OperatingPoint(0.5))
     left, right = clopper_pearson(round(cost.p_fa.item() * 2000), 2000)
     bottom, top = clopper_pearson(round(cost.p_miss.item() * 1000), 1000)
     box = axes.patches[0].get_bbox()
     assert (box.x0, box.x1, box.y0, box.y1) == pytest.approx((left, right, bottom, top))
-    rate = equal_error_rate(SCORES, LABELS).rate.item()
+    rate = equal_error_rate(SCORES, LABELS).item()
     assert labels_of(figure)[0] == f"one, equal error rate {100 * rate:.2f} %"
     thirty = [line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == ":" and len(line.get_xdata())]
     assert thirty[0] == 30 / 2000
@@ -69,9 +69,9 @@ def test_roc_names_both_areas() -> None:
 
 def test_bayes_error_curve_draws_the_loss_of_calibration() -> None:
     figure = bayes_error_curve(SCORES + 3, LABELS, "shifted")
-    actual, least = (line.get_ydata() for line in figure.axes[0].lines[:2])
-    assert all(a >= b - 1e-12 for a, b in zip(actual, least, strict=True))
-    assert max(actual) > 1 >= max(least)
+    actual, minimum = (line.get_ydata() for line in figure.axes[0].lines[:2])
+    assert all(a >= b - 1e-12 for a, b in zip(actual, minimum, strict=True))
+    assert max(actual) > 1 >= max(minimum)
     assert figure.axes[0].get_ylim()[1] == pytest.approx(min(5, 1.05 * max(actual)))
 
 
@@ -82,7 +82,7 @@ def test_histograms_are_densities_and_take_infinite_scores() -> None:
     for stairs in axes.patches:
         values, edges, _ = stairs.get_data()
         assert (values * (edges[1:] - edges[:-1])).sum() == pytest.approx(1)
-    assert labels_of(figure)[:2] == ["2001 nontargets", "1001 targets"]
+    assert labels_of(figure)[:2] == ["2001 non-targets", "1001 targets"]
     figure.canvas.draw()
 
 

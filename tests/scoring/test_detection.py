@@ -10,11 +10,12 @@ import torch
 
 from mpcs_torch.functional import (
     OperatingPoint,
-    actual_detection_cost,
+    actual_detection_cost_details,
     cllr,
     equal_error_rate,
+    equal_error_rate_details,
     min_cllr,
-    min_detection_cost,
+    min_detection_cost_details,
     partial_auc,
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
@@ -123,19 +124,19 @@ def test_values_are_those_of_the_functions() -> None:
     trials = trials_of()
     found = score_detection(trials, POINTS, is_llr=True, resamples=0)
     named = found.named()
-    assert named["equal error rate"] == equal_error_rate(*trials).rate
-    nearest = equal_error_rate(*trials, method="nearest")
+    assert named["equal error rate"] == equal_error_rate(*trials)
+    nearest = equal_error_rate_details(*trials, method="nearest")
     assert nearest.low < named["equal error rate, threshold"] <= nearest.high
     assert (named["equal error rate, misses"] + named["equal error rate, false alarms"]) / 2 == nearest.rate
     assert named["area under the ROC"] == pytest.approx(partial_auc(*trials).item())
     assert named["Cllr"] == cllr(*trials)
-    assert named["least Cllr"] == min_cllr(*trials)
+    assert named["minimum Cllr"] == min_cllr(*trials)
     assert named["calibration loss"] == cllr(*trials) - min_cllr(*trials)
     for point, name in zip(POINTS, ("p = 0.5", "p = 0.1, costs 2 and 1"), strict=True):
-        least = min_detection_cost(*trials, **point._asdict())
-        assert named[f"least cost, {name}"] == least.normalized
-        assert named[f"least cost, {name}, threshold"] == least.threshold
-        actual = actual_detection_cost(*trials, **point._asdict())
+        minimum = min_detection_cost_details(*trials, points=point)
+        assert named[f"minimum cost, {name}"] == minimum.normalized
+        assert named[f"minimum cost, {name}, threshold"] == minimum.threshold
+        actual = actual_detection_cost_details(*trials, points=point)
         assert named[f"actual cost, {name}"] == actual.normalized
         assert named[f"actual cost, {name}, misses"] == actual.p_miss
     assert "Cllr" not in score_detection(trials, POINTS, is_llr=False, resamples=0).named()
@@ -148,7 +149,7 @@ def test_intervals_surround_their_values_and_few_errors_are_marked() -> None:
     named = found.named()
     for name in ("equal error rate", "area under the ROC", "Cllr"):
         assert named[f"{name}, low"] < named[name] < named[f"{name}, high"]
-    assert not [name for name in named if name.endswith(", low") and name.startswith(("least", "calibration"))]
+    assert not [name for name in named if name.endswith(", low") and name.startswith(("minimum", "calibration"))]
     costs = [row for row in found.table().rows if "cost" in row[0]]
     assert len(costs) == 4
     assert all("* (" in row[4] for row in costs)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import ErrorRates, area_under_roc, detection_curve, hull_of, observed_errors
+from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of, observed_errors
 
 
 def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tensor:
@@ -49,7 +49,7 @@ def miss_at_false_alarm(preds: Tensor, target: Tensor, *, p_fa: float) -> Tensor
         tensor(0., dtype=torch.float64)
     """
     _check_rate("p_fa", p_fa)
-    curve = detection_curve(preds, target)
+    curve = observed_errors(preds, target).rates()
     return curve.p_miss[curve.p_fa <= p_fa].min()
 
 
@@ -63,7 +63,7 @@ def false_alarm_at_miss(preds: Tensor, target: Tensor, *, p_miss: float) -> Tens
         tensor(1., dtype=torch.float64)
     """
     _check_rate("p_miss", p_miss)
-    curve = detection_curve(preds, target)
+    curve = observed_errors(preds, target).rates()
     return curve.p_fa[curve.p_miss <= p_miss].min()
 
 

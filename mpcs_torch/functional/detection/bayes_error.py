@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import hull_of, observed_errors
+from mpcs_torch.functional.detection.errors import hull_of, observed_errors
 
 MOST_LOG_ODDS = 700
 """Beyond, odds are infinite among floats."""
@@ -16,7 +16,7 @@ class BayesErrors(NamedTuple):
 
     actual: Tensor
     """(P,): at the Bayes threshold; above 1 where calibration harms."""
-    least: Tensor
+    minimum: Tensor
     """(P,): at the best threshold; in [0, 1]."""
 
 
@@ -58,5 +58,5 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
     curve, hull = counts.rates(), hull_of(counts).rates()
     place = torch.searchsorted(curve.thresholds, -odds).clamp(max=len(curve.thresholds) - 1)
     actual = miss * curve.p_miss[place] + false_alarm * curve.p_fa[place]
-    least = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(dim=1)
-    return BayesErrors(actual, least)
+    minimum = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(dim=1)
+    return BayesErrors(actual, minimum)

@@ -1,104 +1,145 @@
-"""What misses and false alarms cost at an operating point: DCF, its minimum, and what a threshold makes of it."""
+"""The detection cost function (DCF): what misses and false alarms cost at an operating point, and its minimum."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.detection.binary_trials import (
+    BinaryTrials,
+    ClassAverage,
+    average_classes,
+    split_batch,
+    stack_classes,
+)
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.curve import ErrorCounts, middle_of, observed_errors
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
+from mpcs_torch.functional.detection.errors import ErrorCounts, middle_of
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
 
 
 class DetectionCost(NamedTuple):
-    """Costs at an operating point, and where they come from: float64 scalars."""
+    """Detection costs at operating points, with the error rates and the thresholds they come from: float64."""
 
     cost: Tensor
-    """As it stands, in units of c_miss and c_fa."""
+    """The raw cost, in the unit of c_miss and c_fa."""
     normalized: Tensor
-    """The cost as a share of what always accepting or always rejecting costs, whichever is less."""
+    """The raw cost divided by that of the better constant decision (accept all or reject all)."""
     p_miss: Tensor
     p_fa: Tensor
     threshold: Tensor
-    """The one that the rates are of."""
 
 
-def detection_cost(
-    preds: Tensor, target: Tensor, *, threshold: float, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0
-) -> DetectionCost:
-    r"""The detection cost at a threshold, such as one from a development set; lower is better.
+def min_detection_cost(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    points: OperatingPoint | Sequence[OperatingPoint],
+    num_classes: int | None = None,
+    normalize: bool = True,
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the minimum detection cost over all thresholds, including accept all and reject all; lower is better.
+
+    At a threshold t the raw cost is
 
     .. math:: DCF(t) = c_{miss} \, p \, P_{miss}(t) + c_{fa} (1 - p) P_{fa}(t)
 
-    It comes with its share of :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, which a constant decision costs:
-    ``normalized``, which is 1 where it is no better not to look at the scores.
+    The normalised cost divides it by :math:`\min(c_{miss} \, p, c_{fa} (1 - p))`, the cost of the better constant
+    decision. A normalised cost of 1 is no better than ignoring the scores.
+
+    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
 
     Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        threshold: Scores of at least this are accepted; not NaN.
-        p_target: p, the frequency of targets in use, in (0, 1).
-        c_miss: Cost of rejecting a target, above 0.
-        c_fa: Cost of accepting a nontarget, above 0.
+        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
+        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
+            targets and non-targets must occur, with classes for each class.
+        points: An `OperatingPoint`, or several: p_target in (0, 1), and costs above 0.
+        num_classes: None, or C to evaluate each class against the rest.
+        normalize: Whether to return the normalised cost instead of the raw cost.
+        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
+            ``"none"`` for one cost per class.
+        ignore_index: Label of trials to ignore.
+
+    Returns:
+        Float64: a scalar, or ``(P,)`` for P > 1 points; with ``average="none"`` the classes are a last dimension.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The
         BOSARIS toolkit user guide, 2011.
 
     Example:
-        >>> cost = detection_cost(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5, p_target=0.5)
-        >>> cost.cost
-        tensor(0.2500, dtype=torch.float64)
+        >>> scores, labels = torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1])
+        >>> min_detection_cost(scores, labels, points=OperatingPoint(p_target=0.5))
+        tensor(0.5000, dtype=torch.float64)
     """
-    point = check_point(OperatingPoint(p_target, c_miss, c_fa))
-    check_threshold(threshold)
-    return cost_at(observed_errors(preds, target), point, threshold)
+    details = min_detection_cost_details(
+        preds, target, points=points, num_classes=num_classes, average=average, ignore_index=ignore_index
+    )
+    costs = details.normalized if normalize else details.cost
+    return average_classes(costs, num_classes=num_classes, average=average)
 
 
-def min_detection_cost(
-    preds: Tensor, target: Tensor, *, p_target: float, c_miss: float = 1.0, c_fa: float = 1.0
+def min_detection_cost_details(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    points: OperatingPoint | Sequence[OperatingPoint],
+    num_classes: int | None = None,
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
 ) -> DetectionCost:
-    """The least detection cost that a threshold can have on these scores, those that accept or reject all included.
+    """Compute the minimum detection cost, raw and normalised, with its error rates and its threshold.
 
-    The threshold that is reported is the middle of the best interval (where several tie, of the widest bounded one):
-    thresholds that are equally good here can differ widely on new scores, and the middle is farthest from where they
-    stop being good. It is infinite where accepting or rejecting all is best; to reject all is a choice even where a
-    score of +inf would be accepted at every threshold.
+    The threshold is the middle of the best interval of thresholds, or of the widest bounded one if several tie:
+    thresholds with the same cost here can have very different costs on new scores, and the middle is the safest. It is
+    infinite if accepting all or rejecting all trials is best. Rejecting all is possible even where a score of +inf
+    would be accepted at every threshold. Arguments and errors are those of `min_detection_cost`.
 
-    Arguments and errors are those of `detection_cost`.
+    Returns:
+        Scalars, or ``(P,)`` for P > 1 points; with classes, unless ``average="micro"``, these are a last dimension.
 
     Example:
-        >>> cost = min_detection_cost(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), p_target=0.5)
-        >>> cost.cost, cost.threshold
+        >>> scores, labels = torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1])
+        >>> details = min_detection_cost_details(scores, labels, points=OperatingPoint(p_target=0.5))
+        >>> details.cost, details.threshold
         (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64))
     """
-    point = check_point(OperatingPoint(p_target, c_miss, c_fa))
-    counts = observed_errors(preds, target)
-    return min_cost_of(counts, hull_vertices(counts), point)
+    checked = at_least_one_point(points)
+    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return min_cost_of_trials(found, checked)
 
 
-def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
-    """The cost at a threshold."""
-    wanted = counts.thresholds.new_tensor(threshold)
-    place = torch.searchsorted(counts.thresholds, wanted).clamp(max=len(counts.thresholds) - 1)
-    return _costs_of(counts, point, place)._replace(threshold=wanted)
+def min_cost_of_trials(found: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
+    """Compute the minimum costs of binary trials at each point, stacked; NaN without targets or non-targets."""
+
+    def costs(trials: BinaryTrials) -> list[DetectionCost]:
+        counts = trials.errors()
+        vertices = hull_vertices(counts)
+        return [min_cost_of(counts, vertices, point) for point in points]
+
+    return stack_costs([costs(each) if each.missing is None else no_costs(each, len(points)) for each in found])
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """The least cost, at the middle of the best interval: a bounded one if there is one, and of those the widest.
+    """Compute the minimum cost, with the middle of the best interval as threshold (if several tie, the widest bounded).
 
     Args:
-        counts: Of all thresholds.
-        vertices: Where those of their convex hull are: no threshold costs less than the best of these.
-        point: Checked.
+        counts: The errors at all thresholds.
+        vertices: Indices of the vertices of their convex hull: one of them has the minimum cost.
+        point: A checked operating point.
     """
-    tied = _where_least(counts, point, vertices)
-    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # no others can tie with these
-    best = _where_least(counts, point, between)
+    tied = _where_minimal(counts, point, vertices)
+    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all others cost more
+    best = _where_minimal(counts, point, between)
     breaks = best.diff() > 1
     first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
     low = torch.where(first > 0, counts.thresholds[first - 1], -inf)
@@ -107,19 +148,30 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
     first, last, low, high = first[widest], last[widest], low[widest], high[widest]
     accepts_all = (first == 0) & high.isfinite()
     threshold = torch.where(accepts_all, -inf, middle_of(low, high))
-    # Thresholds that tie may differ in their rates: those of this one.
+    # Thresholds that tie in cost can differ in their rates: return the rates of this one.
     place = torch.searchsorted(counts.thresholds, threshold).clamp(first, last)
     return _costs_of(counts, point, place)._replace(threshold=threshold)
 
 
-def check_threshold(threshold: float) -> None:
-    """Refuse what is no number."""
-    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or threshold != threshold:
-        raise ValueError(f"threshold must be a number, but got {threshold!r}.")
+def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
+    """Compute the cost at a threshold."""
+    wanted = counts.thresholds.new_tensor(threshold)
+    place = torch.searchsorted(counts.thresholds, wanted).clamp(max=len(counts.thresholds) - 1)
+    return _costs_of(counts, point, place)._replace(threshold=wanted)
+
+
+def stack_costs(costs: Sequence[Sequence[DetectionCost]]) -> DetectionCost:
+    """Stack the costs of each class at each point: the points are the first dimension, unless there is only one."""
+    fields = stack_classes([torch.stack([torch.stack(cost) for cost in of_points], dim=1) for of_points in costs])
+    return DetectionCost(*(fields if len(costs[0]) > 1 else fields.squeeze(1)))
+
+
+def no_costs(trials: BinaryTrials, number: int) -> list[DetectionCost]:
+    """Return the costs at a number of points of trials that lack targets or non-targets: NaN."""
+    return [DetectionCost(*[trials.nan] * len(DetectionCost._fields))] * number
 
 
 def _costs_of(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> DetectionCost:
-    """At thresholds of the curve."""
     miss, false_alarm = point.weights
     p_miss = counts.misses[places].double() / counts.targets
     p_fa = counts.false_alarms[places].double() / counts.nontargets
@@ -127,7 +179,7 @@ def _costs_of(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Det
     return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[places])
 
 
-def _where_least(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Tensor:
+def _where_minimal(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Tensor:
     costs = _costs_of(counts, point, places).cost
-    # Rounding must not part thresholds that tie: their costs differ by whole errors, or not at all.
+    # Rounding must not separate thresholds that tie: their costs are equal or differ by at least one error.
     return places[costs <= costs.min() * (1 + 1e-12)]

@@ -1,20 +1,28 @@
-"""Where misses are as frequent as false alarms."""
+"""The equal error rate: the rate at which misses are as frequent as false alarms."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import ErrorCounts, ErrorRates, hull_of, observed_errors
+from mpcs_torch.functional.detection.binary_trials import (
+    BinaryTrials,
+    ClassAverage,
+    average_classes,
+    split_batch,
+    stack_classes,
+)
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, hull_of
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """A rate in [0, 1], and the thresholds between which it lies (equal where one of them meets it).
+    """An equal error rate in [0, 1], and the thresholds on both sides of it (the same if one threshold has that rate).
 
-    For the nearest rate they are the ends of the interval, open below, whose thresholds all have it.
+    With ``method="nearest"``, all thresholds of the interval (low, high] have the rate.
     """
 
     rate: Tensor
@@ -22,24 +30,42 @@ class EqualError(NamedTuple):
     high: Tensor
 
 
-def equal_error_rate(preds: Tensor, target: Tensor, *, method: EqualErrorMethod = "rocch") -> EqualError:
-    """The rate at which misses and false alarms are equally frequent; lower is better.
+def equal_error_rate(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int | None = None,
+    method: EqualErrorMethod = "rocch",
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
-    Few thresholds, or none, have equal rates. ``"rocch"`` crosses the convex hull of the curve: it is unique, the same
-    for mirrored scores, at most 1/2, and what the literature prescribes for small data. ``"interpolated"`` crosses the
-    straight lines between the points of the curve. ``"nearest"`` takes the mean of both rates where they differ least
-    (at the lowest such threshold).
+    Often no threshold has exactly equal rates. ``"rocch"`` takes the point of equal rates on the convex hull of the
+    curve: it is unique, the same for mirrored scores, at most 1/2, and recommended in the literature for small data.
+    ``"interpolated"`` takes it on straight lines between the points of the curve. ``"nearest"`` takes the mean of both
+    rates at the threshold where they differ least (the lowest such threshold).
+
+    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
 
     Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        method: As above.
+        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
+        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
+            targets and non-targets must occur, with classes for each class.
+        num_classes: None, or C to evaluate each class against the rest.
+        method: ``"rocch"``, ``"interpolated"`` or ``"nearest"``, as above.
+        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
+            ``"none"`` for one value per class.
+        ignore_index: Label of trials to ignore.
 
     Returns:
-        Float64 scalars.
+        Float64: a scalar, or ``(C,)`` with ``average="none"``.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 4 (ROCCH-EER).
@@ -47,15 +73,53 @@ def equal_error_rate(preds: Tensor, target: Tensor, *, method: EqualErrorMethod 
     Example:
         >>> scores = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 2.5, 3.5])
         >>> labels = torch.tensor([1, 1, 1, 1, 1, 0, 0, 0])
-        >>> [f"{equal_error_rate(scores, labels, method=m).rate:.4f}" for m in ("rocch", "interpolated", "nearest")]
+        >>> [f"{equal_error_rate(scores, labels, method=m):.4f}" for m in ("rocch", "interpolated", "nearest")]
         ['0.3158', '0.4000', '0.3667']
     """
+    details = equal_error_rate_details(
+        preds, target, num_classes=num_classes, method=method, average=average, ignore_index=ignore_index
+    )
+    return average_classes(details.rate, num_classes=num_classes, average=average)
+
+
+def equal_error_rate_details(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int | None = None,
+    method: EqualErrorMethod = "rocch",
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> EqualError:
+    """Compute the equal error rate and the thresholds on both sides of it.
+
+    Arguments and errors are those of `equal_error_rate`.
+
+    Returns:
+        Float64 scalars; with classes ``(C,)``, unless ``average="micro"``.
+
+    Example:
+        >>> scores, labels = torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1])
+        >>> details = equal_error_rate_details(scores, labels, method="nearest")
+        >>> details.rate, details.low, details.high
+        (tensor(0.5000, dtype=torch.float64), tensor(0.3000, dtype=torch.float64), tensor(0.4000, dtype=torch.float64))
+    """
     check_method(method)
-    return equal_error_of(observed_errors(preds, target), method)
+    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return equal_error_of_trials(found, method)
+
+
+def equal_error_of_trials(found: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
+    """Compute the equal errors of binary trials, stacked; NaN if targets or non-targets are missing."""
+    values = [
+        equal_error_of(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
+        for trials in found
+    ]
+    return EqualError(*(stack_classes(field) for field in zip(*values, strict=True)))
 
 
 def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
-    """The equal error rate of counted errors."""
+    """Compute the equal error rate of counted errors."""
     if method == "nearest":
         curve = counts.rates()
         nearest = (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs().argmin()
@@ -72,7 +136,7 @@ def check_method(method: str) -> None:
 
 
 def crossing_of(curve: ErrorRates) -> EqualError:
-    """Where the straight lines between the points of a curve or a hull have equal rates."""
+    """Return the point of equal rates on the straight lines between the points of a curve or a hull."""
     gap = curve.p_miss - curve.p_fa  # rises from -1 to 1
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import ReversedScoresWarning, checked_scores
+from mpcs_torch.functional.detection.errors import ReversedScoresWarning, checked_scores
 
 
 def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -92,8 +92,8 @@ def stratified_bootstrap(
     Example:
         >>> from mpcs_torch.functional import equal_error_rate
         >>> scores, labels = torch.arange(100.0), torch.arange(100) % 25 > 12
-        >>> low, high = stratified_bootstrap(lambda s, y: equal_error_rate(s, y).rate, scores, labels, resamples=200)
-        >>> bool(low < equal_error_rate(scores, labels).rate < high)
+        >>> low, high = stratified_bootstrap(equal_error_rate, scores, labels, resamples=200)
+        >>> bool(low < equal_error_rate(scores, labels) < high)
         True
     """
     if resamples < 1:

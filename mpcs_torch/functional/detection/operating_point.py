@@ -18,7 +18,7 @@ class OperatingPoint(NamedTuple):
     c_fa: float = 1.0
     """Above 0."""
 
-    def told(self) -> str:
+    def label(self) -> str:
         """As figures and tables name it."""
         costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
         return f"p = {self.p_target:.15g}{costs}"
@@ -62,10 +62,18 @@ def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
 
 
 def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """One operating point or several, checked."""
+    """Check one operating point, or any number of them, and return them as a tuple."""
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
     given: Sequence[Any] = points if several else [points]
     return tuple(check_point(point) for point in given)
+
+
+def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
+    """Check one operating point or several, and return them as a tuple; refuse an empty sequence."""
+    checked = as_points(points)
+    if not checked:
+        raise ValueError(f"points must hold at least one OperatingPoint, but got {points!r}.")
+    return checked
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:

@@ -9,31 +9,34 @@ from mpcs_torch.functional.inputs.checks import check_scores, check_trials
 from mpcs_torch.functional.inputs.faults import Fault
 
 IGNORED = -1
-"""What stands for a label to leave out."""
+"""Stands for the label of a trial that is ignored."""
 
 
-class Trials(NamedTuple):
+class TrialBatch(NamedTuple):
     """A batch of M trials."""
 
     scores: Tensor
-    """(M,), or (M, C) with classes; floating point as given."""
+    """(M,), or (M, C) with classes; floating point, in the dtype of the input."""
     labels: Tensor
-    """(M,): 1 for targets and 0 for nontargets, or the class; `IGNORED` where left out. int8, or int32 from 128 classes
-    on."""
+    """(M,): 1 for targets and 0 for non-targets, or the class; `IGNORED` for ignored trials. int8, or int32 for 128
+    classes and more."""
     faults: tuple[Fault, ...]
     """One per rule of `trial_rules`, in that order."""
 
 
 def trial_rules(num_classes: int | None) -> tuple[str, str]:
-    """What the values of target and preds must be, as error messages begin."""
+    """Return the rules for the values of target and preds, as error messages begin."""
     classes = (
-        "0 for nontargets and 1 for targets" if num_classes is None else f"class indices from 0 to {num_classes - 1}"
+        "0 for non-targets and 1 for targets" if num_classes is None else f"class indices from 0 to {num_classes - 1}"
     )
     return f"target must hold {classes} (or ignore_index)", "preds must hold no NaN"
 
 
-def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> Trials:
-    """Check shapes and dtypes, and flatten (N, ...) and (N, C, ...); looks at no value, so no accelerator is held."""
+def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> TrialBatch:
+    """Check shapes and dtypes, and flatten scores (N, ...) or (N, C, ...) and labels (N, ...).
+
+    The values of the batch are not read on the host, so an accelerator is never waited for.
+    """
     if num_classes is None:
         check_trials(preds, target)
         scores = preds.reshape(-1)
@@ -42,9 +45,9 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
         scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels, values = target.reshape(-1).long(), 2 if num_classes is None else num_classes
     counted = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
-    sound = (labels >= 0) & (labels < values)
+    in_range = (labels >= 0) & (labels < values)
     is_nan = scores.isnan() if scores.ndim == 1 else scores.isnan().any(dim=1)
     label_rule, score_rule = trial_rules(num_classes)
-    faults = Fault(label_rule, counted & ~sound, labels), Fault(score_rule, counted & is_nan, scores)
-    kept = torch.where(counted & sound, labels, IGNORED).to(torch.int8 if values < 128 else torch.int32)
-    return Trials(scores, kept, faults)
+    faults = Fault(label_rule, counted & ~in_range, labels), Fault(score_rule, counted & is_nan, scores)
+    kept = torch.where(counted & in_range, labels, IGNORED).to(torch.int8 if values < 128 else torch.int32)
+    return TrialBatch(scores, kept, faults)

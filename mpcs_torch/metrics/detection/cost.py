@@ -1,65 +1,39 @@
-"""MinDetectionCost: what errors cost where a detector is used, at the best threshold."""
+"""MinDetectionCost: the minimum cost of a detector's errors at an operating point."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
-from mpcs_torch.functional.detection.curve import ErrorCounts
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
-from mpcs_torch.metrics.detection.base import ClassAverage, Problem, ScoreMetric
+from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of_trials
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
+from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
-class CostMetric(ScoreMetric):
-    """Costs at one operating point, or at several."""
+class CostMetric(DetectionMetric):
+    """A metric of costs at one operating point, or at several."""
 
     points: tuple[OperatingPoint, ...]
 
-    def __init__(
-        self,
-        points: OperatingPoint | Sequence[OperatingPoint],
-        *,
-        num_classes: int | None = None,
-        normalize: bool = True,
-        average: ClassAverage = "macro",
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_classes, average=average, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.points = as_points(points)
-        if not self.points:
-            raise ValueError(f"points must be an OperatingPoint or some of them, but got {points!r}.")
-        self.normalize = normalize
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        """Check and keep the ``locals()`` of the constructor, with ``points`` as a tuple."""
+        super().__init__({**arguments, "points": at_least_one_point(arguments["points"])})
 
     def compute(self) -> Tensor:
-        """Costs, float64: a scalar, (P,) for P > 1 points, by class in one more dimension if not averaged."""
+        """Return the costs, float64: a scalar, or (P,) for P > 1 points; classes that are not averaged come last."""
         details = self.details()
         return self.averaged(details.normalized if self.normalize else details.cost)
 
     @abstractmethod
     def details(self) -> DetectionCost:
-        """Costs, error rates and thresholds: scalars or (P,), by class in one more dimension unless pooled."""
+        """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Plot `val` (default: the value so far) on `ax` (default: a new figure), flattening tables."""
+        """Plot `val` (default: the value so far) on `ax` (default: a new figure), one line for each point and class."""
         values = self.compute() if val is None else val
         return super().plot([_flat(v) for v in values] if isinstance(values, list | tuple) else _flat(values), ax)
-
-    def costs_by(self, costs: Callable[[Problem, ErrorCounts], list[DetectionCost]]) -> DetectionCost:
-        """The details, from the costs of a problem at each operating point."""
-
-        def value(problem: Problem) -> Tensor:
-            found = costs(problem, self.errors_of(problem))
-            return torch.stack([torch.stack(cost) for cost in found], dim=1)
-
-        shape = len(DetectionCost._fields), len(self.points)
-        fields = self.stacked(self.each_problem(value, lambda nan: nan.expand(shape)))
-        return DetectionCost(*(fields if len(self.points) > 1 else fields.squeeze(1)))
 
 
 def _flat(values: Tensor) -> Tensor:
@@ -67,26 +41,26 @@ def _flat(values: Tensor) -> Tensor:
 
 
 class MinDetectionCost(CostMetric):
-    """The least detection cost that a threshold can have, at each operating point; lower is better.
+    """Compute the minimum detection cost over all thresholds, at each operating point; lower is better.
 
-    The equation is that of `mpcs_torch.functional.detection_cost`, the choice of the threshold that of
-    `mpcs_torch.functional.min_detection_cost`. `compute` gives normalised costs, `details` both kinds. All scores are
-    kept: 5 bytes for one of float32, 9 for one of float64.
+    The equation is that of `mpcs_torch.functional.min_detection_cost`, the choice of the threshold that of
+    `mpcs_torch.functional.min_detection_cost_details`. All scores are kept, with 5 bytes for each score of float32 and
+    9 for each of float64.
 
     Args:
         points: An `OperatingPoint`, or several.
         num_classes: None for scores ``(N, ...)`` and targets of 0 and 1, or C for scores ``(N, C, ...)`` and class
             indices ``(N, ...)``: each class against the rest.
-        normalize: Whether costs are shares of what always accepting or always rejecting costs, whichever is less.
-        average: With classes: ``"macro"`` for the mean of their costs, ``"pooled"`` for one problem of all N x C
-            scores, ``"none"`` for the cost of each.
-        ignore_index: Label of trials to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong value silently.
+        normalize: Whether to divide costs by that of the better constant decision (accept all or reject all).
+        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
+            ``"none"`` for one cost per class.
+        ignore_index: Label of trials to ignore.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch
-            was seen, or no target, or no nontarget. Away from the CPU bad values are reported by `compute`.
+        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch,
+            no target or no non-target was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -100,15 +74,23 @@ class MinDetectionCost(CostMetric):
         tensor([0.6500, 0.6500], dtype=torch.float64)
     """
 
+    def __init__(
+        self,
+        points: OperatingPoint | Sequence[OperatingPoint],
+        *,
+        num_classes: int | None = None,
+        normalize: bool = True,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals())
+
     def details(self) -> DetectionCost:
-        """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
-
-        def costs(_: Problem, counts: ErrorCounts) -> list[DetectionCost]:
-            vertices = hull_vertices(counts)
-            return [min_cost_of(counts, vertices, point) for point in self.points]
-
-        return self.costs_by(costs)
+        """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
+        return min_cost_of_trials(self.binary_trials(), self.points)
 
     def thresholds(self) -> Tensor:
-        """Those of the least costs, which another metric takes by ``threshold_from``."""
+        """Return the thresholds of the minimum costs, which another metric takes by ``threshold_from``."""
         return self.details().threshold

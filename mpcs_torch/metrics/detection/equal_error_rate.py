@@ -1,33 +1,39 @@
-"""EqualErrorRate: where misses are as frequent as false alarms."""
+"""EqualErrorRate: the rate at which misses are as frequent as false alarms."""
 
 from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import middle_of
-from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod, check_method, equal_error_of
-from mpcs_torch.metrics.detection.base import ClassAverage, Problem, ScoreMetric
+from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection.equal_error_rate import (
+    EqualError,
+    EqualErrorMethod,
+    check_method,
+    equal_error_of_trials,
+)
+from mpcs_torch.functional.detection.errors import middle_of
+from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
-class EqualErrorRate(ScoreMetric):
-    """The rate at which misses and false alarms are equally frequent; in [0, 1], lower is better.
+class EqualErrorRate(DetectionMetric):
+    """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
-    Methods and references are those of `mpcs_torch.functional.equal_error_rate`. All scores are kept: 5 bytes for one
-    of float32, 9 for one of float64, whatever their range.
+    Methods and references are those of `mpcs_torch.functional.equal_error_rate`. All scores are kept, with 5 bytes for
+    each score of float32 and 9 for each of float64, whatever their range.
 
     Args:
         num_classes: None for scores ``(N, ...)`` and targets of 0 and 1, or C for scores ``(N, C, ...)`` and class
             indices ``(N, ...)``: each class against the rest.
         method: ``"rocch"``, ``"interpolated"`` or ``"nearest"``.
-        average: With classes: ``"macro"`` for the mean of their rates, ``"pooled"`` for one problem of all N x C
-            scores, ``"none"`` for (C,).
-        ignore_index: Label of trials to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong value silently.
+        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
+            ``"none"`` for one value per class.
+        ignore_index: Label of trials to ignore.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch
-            was seen, or no target, or no nontarget. Away from the CPU bad values are reported by `compute`.
+        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch,
+            no target or no non-target was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -51,28 +57,20 @@ class EqualErrorRate(ScoreMetric):
         **kwargs: Any,
     ) -> None:
         check_method(method)
-        super().__init__(num_classes, average=average, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.method: EqualErrorMethod = method
+        super().__init__(locals())
 
     def compute(self) -> Tensor:
-        """The rate, float64: a scalar, or (C,) with ``average="none"``."""
+        """Return the rate, float64: a scalar, or (C,) with ``average="none"``."""
         return self.averaged(self.details().rate)
 
     def details(self) -> EqualError:
-        """The rate and the thresholds around it: scalars, or (C,) with classes that are not pooled."""
-        return self._found(self.method)
+        """Return the rate and the thresholds on both sides of it: scalars, or (C,) with classes unless micro."""
+        return equal_error_of_trials(self.binary_trials(), self.method)
 
     def thresholds(self) -> Tensor:
-        """Where the rates differ least: the middle of the interval of such thresholds, whatever the method.
+        """Return the middle of the interval of thresholds where the two rates differ least, whatever the method.
 
-        (The vertices of a hull that surround its crossing can be far apart.)
+        (The vertices of the hull on both sides of the equal error rate can be far apart.)
         """
-        nearest = self._found("nearest")
+        nearest = equal_error_of_trials(self.binary_trials(), "nearest")
         return middle_of(nearest.low, nearest.high)
-
-    def _found(self, method: EqualErrorMethod) -> EqualError:
-        def value(problem: Problem) -> EqualError:
-            return equal_error_of(self.errors_of(problem), method)
-
-        found = self.each_problem(value, lambda nan: EqualError(nan, nan, nan))
-        return EqualError(*(self.stacked(list(field)) for field in zip(*found, strict=True)))

@@ -1,15 +1,16 @@
-"""Cllr and MinCllr: what likelihood ratios cost, and what they would if they were calibrated."""
+"""Cllr and MinCllr: the cost of log-likelihood ratios, as they are and with the best calibration."""
 
-import torch
+from typing import Any
+
 from torch import Tensor
 
-from mpcs_torch.functional.detection.curve import hull_of
-from mpcs_torch.functional.detection.llr_cost import cllr_of, min_cllr_of
-from mpcs_torch.metrics.detection.base import Problem, ScoreMetric
+from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection.llr_cost import cllr_of_trials, min_cllr_of_trials
+from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
-class Cllr(ScoreMetric):
-    """Cost of natural-log likelihood ratios over all operating points; in bits, lower is better, 1 is no clue.
+class Cllr(DetectionMetric):
+    """Compute the cost of natural-log likelihood ratios in bits; lower is better, 0 is perfect, 1 is uninformative.
 
     Equation and references are those of `mpcs_torch.functional.cllr`; arguments and errors those of `EqualErrorRate`,
     without its method.
@@ -23,22 +24,27 @@ class Cllr(ScoreMetric):
         tensor(0.1373, dtype=torch.float64)
     """
 
+    def __init__(
+        self,
+        num_classes: int | None = None,
+        *,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals())
+
     def compute(self) -> Tensor:
-        """The cost, float64: a scalar, or (C,) with ``average="none"``."""
-
-        def value(problem: Problem) -> Tensor:
-            self.errors_of(problem)  # for its warning
-            return cllr_of(problem.scores, problem.labels)
-
-        costs = self.each_problem(value, torch.clone)
-        return self.averaged(self.stacked(costs))
+        """Return the cost, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(cllr_of_trials(self.binary_trials()))
 
 
-class MinCllr(ScoreMetric):
-    """The least `Cllr` that a rising transform of the scores can have; in bits, lower is better, in [0, 1].
+class MinCllr(DetectionMetric):
+    """Compute the minimum `Cllr` over all rising transforms of the scores, in bits; lower is better, in [0, 1].
 
-    `Cllr` minus this is what calibration loses. References are those of `mpcs_torch.functional.min_cllr`; arguments and
-    errors those of `EqualErrorRate`, without its method.
+    `Cllr` minus this is the loss due to calibration. References are those of `mpcs_torch.functional.min_cllr`;
+    arguments and errors those of `EqualErrorRate`, without its method.
 
     Example:
         >>> import torch
@@ -51,7 +57,17 @@ class MinCllr(ScoreMetric):
 
     plot_upper_bound = 1.0
 
+    def __init__(
+        self,
+        num_classes: int | None = None,
+        *,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals())
+
     def compute(self) -> Tensor:
-        """The cost, float64: a scalar, or (C,) with ``average="none"``."""
-        costs = self.each_problem(lambda problem: min_cllr_of(hull_of(self.errors_of(problem))), torch.clone)
-        return self.averaged(self.stacked(costs))
+        """Return the cost, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(min_cllr_of_trials(self.binary_trials()))

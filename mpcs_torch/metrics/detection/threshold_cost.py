@@ -1,79 +1,85 @@
-"""ActualDetectionCost and HalfTotalErrorRate: what decisions at a threshold cost that other data have set."""
+"""ActualDetectionCost and HalfTotalErrorRate: the cost of decisions at a threshold that was set on other data."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpcs_torch.functional.detection.cost import DetectionCost, check_threshold, cost_at
-from mpcs_torch.functional.detection.curve import ErrorCounts
+from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection.cost import DetectionCost
 from mpcs_torch.functional.detection.operating_point import OperatingPoint
-from mpcs_torch.metrics.detection.base import Problem
+from mpcs_torch.functional.detection.threshold_cost import (
+    HALF_TOTAL,
+    check_threshold,
+    cost_of_trials_at,
+    thresholds_at,
+)
+from mpcs_torch.metrics.detection.base import DetectionMetric
 from mpcs_torch.metrics.detection.cost import CostMetric, MinDetectionCost
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
 
 class _ThresholdCost(CostMetric):
-    """Costs at thresholds that come from elsewhere."""
+    """A metric of costs at thresholds that do not depend on its own scores."""
 
-    def __init__(
-        self, points: OperatingPoint | Sequence[OperatingPoint], *, threshold: float | None, **kwargs: Any
-    ) -> None:
-        super().__init__(points, **kwargs)
-        self.by_problem: list[list[float]] | None = None
-        """A threshold for each operating point, problem by problem."""
-        if threshold is not None:
-            check_threshold(threshold)
-            self.by_problem = [[float(threshold)] * len(self.points)] * self.problem_count
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        """Check and keep the ``locals()`` of the constructor."""
+        check_threshold(arguments["threshold"])
+        super().__init__(arguments)
+        self.thresholds_in_use = [thresholds_at(self.points, self.threshold)] * self._thresholds_per_point
+        """For each class (or for the one detector), a threshold for each operating point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
-        """Take the thresholds that another metric has learnt from what it has seen so far, in all processes.
+        """Use the thresholds that another metric has learned from the batches it has seen so far, in all processes.
 
         Args:
             source: A `MinDetectionCost` with the same operating points, or an `EqualErrorRate`; with the same classes.
 
         Raises:
-            ValueError: If it is another metric, or one of other classes or points, or has nothing to learn from.
+            ValueError: If the source is another kind of metric, has other classes or points, or has seen no batch.
         """
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
             raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")
-        ours, theirs = ((metric.num_classes, metric.is_by_class) for metric in (self, source))
-        if ours != theirs:
-            kinds = [
-                f"{n} classes{'' if by_class else ' pooled'}" if n else "no classes" for n, by_class in (ours, theirs)
-            ]
-            raise ValueError(f"source must have {kinds[0]}, but has {kinds[1]}.")
+        if (self.num_classes, self.is_by_class) != (source.num_classes, source.is_by_class):
+            raise ValueError(f"source must have {_classes_of(self)}, but has {_classes_of(source)}.")
         if isinstance(source, MinDetectionCost) and source.points != self.points:
             raise ValueError(
                 f"source must have the operating points {list(self.points)}, but has {list(source.points)}."
             )
-        thresholds = source.thresholds().reshape(-1, self.problem_count)
-        self.by_problem = thresholds.expand(len(self.points), -1).T.tolist()
+        learned = source.thresholds().reshape(-1, self._thresholds_per_point)
+        self.thresholds_in_use = learned.expand(len(self.points), -1).T.tolist()
         self._computed = None
 
     def details(self) -> DetectionCost:
-        """Costs, error rates and thresholds: scalars or (P,), and by class in one more dimension unless pooled."""
-        thresholds = self.by_problem
-        if thresholds is None:
-            raise ValueError(f"{type(self).__name__} needs a threshold: give one, or call threshold_from first.")
+        """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
+        return cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
 
-        def costs(problem: Problem, counts: ErrorCounts) -> list[DetectionCost]:
-            at = zip(self.points, thresholds[problem.place], strict=True)
-            return [cost_at(counts, point, threshold) for point, threshold in at]
+    @property
+    def _thresholds_per_point(self) -> int:
+        return int(self.num_classes) if self.is_by_class else 1
 
-        return self.costs_by(costs)
+
+def _classes_of(metric: DetectionMetric) -> str:
+    if metric.num_classes is None:
+        return "no classes"
+    return f"{metric.num_classes} classes{'' if metric.is_by_class else ' (micro)'}"
 
 
 class ActualDetectionCost(_ThresholdCost):
-    """The detection cost of decisions at a threshold, at each operating point; lower is better.
+    """Compute the detection cost of decisions at a threshold, at each operating point; lower is better.
 
-    The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or one that
-    is given, or that another metric has learnt from development data (`threshold_from`), for scores of any range.
+    The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or a given
+    threshold, or one learned by another metric from development data (`threshold_from`), for scores of any range.
     Equation and references are those of `mpcs_torch.functional.actual_detection_cost`; errors those of
     `MinDetectionCost`.
 
     Args:
         points: An `OperatingPoint`, or several.
-        threshold: None, or what scores must reach to be accepted, whatever the operating point.
-        **kwargs: Further arguments of `MinDetectionCost`.
+        threshold: Scores of at least this are accepted, at all operating points. None for the Bayes threshold of each.
+        num_classes: As in `MinDetectionCost`.
+        normalize: As in `MinDetectionCost`.
+        average: As in `MinDetectionCost`.
+        ignore_index: As in `MinDetectionCost`.
+        validate_args: As in `MinDetectionCost`.
+        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -89,21 +95,33 @@ class ActualDetectionCost(_ThresholdCost):
     """
 
     def __init__(
-        self, points: OperatingPoint | Sequence[OperatingPoint], *, threshold: float | None = None, **kwargs: Any
+        self,
+        points: OperatingPoint | Sequence[OperatingPoint],
+        *,
+        threshold: float | None = None,
+        num_classes: int | None = None,
+        normalize: bool = True,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(points, threshold=threshold, **kwargs)
-        if self.by_problem is None:
-            self.by_problem = [[point.bayes_threshold for point in self.points]] * self.problem_count
+        super().__init__(locals())
 
 
 class HalfTotalErrorRate(_ThresholdCost):
-    """Mean of the miss and the false-alarm rate at a threshold, in [0, 1]; lower is better.
+    """Compute the mean of the miss rate and the false-alarm rate at a threshold, in [0, 1]; lower is better.
 
     Errors are those of `MinDetectionCost`.
 
     Args:
-        threshold: What scores must reach to be accepted; None to take it `threshold_from` another metric.
-        **kwargs: Arguments of `MinDetectionCost` but for its points (here p = 0.5) and ``normalize``.
+        threshold: Scores of at least this are accepted. None for 0, the Bayes threshold of natural-log likelihood
+            ratios at p_target = 0.5. `threshold_from` replaces it by the threshold of another metric.
+        num_classes: As in `MinDetectionCost`.
+        average: As in `MinDetectionCost`.
+        ignore_index: As in `MinDetectionCost`.
+        validate_args: As in `MinDetectionCost`.
+        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -116,5 +134,14 @@ class HalfTotalErrorRate(_ThresholdCost):
 
     plot_upper_bound = 1.0
 
-    def __init__(self, threshold: float | None = None, **kwargs: Any) -> None:
-        super().__init__(OperatingPoint(0.5), threshold=threshold, normalize=False, **kwargs)
+    def __init__(
+        self,
+        threshold: float | None = None,
+        *,
+        num_classes: int | None = None,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__({**locals(), "points": HALF_TOTAL, "normalize": False})

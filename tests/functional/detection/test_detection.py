@@ -21,17 +21,19 @@ from mpcs_torch.functional import (
     OperatingPoint,
     ReversedScoresWarning,
     actual_detection_cost,
+    actual_detection_cost_details,
     bayes_threshold,
     cllr,
-    detection_cost,
     detection_curve,
     detection_summary,
     effective_prior,
     equal_error_rate,
+    equal_error_rate_details,
     false_alarm_at_miss,
     half_total_error_rate,
     min_cllr,
     min_detection_cost,
+    min_detection_cost_details,
     miss_at_false_alarm,
     normalized_bayes_error,
     partial_auc,
@@ -39,7 +41,7 @@ from mpcs_torch.functional import (
     roc_convex_hull,
 )
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.curve import count_errors
+from mpcs_torch.functional.detection.errors import count_errors
 from tests.conftest import load_oracle
 
 CASES = load_oracle("detection_cases")["cases"]
@@ -53,9 +55,9 @@ def scores_of(case: dict[str, Any], prefix: str = "") -> tuple[Tensor, Tensor]:
     return torch.tensor(target + nontarget, dtype=torch.float64), torch.tensor(labels)
 
 
-def points_of(rows: list[dict[str, Any]]) -> Iterator[tuple[dict[str, float], dict[str, Any]]]:
+def points_of(rows: list[dict[str, Any]]) -> Iterator[tuple[OperatingPoint, dict[str, Any]]]:
     for row in rows:
-        yield {name: float(row[name]) for name in ("p_target", "c_miss", "c_fa")}, row
+        yield OperatingPoint(*(float(row[name]) for name in OperatingPoint._fields)), row
 
 
 def near(value: Any) -> Any:
@@ -67,9 +69,9 @@ def near(value: Any) -> Any:
 class TestOracle:
     def test_equal_error_rates(self, case: dict[str, Any]) -> None:
         scores, expected = scores_of(case), case["expected"]
-        assert equal_error_rate(*scores).rate.item() == near(expected["eer_rocch"])
-        assert equal_error_rate(*scores, method="interpolated").rate.item() == near(expected["eer_interpolated"])
-        nearest = equal_error_rate(*scores, method="nearest").rate.item()
+        assert equal_error_rate(*scores).item() == near(expected["eer_rocch"])
+        assert equal_error_rate(*scores, method="interpolated").item() == near(expected["eer_interpolated"])
+        nearest = equal_error_rate(*scores, method="nearest").item()
         assert any(nearest == near(value) for value in expected["eer_nearest"]["values_at_the_minimisers_of_abs_gap"])
 
     def test_costs_of_likelihood_ratios(self, case: dict[str, Any]) -> None:
@@ -89,18 +91,18 @@ class TestOracle:
 
     def test_minimum_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("min_dcf", [])):
-            cost = min_detection_cost(*scores_of(case), **point)
+            cost = min_detection_cost_details(*scores_of(case), points=point)
             assert cost.cost.item() == near(row["unnormalized"])
             assert cost.normalized.item() == near(row["normalized"])
-            assert effective_prior(**point) == near(row["effective_prior"])
+            assert effective_prior(*point) == near(row["effective_prior"])
 
     def test_actual_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("act_dcf_bayes", [])):
-            cost = actual_detection_cost(*scores_of(case), **point)
+            cost = actual_detection_cost_details(*scores_of(case), points=point)
             assert cost.cost.item() == near(row["unnormalized"])
             assert cost.normalized.item() == near(row["normalized"])
             assert (cost.p_miss.item(), cost.p_fa.item()) == (near(row["p_miss"]), near(row["p_fa"]))
-            assert bayes_threshold(**point) == near(row["bayes_threshold"])
+            assert bayes_threshold(*point) == near(row["bayes_threshold"])
 
     def test_the_hull(self, case: dict[str, Any]) -> None:
         if "rocch_vertices" in case["expected"]:
@@ -120,7 +122,7 @@ class TestOracle:
     def test_the_summary_is_its_parts(self, case: dict[str, Any]) -> None:
         scores = scores_of(case)
         rows = list(points_of(case["expected"].get("min_dcf", [])))
-        summary = detection_summary(*scores, points=[OperatingPoint(**point) for point, _ in rows])
+        summary = detection_summary(*scores, points=[point for point, _ in rows])
         assert summary.equal_error.rate.item() == near(case["expected"]["eer_rocch"])
         assert summary.area.item() == near(case["expected"]["auc"])
         assert summary.min_cllr.item() == near(min_cllr(*scores).item())
@@ -129,24 +131,23 @@ class TestOracle:
 
     def test_a_threshold_learnt_on_a_development_set(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("dev_threshold_dcf", [])):
-            learnt, expected = min_detection_cost(*scores_of(case, "dev_"), **point), row["with_midpoint_threshold"]
+            learnt = min_detection_cost_details(*scores_of(case, "dev_"), points=point)
+            expected = row["with_midpoint_threshold"]
             assert learnt.cost.item() == near(row["dev_min_dcf"])
             assert learnt.threshold.item() == near(expected["threshold"])
-            cost = detection_cost(*scores_of(case), threshold=learnt.threshold.item(), **point)
+            cost = actual_detection_cost_details(*scores_of(case), points=point, threshold=learnt.threshold.item())
             assert cost.cost.item() == near(expected["eval_act_dcf"])
             assert cost.normalized.item() == near(expected["eval_act_dcf_norm"])
             hter = half_total_error_rate(*scores_of(case), threshold=learnt.threshold.item())
             assert hter.item() == near(expected["eval_hter"])
         if "hter_at_dev_eer_threshold" in case["expected"]:
             expected = case["expected"]["hter_at_dev_eer_threshold"]
-            _, low, high = equal_error_rate(*scores_of(case, "dev_"), method="nearest")
+            _, low, high = equal_error_rate_details(*scores_of(case, "dev_"), method="nearest")
             assert ((low + high) / 2).item() == near(expected["threshold"])
             hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
             assert hter.item() == near(expected["hter"])
-            learnt, expected = (
-                min_detection_cost(*scores_of(case, "dev_"), p_target=0.5),
-                case["expected"]["hter_at_dev_min_hter_threshold"],
-            )
+            learnt = min_detection_cost_details(*scores_of(case, "dev_"), points=OperatingPoint(0.5))
+            expected = case["expected"]["hter_at_dev_min_hter_threshold"]
             assert learnt.threshold.item() == near(expected["threshold"])
             assert (learnt.p_miss.item(), learnt.p_fa.item()) == (
                 near(expected["dev_pmiss"]),
@@ -183,8 +184,8 @@ def test_mirrored_scores_mirror_the_errors(drawn: list[tuple[int, bool]]) -> Non
     hull, mirrored = roc_convex_hull(scores, labels), roc_convex_hull(-scores, ~labels)
     assert mirrored.p_miss.flip(0).tolist() == pytest.approx(hull.p_fa.tolist())
     assert mirrored.p_fa.flip(0).tolist() == pytest.approx(hull.p_miss.tolist())
-    rate = equal_error_rate(scores, labels).rate.item()
-    assert equal_error_rate(-scores, ~labels).rate.item() == pytest.approx(rate)
+    rate = equal_error_rate(scores, labels).item()
+    assert equal_error_rate(-scores, ~labels).item() == pytest.approx(rate)
     assert rate <= 0.5 + 1e-12
 
 
@@ -195,9 +196,9 @@ def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, boo
     for function in (min_cllr, partial_auc, precision_recall_break_even):
         assert function(moved, labels).item() == pytest.approx(function(scores, labels).item())
     for method in ("rocch", "interpolated", "nearest"):
-        rates = [equal_error_rate(s, labels, method=method).rate.item() for s in (scores, moved)]  # type: ignore[arg-type]
+        rates = [equal_error_rate(s, labels, method=method).item() for s in (scores, moved)]  # type: ignore[arg-type]
         assert rates[0] == pytest.approx(rates[1])
-    costs = [min_detection_cost(s, labels, p_target=0.1, c_miss=3).cost.item() for s in (scores, moved)]
+    costs = [min_detection_cost(s, labels, points=OperatingPoint(0.1, c_miss=3)).item() for s in (scores, moved)]
     assert costs[0] == pytest.approx(costs[1])
 
 
@@ -205,11 +206,11 @@ def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, boo
 def test_bayes_errors_are_the_costs_at_every_prior(drawn: list[tuple[int, bool]], log_odds: list[float]) -> None:
     scores, labels = tensors_of(drawn)
     errors = normalized_bayes_error(scores, labels, log_odds=torch.tensor(log_odds, dtype=torch.float64))
-    for odds, actual, least in zip(log_odds, errors.actual.tolist(), errors.least.tolist(), strict=True):
-        prior = 1 / (1 + math.exp(-odds))
-        assert min_detection_cost(scores, labels, p_target=prior).normalized.item() == pytest.approx(least, rel=1e-6)
-        cost = detection_cost(scores, labels, threshold=-odds, p_target=prior)
-        assert cost.normalized.item() == pytest.approx(actual, rel=1e-6)
+    for odds, actual, minimum in zip(log_odds, errors.actual.tolist(), errors.minimum.tolist(), strict=True):
+        point = OperatingPoint(1 / (1 + math.exp(-odds)))
+        assert min_detection_cost(scores, labels, points=point).item() == pytest.approx(minimum, rel=1e-6)
+        cost = actual_detection_cost(scores, labels, points=point, threshold=-odds)
+        assert cost.item() == pytest.approx(actual, rel=1e-6)
 
 
 @given(DRAWN)
@@ -232,9 +233,9 @@ def test_the_hull_is_what_a_slow_one_is(drawn: list[tuple[int, bool]]) -> None:
 
 
 @given(DRAWN)
-def test_the_largest_least_cost_over_priors_is_the_equal_error_rate(drawn: list[tuple[int, bool]]) -> None:
+def test_the_largest_minimum_cost_over_priors_is_the_equal_error_rate(drawn: list[tuple[int, bool]]) -> None:
     scores, labels = tensors_of(drawn)
-    rate = equal_error_rate(scores, labels).rate.item()
+    rate = equal_error_rate(scores, labels).item()
     hull = roc_convex_hull(scores, labels)
     slopes = [
         (b_fa - a_fa) / ((b_fa - a_fa) - (b_miss - a_miss))
@@ -247,31 +248,32 @@ def test_the_largest_least_cost_over_priors_is_the_equal_error_rate(drawn: list[
         )
     ]
     priors = [p for p in slopes if 0 < p < 1] + [0.01, 0.3, 0.5, 0.7, 0.99]
-    least = [min_detection_cost(scores, labels, p_target=p).cost.item() for p in priors]
-    assert max(least) <= rate + 1e-9
+    points = [OperatingPoint(p) for p in priors]
+    costs = min_detection_cost(scores, labels, points=points, normalize=False)
+    assert costs.max().item() <= rate + 1e-9
     if any(0 < p < 1 for p in slopes):
-        assert max(least) == pytest.approx(rate, abs=1e-9)
+        assert costs.max().item() == pytest.approx(rate, abs=1e-9)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "gaussian_analytic" in case["expected"]])
 def test_gaussian_scores_meet_their_analytic_values_as_they_grow_many(case: dict[str, Any]) -> None:
-    told = case["expected"]["gaussian_analytic"]
+    analytic = case["expected"]["gaussian_analytic"]
     errors = []
     for size in (10**2, 10**3, 10**4, 10**5):
         shares = (np.arange(size) + 0.5) / size
-        parts = [norm.ppf(shares, told[f"mu{label}"], told[f"sd{label}"]) for label in (1, 0)]
+        parts = [norm.ppf(shares, analytic[f"mu{label}"], analytic[f"sd{label}"]) for label in (1, 0)]
         scores, labels = torch.tensor(np.concatenate(parts)), torch.arange(2 * size) < size
-        found = equal_error_rate(scores, labels, method="nearest")
-        for point, row in points_of(told["min_dcf"]):
-            prior = effective_prior(**point)
+        found = equal_error_rate_details(scores, labels, method="nearest")
+        for point, row in points_of(analytic["min_dcf"]):
+            prior = effective_prior(*point)
             a_trial = 1 / (size * min(prior, 1 - prior))  # what one error costs, normalised
-            least = min_detection_cost(scores, labels, **point).normalized.item()
-            assert least == pytest.approx(row["min_dcf_norm"], abs=a_trial)
+            minimum = min_detection_cost(scores, labels, points=point).item()
+            assert minimum == pytest.approx(row["min_dcf_norm"], abs=a_trial)
         errors.append(
             [
-                abs(found.rate.item() - told["eer"]),
-                abs(((found.low + found.high) / 2).item() - told["eer_threshold"]),
-                abs(partial_auc(scores, labels).item() - told["auc"]),
+                abs(found.rate.item() - analytic["eer"]),
+                abs(((found.low + found.high) / 2).item() - analytic["eer_threshold"]),
+                abs(partial_auc(scores, labels).item() - analytic["auc"]),
             ]
         )
     assert max(errors[-1]) < 2e-5
@@ -302,14 +304,16 @@ ANY_DRAWN = st.lists(st.tuples(ANY_SCORE, st.booleans()), min_size=2, max_size=1
 
 
 @given(ANY_DRAWN, st.sampled_from([0.01, 0.5, 0.8]))
-def test_the_best_threshold_has_the_cost_and_the_rates_that_are_told(
+def test_the_best_threshold_has_the_cost_and_the_rates_that_are_returned(
     drawn: list[tuple[float, bool]], p_target: float
 ) -> None:
-    """Unless a nontarget scores infinity, which no threshold rejects."""
+    """Except if a non-target scores infinity, which no threshold rejects."""
     scores = torch.tensor([score for score, _ in drawn], dtype=torch.float64)
     labels = torch.tensor([label for _, label in drawn])
-    least = min_detection_cost(scores, labels, p_target=p_target)
-    assert detection_cost(scores, labels, threshold=least.threshold.item(), p_target=p_target) == least
+    point = OperatingPoint(p_target)
+    minimum = min_detection_cost_details(scores, labels, points=point)
+    threshold = minimum.threshold.item()
+    assert actual_detection_cost_details(scores, labels, points=point, threshold=threshold) == minimum
 
 
 def test_cllr_keeps_its_digits_beyond_a_ratio_of_20() -> None:
@@ -337,24 +341,33 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
             lambda: detection_curve(torch.tensor([0.0, math.nan]), LABELS),
             "preds must hold no NaN, but sample 1 has nan.",
         ),
-        (lambda: cllr(SCORES, torch.tensor([1, 1])), "target must hold both classes, but holds no nontargets (0)."),
-        (lambda: cllr(SCORES, torch.tensor([0, 0])), "target must hold both classes, but holds no targets (1)."),
+        (
+            lambda: cllr(SCORES, torch.tensor([1, 1])),
+            "target must hold targets and non-targets, but holds no non-targets.",
+        ),
+        (lambda: cllr(SCORES, torch.tensor([0, 0])), "target must hold targets and non-targets, but holds no targets."),
         (
             lambda: cllr(SCORES, torch.tensor([0, 2])),
-            "target must hold 0 for nontargets and 1 for targets, but sample 1",
+            "target must hold 0 for non-targets and 1 for targets (or ignore_index), but sample 1",
         ),
         (
-            lambda: cllr(torch.tensor([0, 1]), LABELS),
+            lambda: partial_auc(torch.tensor([0, 1]), LABELS),
             "preds must be floating point scores (N,), but got torch.int64 (2,).",
         ),
         (lambda: cllr(SCORES, LABELS.float()), "target must be integers or bools of shape (2,), but got torch.float32"),
-        (lambda: min_detection_cost(SCORES, LABELS, p_target=1.0), "p_target must be between 0 and 1, but got 1.0."),
         (
-            lambda: min_detection_cost(SCORES, LABELS, p_target=0.5, c_fa=0.0),
+            lambda: min_detection_cost(SCORES, LABELS, points=OperatingPoint(1.0)),
+            "p_target must be between 0 and 1, but got 1.0.",
+        ),
+        (
+            lambda: min_detection_cost(SCORES, LABELS, points=OperatingPoint(0.5, c_fa=0.0)),
             "c_fa must be finite and above 0, but got 0.0.",
         ),
         (lambda: effective_prior(0.5, c_miss=-1.0), "c_miss must be finite and above 0, but got -1.0."),
-        (lambda: half_total_error_rate(SCORES, LABELS, threshold=math.nan), "threshold must be a number, but got nan."),
+        (
+            lambda: half_total_error_rate(SCORES, LABELS, threshold=math.nan),
+            "threshold must be a number or None, but got nan.",
+        ),
         (
             lambda: equal_error_rate(SCORES, LABELS, method="best"),
             "method must be 'rocch', 'interpolated' or 'nearest'",

@@ -34,7 +34,7 @@ def test_bootstrap_is_close_to_scipys() -> None:
 
     def rate(targets: Any, nontargets: Any) -> float:
         both = torch.tensor(np.concatenate([targets, nontargets]))
-        return equal_error_rate(both, torch.arange(len(both)) < len(targets)).rate.item()
+        return equal_error_rate(both, torch.arange(len(both)) < len(targets)).item()
 
     theirs = bootstrap(
         (scores[labels].numpy(), scores[~labels].numpy()),
@@ -44,7 +44,7 @@ def test_bootstrap_is_close_to_scipys() -> None:
         method="percentile",
         rng=np.random.default_rng(0),
     ).confidence_interval
-    low, high = stratified_bootstrap(lambda s, y: equal_error_rate(s, y).rate, scores, labels)
+    low, high = stratified_bootstrap(equal_error_rate, scores, labels)
     assert (low.item(), high.item()) == pytest.approx(tuple(theirs), abs=0.01)
 
 
@@ -78,7 +78,7 @@ def test_any_type_and_infinite_values_have_intervals() -> None:
 
 def test_resamples_of_scores_near_chance_do_not_warn() -> None:
     labels = torch.arange(20) % 2
-    stratified_bootstrap(lambda s, y: equal_error_rate(s, y).rate, torch.arange(20.0), labels, resamples=20)
+    stratified_bootstrap(equal_error_rate, torch.arange(20.0), labels, resamples=20)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def class_scores(size: int, seed: int) -> Batch:
 DETECTIONS = Fed(
     draw=detections,
     bad=(torch.tensor([-9.0, 0.0]), torch.tensor([1, 2])),
-    rule=r"target must hold 0 for nontargets and 1 for targets \(or ignore_index\)",
+    rule=r"target must hold 0 for non-targets and 1 for targets \(or ignore_index\)",
     quoted="2",
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2), torch.tensor([-1, -1])),
@@ -78,18 +78,18 @@ def class_case(
     *,
     higher_is_better: bool | None = False,
 ) -> MetricCase:
-    """Each class against the rest, pooled; with another ignore_index it agrees where that label does not occur."""
+    """All classes at once (micro); another ignore_index gives the same value where that label does not occur."""
 
-    def pooled(batch: Batch) -> dict[str, float]:
+    def micro(batch: Batch) -> dict[str, float]:
         is_class = batch[1].unsqueeze(1) == torch.arange(CLASSES)
         return oracle(batch[0].flatten().tolist(), is_class.flatten().tolist())
 
     return MetricCase(
-        make=lambda **settings: kind(CLASSES, average="pooled", **settings),
+        make=lambda **settings: kind(CLASSES, average="micro", **settings),
         higher_is_better=higher_is_better,
-        make_other=lambda: kind(CLASSES, average="pooled", ignore_index=3),
+        make_other=lambda: kind(CLASSES, average="micro", ignore_index=3),
         agreeing_batch=(9 * torch.eye(CLASSES)[:3] - 4, torch.arange(3)),
-        oracle=pooled,
+        oracle=micro,
         core=lambda s, y: flatten_trials(s, y, num_classes=CLASSES, ignore_index=None)[:2],
         fed=CLASS_SCORES,
     )

@@ -15,11 +15,10 @@ from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import (
     ErrorRates,
     ReversedScoresWarning,
-    actual_detection_cost,
-    detection_cost,
+    actual_detection_cost_details,
     detection_curve,
     equal_error_rate,
-    min_detection_cost,
+    min_detection_cost_details,
 )
 from mpcs_torch.metrics import (
     ActualDetectionCost,
@@ -61,12 +60,12 @@ def test_hundreds_of_classes_have_labels_of_their_own() -> None:
 
 def test_classes_one_by_one_their_mean_and_all_at_once() -> None:
     scores, target = BY_CLASS
-    alone = [equal_error_rate(scores[:, label], target == label).rate.item() for label in range(CLASSES)]
+    alone = [equal_error_rate(scores[:, label], target == label).item() for label in range(CLASSES)]
     assert fed(EqualErrorRate(CLASSES, average="none"), BY_CLASS).compute().tolist() == alone
     assert fed(EqualErrorRate(CLASSES), BY_CLASS).compute().item() == pytest.approx(sum(alone) / CLASSES)
     one_hot = target.unsqueeze(1) == torch.arange(CLASSES)
-    pooled = equal_error_rate(scores.flatten(), one_hot.flatten()).rate
-    assert fed(EqualErrorRate(CLASSES, average="pooled"), BY_CLASS).compute() == pooled
+    micro = equal_error_rate(scores.flatten(), one_hot.flatten())
+    assert fed(EqualErrorRate(CLASSES, average="micro"), BY_CLASS).compute() == micro
     curves = fed(DetectionCurve(CLASSES), BY_CLASS).compute()
     assert [curve.p_miss.tolist() for curve in curves] == [
         detection_curve(scores[:, label], target == label).p_miss.tolist() for label in range(CLASSES)
@@ -78,12 +77,12 @@ def test_more_dimensions_are_more_trials() -> None:
     many = fed(MinDetectionCost(POINTS, num_classes=CLASSES), (scores, BY_CLASS[1].reshape(6, 10)))
     assert torch.equal(many.compute(), fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS).compute())
     flat = fed(EqualErrorRate(), (SCORES.reshape(3, 20), LABELS.reshape(3, 20).bool()))
-    assert flat.compute() == equal_error_rate(SCORES, LABELS).rate
+    assert flat.compute() == equal_error_rate(SCORES, LABELS)
 
 
 def test_several_points_and_what_their_costs_come_from() -> None:
     metric = fed(MinDetectionCost(POINTS))
-    expected = [min_detection_cost(SCORES, LABELS, **point._asdict()) for point in POINTS]
+    expected = [min_detection_cost_details(SCORES, LABELS, points=point) for point in POINTS]
     assert metric.compute().tolist() == [cost.normalized.item() for cost in expected]
     for name, values in metric.details()._asdict().items():
         assert values.tolist() == [getattr(cost, name).item() for cost in expected]
@@ -91,14 +90,14 @@ def test_several_points_and_what_their_costs_come_from() -> None:
     assert plain.compute() == expected[1].cost
     assert plain.thresholds() == expected[1].threshold
     bayes = fed(ActualDetectionCost(POINTS[1]))
-    assert bayes.details() == actual_detection_cost(SCORES, LABELS, **POINTS[1]._asdict())
+    assert bayes.details() == actual_detection_cost_details(SCORES, LABELS, points=POINTS[1])
 
 
 def test_points_and_classes_make_a_table() -> None:
     metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
     assert metric.compute().shape == metric.thresholds().shape == (2, CLASSES)
     for label in range(CLASSES):
-        alone = min_detection_cost(BY_CLASS[0][:, label], BY_CLASS[1] == label, **POINTS[1]._asdict())
+        alone = min_detection_cost_details(BY_CLASS[0][:, label], BY_CLASS[1] == label, points=POINTS[1])
         assert metric.compute()[1, label] == alone.normalized
     macro = fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
     assert torch.equal(macro.compute(), metric.compute().mean(dim=1))
@@ -114,11 +113,11 @@ def test_thresholds_learnt_elsewhere_are_taken_when_they_are_asked_for() -> None
         evaluation.threshold_from(development)
         thresholds = development.thresholds()
         for place, label in ((0, 1), (1, 3)):
-            alone = detection_cost(
+            alone = actual_detection_cost_details(
                 BY_CLASS[0][:, label],
                 BY_CLASS[1] == label,
+                points=POINTS[place],
                 threshold=thresholds[place, label].item(),
-                **POINTS[place]._asdict(),
             )
             assert evaluation.details().normalized[place, label] == alone.normalized
         assert torch.equal(evaluation.compute(), evaluation.details().normalized.mean(dim=1))
@@ -130,8 +129,7 @@ def test_thresholds_learnt_elsewhere_are_taken_when_they_are_asked_for() -> None
 def test_the_threshold_of_equal_errors_halves_the_total_error() -> None:
     development = fed(EqualErrorRate())
     evaluation = fed(HalfTotalErrorRate(), detections(45, 3))
-    with pytest.raises(ValueError, match="needs a threshold: give one, or call threshold_from first"):
-        evaluation.compute()
+    assert evaluation.compute() == fed(HalfTotalErrorRate(0.0), detections(45, 3)).compute()
     evaluation.threshold_from(development)
     given = fed(HalfTotalErrorRate(development.thresholds().item()), detections(45, 3))
     assert evaluation.compute() == given.compute()
@@ -172,7 +170,7 @@ def test_a_batch_without_targets_does_not_end_a_run() -> None:
         value = metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0]))
         assert value.isnan().all()
         with pytest.raises(
-            ValueError, match=f"{type(metric).__name__} needs targets and nontargets, but has seen no t"
+            ValueError, match=f"{type(metric).__name__} needs targets and non-targets, but has seen no t"
         ):
             metric.compute()
         metric(SCORES, LABELS)
@@ -204,14 +202,14 @@ def test_metrics_of_the_same_scores_share_them_in_a_collection() -> None:
     assert list(collection.compute_groups.values()) == [["cllr", "cost", "eer"]]
     held = dict(collection.items(copy_state=False))
     assert held["eer"].scores is held["cllr"].scores
-    assert collection.compute()["eer"] == equal_error_rate(SCORES, LABELS).rate
+    assert collection.compute()["eer"] == equal_error_rate(SCORES, LABELS)
 
 
 def test_mixed_types_are_one_set_of_scores() -> None:
     metric = EqualErrorRate()
     metric.update(SCORES[:20].half(), LABELS[:20])
     metric.update(SCORES[20:].double(), LABELS[20:].to(torch.uint8))
-    assert metric.compute() == equal_error_rate(SCORES, LABELS).rate
+    assert metric.compute() == equal_error_rate(SCORES, LABELS)
 
 
 def test_a_curve_and_several_are_drawn() -> None:
@@ -224,7 +222,7 @@ def test_a_curve_and_several_are_drawn() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: MinDetectionCost([]), "points must be an OperatingPoint or some of them, but got []."),
+        (lambda: MinDetectionCost([]), "points must hold at least one OperatingPoint, but got []."),
         (lambda: MinDetectionCost([(0.5, 1, 1)]), "such as OperatingPoint(0.01), but got (0.5, 1, 1)."),
         (lambda: MinDetectionCost(0.5), "points must be OperatingPoints, such as OperatingPoint(0.01), but got 0.5."),
         (
@@ -234,18 +232,18 @@ def test_a_curve_and_several_are_drawn() -> None:
         (lambda: MinDetectionCost(OperatingPoint(0.0)), "p_target must be between 0 and 1, but got 0.0."),
         (lambda: EqualErrorRate(method="best"), "method must be 'rocch', 'interpolated' or 'nearest', but got 'best'."),
         (lambda: EqualErrorRate(1), "num_classes must be at least 2, but got 1."),
-        (lambda: EqualErrorRate(3, average="micro"), "average must be 'macro', 'pooled' or 'none', but got 'micro'."),
-        (lambda: DetectionCurve(3, average="macro"), "average must be 'pooled' or 'none', but got 'macro'."),
-        (lambda: HalfTotalErrorRate(float("nan")), "threshold must be a number, but got nan."),
-        (lambda: HalfTotalErrorRate(EqualErrorRate()), "threshold must be a number, but got EqualErrorRate()."),
-        (lambda: HalfTotalErrorRate("0.5"), "threshold must be a number, but got '0.5'."),
+        (lambda: EqualErrorRate(3, average="pooled"), "average must be 'macro', 'micro' or 'none', but got 'pooled'."),
+        (lambda: DetectionCurve(3, average="macro"), "average must be 'micro' or 'none', but got 'macro'."),
+        (lambda: HalfTotalErrorRate(float("nan")), "threshold must be a number or None, but got nan."),
+        (lambda: HalfTotalErrorRate(EqualErrorRate()), "threshold must be a number or None, but got EqualErrorRate()."),
+        (lambda: HalfTotalErrorRate("0.5"), "threshold must be a number or None, but got '0.5'."),
         (
             lambda: HalfTotalErrorRate().threshold_from(MinDetectionCost(POINTS)),
             "source must have the operating points [OperatingPoint(p_target=0.5, c_miss=1.0, c_fa=1.0)], but has [Op",
         ),
         (
-            lambda: ActualDetectionCost(POINTS, num_classes=3).threshold_from(EqualErrorRate(3, average="pooled")),
-            "source must have 3 classes, but has 3 classes pooled.",
+            lambda: ActualDetectionCost(POINTS, num_classes=3).threshold_from(EqualErrorRate(3, average="micro")),
+            "source must have 3 classes, but has 3 classes (micro).",
         ),
         (
             lambda: ActualDetectionCost(POINTS).threshold_from(EqualErrorRate(3)),

@@ -1,0 +1,104 @@
+"""The split of a batch of trials into binary ones: one detector, each class against the rest, or all classes at once.
+
+Detection counts errors in whole numbers, so that ties and crossings are exact: there is no ``sample_weight``.
+"""
+
+from collections.abc import Sequence
+from math import nan
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.detection.errors import (
+    ErrorCounts,
+    check_both_occur,
+    count_errors,
+    missing_kind,
+    warn_if_reversed,
+)
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.trials import IGNORED, flatten_trials
+
+ClassAverage = Literal["macro", "micro", "none"]
+
+
+class BinaryTrials(NamedTuple):
+    """Targets and non-targets of one detector, of one class against the rest, or of all classes at once."""
+
+    name: str
+    """The end of messages: empty, or " of class c"."""
+    scores: Tensor
+    """(M,), float64."""
+    labels: Tensor
+    """(M,), bool: True for targets."""
+    is_one_of_many: bool = False
+    """Whether this is one batch of many, which gets no warning and may lack targets or non-targets."""
+
+    @property
+    def missing(self) -> str | None:
+        """The kind of trial that does not occur, or None."""
+        return missing_kind(self.labels)
+
+    @property
+    def nan(self) -> Tensor:
+        """The value of trials without targets or without non-targets: NaN, float64 scalar."""
+        return self.scores.new_tensor(nan)
+
+    def errors(self) -> ErrorCounts:
+        """Count the errors at each threshold; warn if the scores seem to be reversed."""
+        counts = count_errors(self.scores, self.labels)
+        if not self.is_one_of_many:
+            warn_if_reversed(counts, self.name)
+        return counts
+
+
+def check_split(num_classes: int | None, average: str) -> None:
+    """Refuse fewer than two classes, and an unknown average."""
+    if num_classes is not None:
+        check_num_classes(num_classes)
+    if average not in get_args(ClassAverage):
+        raise ValueError(f"average must be 'macro', 'micro' or 'none', but got {average!r}.")
+
+
+def split_batch(
+    preds: Tensor, target: Tensor, *, num_classes: int | None, average: ClassAverage, ignore_index: int | None
+) -> list[BinaryTrials]:
+    """Check a batch of scores (N, ...) or (N, C, ...) and labels (N, ...), and split it into binary trials."""
+    check_split(num_classes, average)
+    batch = flatten_trials(preds.detach(), target, num_classes=num_classes, ignore_index=ignore_index)
+    raise_first(batch.faults)
+    found = split_trials(batch.scores, batch.labels, num_classes=num_classes, average=average)
+    for trials in found:
+        check_both_occur(trials.labels, trials.name)
+    return found
+
+
+def split_trials(
+    scores: Tensor, labels: Tensor, *, num_classes: int | None, average: ClassAverage
+) -> list[BinaryTrials]:
+    """Split the scores and labels of a `TrialBatch` into binary trials, without those that are ignored."""
+    if widest_float(scores.device) != torch.float64:
+        scores, labels = scores.cpu(), labels.cpu()
+    counted = labels != IGNORED
+    if not counted.all():
+        scores, labels = scores[counted], labels[counted]
+    scores = scores.double()
+    if num_classes is None:
+        return [BinaryTrials("", scores, labels == 1)]
+    is_class = labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)
+    if average == "micro":
+        return [BinaryTrials("", scores.flatten(), is_class.flatten())]
+    return [BinaryTrials(f" of class {label}", scores[:, label], is_class[:, label]) for label in range(num_classes)]
+
+
+def stack_classes(values: Sequence[Tensor]) -> Tensor:
+    """Return the values of binary trials as one tensor whose last dimension is the class, or the only value itself."""
+    return torch.stack(list(values), dim=-1) if len(values) > 1 else values[0]
+
+
+def average_classes(values: Tensor, *, num_classes: int | None, average: ClassAverage) -> Tensor:
+    """Compute the mean over the classes if the average is ``"macro"``."""
+    return values.mean(dim=-1) if num_classes is not None and average == "macro" else values

@@ -1,0 +1,149 @@
+"""Misses and false alarms of a detector at every threshold, counted from its scores."""
+
+import warnings
+from math import inf
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.detection.convex_hull import hull_vertices
+from mpcs_torch.functional.inputs.checks import check_trials
+from mpcs_torch.functional.inputs.faults import Fault, raise_first
+
+
+class ReversedScoresWarning(UserWarning):
+    """Targets score lower than non-targets more often than higher."""
+
+
+class ErrorRates(NamedTuple):
+    """Error rates of a detector at each threshold; a trial is accepted as a target if its score is at least that."""
+
+    p_miss: Tensor
+    """(K,), rising from 0 to 1: the share of targets that are rejected."""
+    p_fa: Tensor
+    """(K,), falling from 1 to 0: the share of non-targets that are accepted."""
+    thresholds: Tensor
+    """(K,), ascending: the distinct scores, and infinity."""
+    targets: Tensor
+    """int64 scalar: the number of targets."""
+    nontargets: Tensor
+    """int64 scalar: the number of non-targets."""
+
+    def counts(self) -> "ErrorCounts":
+        """Return the numbers of errors."""
+        misses, false_alarms = (self.p_miss * self.targets).round(), (self.p_fa * self.nontargets).round()
+        return ErrorCounts(misses.long(), false_alarms.long(), self.thresholds)
+
+
+class ErrorCounts(NamedTuple):
+    """Numbers of errors at each threshold: whole numbers, so that ties and crossings are exact."""
+
+    misses: Tensor
+    """(K,), int64, rising from 0 to the number of targets."""
+    false_alarms: Tensor
+    """(K,), int64, falling from the number of non-targets to 0."""
+    thresholds: Tensor
+    """(K,), float64, ascending: the distinct scores, and infinity."""
+
+    @property
+    def targets(self) -> Tensor:
+        """The number of targets: int64 scalar."""
+        return self.misses[-1]
+
+    @property
+    def nontargets(self) -> Tensor:
+        """The number of non-targets: int64 scalar."""
+        return self.false_alarms[0]
+
+    def rates(self) -> ErrorRates:
+        """Return the error rates."""
+        misses, false_alarms = self.misses.double(), self.false_alarms.double()
+        return ErrorRates(
+            misses / misses[-1], false_alarms / false_alarms[0], self.thresholds, self.targets, self.nontargets
+        )
+
+    def at(self, index: Tensor) -> "ErrorCounts":
+        """Return the errors at some of the thresholds."""
+        return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
+
+
+def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
+    """Check scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
+    counts = count_errors(*checked_scores(preds, target))
+    warn_if_reversed(counts)
+    return counts
+
+
+def warn_if_reversed(counts: ErrorCounts, name: str = "") -> None:
+    """Warn if the area under the ROC (of `name`) is below 1/2."""
+    area = area_under_roc(counts).item()
+    if area < 0.5:
+        finding = f"the area under the ROC{name} is {area:.4g}, below 1/2: scores may be reversed"
+        warnings.warn(f"{finding} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
+
+
+def area_under_roc(counts: ErrorCounts) -> Tensor:
+    """Compute the share of pairs in which the target scores higher, ties counting 1/2: float64, exact up to 2^52."""
+    lost, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
+    doubled = 2 * counts.targets * counts.nontargets
+    return (doubled - lost.mul_(misses[1:] + misses[:-1]).sum()).double() / doubled
+
+
+def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return scores (N,) in float64 and labels as bool; refuse NaN, labels other than 0 and 1, and a missing class."""
+    if not preds.is_floating_point() or preds.ndim != 1:
+        raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+    check_trials(preds, target)
+    faults = [Fault("preds must hold no NaN", preds.isnan(), preds)]
+    if target.dtype != torch.bool:
+        rule = "target must hold 0 for non-targets and 1 for targets"
+        faults.append(Fault(rule, (target != 0) & (target != 1), target))
+    raise_first(faults)
+    labels = target.bool()
+    check_both_occur(labels)
+    return preds.detach().double(), labels
+
+
+def check_both_occur(labels: Tensor, name: str = "") -> None:
+    """Refuse labels without targets or without non-targets (of `name`)."""
+    missing = missing_kind(labels)
+    if missing is not None:
+        raise ValueError(f"target must hold targets and non-targets, but holds no {missing}{name}.")
+
+
+def missing_kind(labels: Tensor) -> str | None:
+    """Return "targets" or "non-targets" if labels (N,), bool, hold none of them."""
+    if not labels.any():
+        return "targets"
+    return "non-targets" if labels.all() else None
+
+
+def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
+    """Count the errors of float64 scores and bool labels (N,) at every distinct score and at infinity."""
+    size = len(scores)
+    thresholds, misses = scores.new_empty(size + 1), labels.new_empty(size + 1, dtype=torch.int64)
+    thresholds[-1], misses[0] = inf, 0
+    order = torch.empty_like(labels, dtype=torch.int64)
+    torch.sort(scores, out=(thresholds[:-1], order))  # in place: a copy of 10^7 scores takes noticeable time
+    torch.cumsum(labels.index_select(0, order), 0, out=misses[1:])
+    # Of the N - i trials at or above threshold i, T - misses[i] are targets; the others are false alarms.
+    nontargets = size - int(misses[-1])
+    false_alarms = torch.arange(nontargets, nontargets - size - 1, -1, device=scores.device).add_(misses)
+    is_new = thresholds[1:-1] != thresholds[:-2]
+    if is_new.all():
+        return ErrorCounts(misses, false_alarms, thresholds)
+    kept = torch.cat([is_new.new_ones(1), is_new, is_new.new_ones(1)])
+    return ErrorCounts(misses[kept], false_alarms[kept], thresholds[kept])
+
+
+def middle_of(low: Tensor, high: Tensor) -> Tensor:
+    """Return the middle of the interval (low, high]: ``high`` if no float lies between or there is no middle."""
+    middle = low / 2 + high / 2  # their sum could be infinite
+    middle = torch.where(middle.isnan(), 0.0, middle)
+    return torch.where(middle > low, middle, high)
+
+
+def hull_of(counts: ErrorCounts) -> ErrorCounts:
+    """Return the vertices of the lower convex hull, without points that lie on its edges."""
+    return counts.at(hull_vertices(counts))
