@@ -26,7 +26,7 @@ def main() -> None:
         {
             "accuracy": MulticlassAccuracy(10, average="micro"),
             "mpcs": MetaPatternConcernScore(num_classes=10, concern=CONCERN),
-            "errors": DangerousErrors(num_classes=10, concern=CONCERN),
+            "dangerous": DangerousErrors(num_classes=10, concern=CONCERN),
         }
     )
     print("epoch  accuracy    MPCS  dangerous")
@@ -38,7 +38,7 @@ def main() -> None:
         with torch.no_grad():
             metrics.update(model(inputs[valid]), labels[valid])
         values = metrics.compute()
-        print(f"{epoch:5}  {values['accuracy']:8.4f}  {values['mpcs']:.4f}  {values['dangerous']:9}")
+        print(f"{epoch:5}  {values['accuracy']:8.4f}  {values['mpcs']:.4f}  {values['dangerous']:9.0f}")
         metrics.reset()
 
 

@@ -33,7 +33,8 @@ def main() -> None:
     quality.update(predicted, labels[test])
     for name, value in quality.compute().items():
         print(f"{name:20} {value:.4f}")
-    print("error rate by class ", " ".join(f"{rate:.2f}" for rate in class_error_rates(quality.confusion)))
+    rates = class_error_rates(quality.confusion, num_classes=10)
+    print("error rate by class ", " ".join(f"{rate:.2f}" for rate in rates))
 
     print("\nThe same words elsewhere:")
     f1 = multiclass_f1_score(predicted, labels[test], num_classes=10, average="macro")

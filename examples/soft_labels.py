@@ -24,7 +24,7 @@ def main() -> None:
     for number, (labels, predictions) in enumerate(TABLE_1, start=1):
         target, preds = torch.tensor(labels), torch.tensor(predictions)
         scores = [
-            100 * metric(p, y)
+            100 * metric(p, y, num_classes=1)
             for p, y in (((preds > 0.5).float(), target > 0.5), (preds, target))
             for metric in (soft_precision, soft_recall, soft_f1)
         ]
@@ -41,8 +41,8 @@ def draw_figure_1() -> None:
     target = torch.tensor([0.8, 0.2])
     pairs = [torch.tensor([0.8, 0.2 + e]).clamp(0, 1) for e in epsilon.tolist()]
     axes = Figure(figsize=(6, 3.6), layout="constrained").add_subplot(xlabel="epsilon", ylabel="F", ylim=(0.5, 1.03))
-    axes.plot(epsilon, [soft_f1(preds, target) for preds in pairs], color="#d55e00", label="soft")
-    hard = [soft_f1((preds > 0.5).float(), target > 0.5) for preds in pairs]
+    axes.plot(epsilon, [soft_f1(preds, target, num_classes=1) for preds in pairs], color="#d55e00", label="soft")
+    hard = [soft_f1((preds > 0.5).float(), target > 0.5, num_classes=1) for preds in pairs]
     axes.plot(epsilon, hard, "--", color="#0072b2", label="hard, threshold 0.5")
     axes.legend()
     axes.figure.savefig("soft-f.png", dpi=110)

@@ -14,7 +14,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     for example in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
         exec(example, {})
     printed = capsys.readouterr().out
-    assert "'dangerous': tensor(1)" in printed
+    assert "tensor(1., dtype=torch.float64)" in printed
     assert "| the rule" in printed
 
 

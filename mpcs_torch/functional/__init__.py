@@ -1,7 +1,7 @@
-"""Tensors in, tensors out: the metrics as functions without state."""
+"""The metrics, losses and decisions as functions of tensors, without state."""
 
 from mpcs_torch.functional.concern.concern_loss import concern_loss
-from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision
 from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
@@ -27,13 +27,17 @@ from mpcs_torch.functional.detection.threshold_cost import (
     half_total_error_rate,
     half_total_error_rate_details,
 )
+from mpcs_torch.functional.probability.brier_score import brier_score
+from mpcs_torch.functional.probability.cross_entropy import cross_entropy
 from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
-from mpcs_torch.functional.quality.quality_metrics import (
-    class_error_rates,
-    confusion_matrix,
-    multiclass_quality_metrics,
-)
+from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
+from mpcs_torch.functional.quality.accuracy import accuracy
+from mpcs_torch.functional.quality.class_error_rates import class_error_rates
+from mpcs_torch.functional.quality.confusion import confusion_matrix
+from mpcs_torch.functional.quality.macro_f1 import macro_f1
+from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation
+from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
 from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
 
@@ -47,16 +51,20 @@ __all__ = [
     "MeasuredProbabilities",
     "OperatingPoint",
     "ReversedScoresWarning",
+    "accuracy",
     "actual_detection_cost",
     "actual_detection_cost_details",
     "bayes_threshold",
+    "brier_score",
     "calibration_slope",
     "class_error_rates",
     "cllr",
     "clopper_pearson",
     "concern_loss",
     "confusion_matrix",
+    "cross_entropy",
     "dangerous_errors",
+    "dangerous_errors_details",
     "decisiveness",
     "detection_curve",
     "detection_summary",
@@ -70,6 +78,8 @@ __all__ = [
     "half_total_error_rate",
     "half_total_error_rate_details",
     "least_concern_decision",
+    "macro_f1",
+    "matthews_correlation",
     "measured_probabilities",
     "meets_rule_of_30",
     "meta_pattern_concern_score",
@@ -81,6 +91,7 @@ __all__ = [
     "normalized_bayes_error",
     "partial_auc",
     "precision_recall_break_even",
+    "probability_accuracy",
     "robustness",
     "roc_convex_hull",
     "soft_f1",

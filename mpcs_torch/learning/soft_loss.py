@@ -2,8 +2,9 @@
 
 from torch import Tensor, nn
 
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.functional.soft.sums import SoftAverage, check_soft_settings, score_of, soft_sums
+from mpcs_torch.functional.soft.sums import SoftAverage, score_of, soft_sums
 
 
 class SoftF1Loss(nn.Module):
@@ -28,13 +29,13 @@ class SoftF1Loss(nn.Module):
 
     def __init__(self, average: SoftAverage = "micro") -> None:
         super().__init__()
-        check_soft_settings(average, 0.0)
+        check_choice("average", average, SoftAverage)
         if average == "none":
             raise ValueError("average must be 'micro', 'macro' or 'weighted', because a loss is a scalar.")
         self.average: SoftAverage = average
 
     def forward(self, preds: Tensor, target: Tensor, ignore: Tensor | None = None) -> Tensor:
         """The loss of probabilities (N,), (N, C) or (N, C, ...) for labels of that shape, a scalar."""
-        p, y, counted, _ = flatten_soft(preds, target, ignore)  # looks at no value: an accelerator is not held
-        sums = soft_sums(p, y, counted, p.dtype)
+        samples = flatten_soft(preds, target, num_classes=None, sample_weight=None, ignore=ignore)
+        sums = soft_sums(samples, samples.predicted.dtype)
         return 1 - score_of(sums, beta=1.0, average=self.average, zero_division=0.0)

@@ -1,4 +1,4 @@
-"""torchmetrics shells over `mpcs_torch.functional`."""
+"""The metrics of `mpcs_torch.functional` as `torchmetrics.Metric` classes."""
 
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
@@ -8,9 +8,15 @@ from mpcs_torch.metrics.detection.curve import DetectionCurve
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
 from mpcs_torch.metrics.detection.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
+from mpcs_torch.metrics.probability.brier_score import BrierScore
+from mpcs_torch.metrics.probability.cross_entropy import CrossEntropy
 from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.quality.one_quality import (
+from mpcs_torch.metrics.quality.accuracy import Accuracy
+from mpcs_torch.metrics.quality.class_error_rates import ClassErrorRates
+from mpcs_torch.metrics.quality.macro_f1 import MacroF1
+from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
+from mpcs_torch.metrics.quality.quality_metrics import (
     AverageAccuracy,
     BalancedErrorRate,
     ErrorRate,
@@ -20,9 +26,9 @@ from mpcs_torch.metrics.quality.one_quality import (
     MicroFScore,
     MicroPrecision,
     MicroRecall,
+    MulticlassQualityMetrics,
     WeightedErrorRate,
 )
-from mpcs_torch.metrics.quality.quality_metrics import ClassErrorRates, MulticlassQualityMetrics
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
 from mpcs_torch.metrics.soft.scores import (
     SoftF1,
@@ -32,11 +38,14 @@ from mpcs_torch.metrics.soft.scores import (
 )
 
 __all__ = [
+    "Accuracy",
     "ActualDetectionCost",
     "AverageAccuracy",
     "BalancedErrorRate",
+    "BrierScore",
     "ClassErrorRates",
     "Cllr",
+    "CrossEntropy",
     "DangerousErrors",
     "Decisiveness",
     "DetectionCurve",
@@ -45,9 +54,11 @@ __all__ = [
     "ExpectedConcern",
     "GeometricAccuracy",
     "HalfTotalErrorRate",
+    "MacroF1",
     "MacroFScore",
     "MacroPrecision",
     "MacroRecall",
+    "MatthewsCorrelation",
     "MetaPatternConcernScore",
     "MicroFScore",
     "MicroPrecision",

@@ -67,13 +67,19 @@ class SumMetric(Metric):
         def __getattr__(self, name: str) -> Any:
             """Tell type checkers that the settings are attributes."""
 
-    def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype) -> None:
-        """Add a state that starts at 0 and that processes and merges add up."""
+    def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
+        """Declare a state that starts at 0, and that is summed over batches, merged metrics and processes."""
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
-    def admit(self, faults: Sequence[Fault]) -> None:
-        """Count a batch; for its bad values raise on the CPU, and count them elsewhere."""
+    def add(self, **sums: Tensor) -> None:
+        """Add the sums of a batch to the states of the same names."""
+        for name, value in sums.items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
+        """Count a batch. With ``validate_args``, find its bad values: raise on the CPU, count them elsewhere."""
         if self.validate_args:
+            faults = find_faults()
             counts = count_faults(faults)
             if counts.is_cpu:
                 raise_first(faults)

@@ -11,7 +11,9 @@ from torch.nn.functional import cross_entropy
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
-from mpcs_torch.functional.quality.confusion import accuracy, macro_f1, matthews_correlation
+from mpcs_torch.functional.quality.accuracy import accuracy_of
+from mpcs_torch.functional.quality.macro_f1 import macro_f1_of
+from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation_of
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_3
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -74,9 +76,9 @@ def _metrics(logits: Tensor, evaluator: Evaluator) -> dict[str, Callable[[], flo
         return score_terms(terms, k=evaluator.k, correct_concern="count").mean().item()
 
     return {
-        "accuracy": lambda: accuracy(confusion()).item(),
-        "f1_macro": lambda: macro_f1(confusion()).item(),
-        "mcc": lambda: matthews_correlation(confusion()).item(),
+        "accuracy": lambda: accuracy_of(confusion()).item(),
+        "f1_macro": lambda: macro_f1_of(confusion()).item(),
+        "mcc": lambda: matthews_correlation_of(confusion()).item(),
         "mean_squared_error": mean_squared_error,
         "cross_entropy": lambda: cross_entropy(logits, target).item(),
         "mpcs": mpcs,

@@ -76,9 +76,9 @@ def score(predictions: Predictions, concern: ConcernSpec | None, advance: Callab
         named = computed.items() if isinstance(computed, dict) else [(title, computed)]
         values |= {name: float(value) for name, value in named}
     quality, certainty = metrics.get("quality"), metrics.get("probability")
-    confusion = quality.confusion if isinstance(quality, MulticlassQualityMetrics) else None
+    confusion = quality.confusion.long() if isinstance(quality, MulticlassQualityMetrics) else None
     if confusion is not None and classes <= MOST_CLASSES:
-        rates = zip(predictions.class_names, class_error_rates(confusion).tolist(), strict=True)
+        rates = zip(predictions.class_names, class_error_rates(confusion, num_classes=classes).tolist(), strict=True)
         values |= {f"error_rate of {name}": rate for name, rate in rates}
     return Scores(
         rows,
@@ -95,6 +95,8 @@ def _hard_metrics(classes: int, concern: ConcernSpec | None) -> dict[str, SumMet
     return {
         "mpcs": MetaPatternConcernScore(classes, concern=concern, from_logits=False),
         "dangerous": DangerousErrors(classes, concern=concern),
+        "dangerous_rate": DangerousErrors(classes, concern=concern, normalize="samples"),
+        "destructive_rate": DangerousErrors(classes, concern=concern, normalize="errors"),
         "expected_concern": ExpectedConcern(classes, concern=weights, from_logits=False),
         "expected_concern_of_least_concern_decisions": ExpectedConcern(
             classes, concern=weights, from_logits=False, decision="least_concern"

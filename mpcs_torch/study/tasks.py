@@ -10,10 +10,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.files import replace_text
-from mpcs_torch.functional.concern.decision import least_concern_decision
-from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
-from mpcs_torch.functional.quality.confusion import count_dangerous_cells
-from mpcs_torch.functional.quality.quality_metrics import confusion_matrix
+from mpcs_torch.functional import confusion_matrix, least_concern_decision, meta_pattern_concern_score
+from mpcs_torch.functional.concern.dangerous import count_dangerous_cells
 from mpcs_torch.study.learning_rates import LEARNING_RATES
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config import RunConfig, dump_config, load_packaged_config
@@ -178,7 +176,7 @@ def _measure(
     costs = torch.where(released, factor, 1.0)
     decided = least_concern_decision(logits.softmax(dim=1), concern=costs)
     confusion = confusion_matrix(decided, labels, num_classes=len(concern))
-    score = meta_pattern_concern_score(logits, labels, k=k, t=config.score.t, concern=concern)
+    score = meta_pattern_concern_score(logits, labels, num_classes=len(concern), k=k, t=config.score.t, concern=concern)
     return Measure(
         (decided == labels).double().mean().item(),
         int(count_dangerous_cells(confusion, released)),

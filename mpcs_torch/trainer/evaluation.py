@@ -8,8 +8,11 @@ from torch import Tensor, nn
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.dangerous import count_dangerous_cells
 from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
-from mpcs_torch.functional.quality.confusion import accuracy, count_dangerous_cells, macro_f1, matthews_correlation
+from mpcs_torch.functional.quality.accuracy import accuracy_of
+from mpcs_torch.functional.quality.macro_f1 import macro_f1_of
+from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation_of
 from mpcs_torch.trainer.data import DataSplits
 
 
@@ -55,9 +58,9 @@ class Evaluator:
         errors = probs.scatter_add(1, column, torch.full_like(column, -1, dtype=probs.dtype))
         return Evaluation(
             {
-                "accuracy": accuracy(confusion).item(),
-                "f1_macro": macro_f1(confusion).item(),
-                "mcc": matthews_correlation(confusion).item(),
+                "accuracy": accuracy_of(confusion).item(),
+                "f1_macro": macro_f1_of(confusion).item(),
+                "mcc": matthews_correlation_of(confusion).item(),
                 "mean_squared_error": errors.square().mean(dtype=torch.float64).item(),
                 "cross_entropy": -log_probs.gather(1, column).mean(dtype=torch.float64).item(),
                 "mpcs": score_terms(terms, k=self.k, correct_concern="sum").mean().item(),

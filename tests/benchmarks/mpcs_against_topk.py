@@ -16,7 +16,7 @@ def ratio(rounds: int = 60) -> float:
     concern = torch.rand(10, 10, generator=generator) + 0.1
     calls = (
         lambda: torch.topk(probs, 5),
-        lambda: meta_pattern_concern_score(probs, target, k=5, t=200, concern=concern, from_logits=False),
+        lambda: meta_pattern_concern_score(probs, target, num_classes=10, concern=concern, from_logits=False),
     )
     topk, ours = quickest(calls, rounds)
     return ours / topk

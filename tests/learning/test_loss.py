@@ -50,7 +50,7 @@ def test_it_is_the_limit_of_mpcs(seed: int) -> None:
     assert probs.max() <= 0.99
     target = torch.randint(0, 4, (20,), generator=generator)
     concern = 0.1 + torch.rand(4, 4, generator=generator, dtype=torch.float64)
-    score = meta_pattern_concern_score(probs, target, k=4, t=10**7, concern=concern, from_logits=False)
+    score = meta_pattern_concern_score(probs, target, num_classes=4, k=4, t=10**7, concern=concern, from_logits=False)
     assert concern_loss(probs.log(), target, concern=concern).item() == pytest.approx(score.item(), abs=1e-4)
 
 

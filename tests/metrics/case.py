@@ -24,7 +24,7 @@ class Fed:
     """How the message quotes it."""
     ignoring: dict[str, Any]
     """Settings under which `ignored` leaves everything out."""
-    ignored: tuple[Tensor, ...]
+    ignored: tuple[Tensor | None, ...]
 
 
 @dataclass(frozen=True)

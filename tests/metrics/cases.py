@@ -9,14 +9,17 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.functional import ErrorRates
 from mpcs_torch.functional.concern.dangerous import count_dangerous
-from mpcs_torch.functional.concern.expected_concern import sum_costs
+from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
 from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
-from mpcs_torch.functional.inputs.decisions import flatten_decided
-from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
+from mpcs_torch.functional.probability.brier_score import brier_sums
+from mpcs_torch.functional.probability.cross_entropy import entropy_sums
 from mpcs_torch.functional.probability.generalized import power_sum
 from mpcs_torch.functional.probability.measured_counts import count_probabilities
 from mpcs_torch.functional.quality.confusion import count_pairs
-from mpcs_torch.functional.soft.divergence import divergence_sum
+from mpcs_torch.functional.soft.divergence import divergence_sums
 from mpcs_torch.functional.soft.sums import soft_sums
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, Fed, MetricCase
@@ -41,6 +44,18 @@ def soft_batch(size: int, seed: int) -> Batch:
     return logits[0].softmax(dim=1), logits[1].softmax(dim=1)
 
 
+def decided(preds: Tensor, target: Tensor) -> Decisions:
+    return flatten_decisions(preds, target, num_classes=CLASSES, ignore_index=None, sample_weight=None)
+
+
+def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
+    return flatten_samples(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
+
+
+def flat_soft(preds: Tensor, target: Tensor) -> SoftSamples:
+    return flatten_soft(preds, target, num_classes=CLASSES, sample_weight=None, ignore=None)
+
+
 HARD = Fed(
     draw=random_batch,
     bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
@@ -49,6 +64,7 @@ HARD = Fed(
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
 )
+WIDE = replace(HARD, draw=lambda size, seed: (random_batch(size, seed)[0].double(), random_batch(size, seed)[1]))
 PROBABILITIES = replace(
     HARD,
     draw=lambda size, seed: (random_batch(size, seed)[0].softmax(1), random_batch(size, seed)[1]),
@@ -60,7 +76,7 @@ SOFT = Fed(
     rule="target must hold degrees of truth from 0 to 1",
     quoted=r"\[2, 0, 0, 0\]",
     ignoring={},
-    ignored=(torch.zeros(2, CLASSES), torch.zeros(2, CLASSES), torch.ones(2, CLASSES, dtype=torch.bool)),
+    ignored=(torch.zeros(2, CLASSES), torch.zeros(2, CLASSES), None, torch.ones(2, CLASSES, dtype=torch.bool)),
 )
 
 
@@ -75,11 +91,7 @@ def dangerous_oracle(batch: Batch) -> dict[str, float]:
     predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
     errors = [(true, guess) for true, guess in zip(target.tolist(), predictions, strict=True) if true != guess]
     dangerous = len([pair for pair in errors if pair not in {(0, 1), (2, 3), (2, 1)}])
-    return {
-        "dangerous": dangerous,
-        "dangerous_rate": dangerous / len(predictions),
-        "destructive_rate": dangerous / max(len(errors), 1),
-    }
+    return {"": dangerous}
 
 
 def expected_concern_oracle(batch: Batch) -> dict[str, float]:
@@ -118,7 +130,7 @@ CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: DangerousErrors(CLASSES),
         agreeing_batch=MPCS_AGREEING,
         oracle=dangerous_oracle,
-        core=lambda logits, target: count_dangerous(logits, target, released=CONCERN.released(), ignore_index=None)[0],
+        core=lambda logits, target: count_dangerous(decided(logits, target), CONCERN.released()),
         fed=HARD,
     ),
     ExpectedConcern: MetricCase(
@@ -128,13 +140,17 @@ CASES: dict[type[SumMetric], MetricCase] = {
         agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
         oracle=expected_concern_oracle,
         core=lambda logits, target: sum_costs(
-            logits,
-            target,
-            concern=CONCERN.matrix(),
-            decision="least_concern",
-            from_logits=True,
-            ignore_index=None,
-        )[0],
+            decide(
+                logits,
+                target,
+                concern=CONCERN.matrix(),
+                decision="least_concern",
+                from_logits=True,
+                ignore_index=None,
+                sample_weight=None,
+            ),
+            CONCERN.matrix(),
+        ),
         fed=HARD,
     ),
 }
@@ -142,24 +158,22 @@ CASES: dict[type[SumMetric], MetricCase] = {
 
 def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool | None) -> MetricCase:
     """A metric of a confusion matrix; with another ignore_index it agrees where that label does not occur."""
+    options = {"zero_division": 0.0} if name in naive.ONEDAL or kind is metrics.MulticlassQualityMetrics else {}
 
     def oracle(batch: Batch) -> dict[str, float]:
         logits, target = batch
         values = naive.quality(logits.tolist(), target.tolist(), CLASSES)
-        rates = values.pop("class_error_rates")
         if kind is metrics.ClassErrorRates:
-            return {str(label): rate for label, rate in enumerate(rates)}
-        return values if name is None else {"": values[name]}
+            return {str(label): rate for label, rate in enumerate(values["class_error_rates"])}
+        return {entry: values[entry] for entry in naive.ONEDAL} if name is None else {"": values[name]}
 
     return MetricCase(
-        make=lambda **settings: kind(CLASSES, zero_division=0.0, **settings),
+        make=lambda **settings: kind(CLASSES, **options, **settings),
         higher_is_better=higher_is_better,
-        make_other=lambda: kind(CLASSES, zero_division=0.0, ignore_index=3),
+        make_other=lambda: kind(CLASSES, **options, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
         oracle=oracle,
-        core=lambda logits, target: (
-            count_pairs(flatten_decided(logits, target, num_classes=CLASSES, ignore_index=None), CLASSES),
-        ),
+        core=lambda logits, target: (count_pairs(decided(logits, target)),),
         fed=HARD,
     )
 
@@ -172,7 +186,7 @@ def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None
         make_other=lambda: kind(CLASSES, **(options or {})),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
         oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
-        core=lambda p, y: soft_sums(*flatten_soft(p, y, None)[:3], torch.float64),
+        core=lambda p, y: soft_sums(flat_soft(p, y), torch.float64),
         fed=SOFT,
         make_stranger=metrics.SoftKLDivergence,  # soft scores share their sums
     )
@@ -218,6 +232,26 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
         oracle=oracle,
         core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
         fed=HARD if from_logits else PROBABILITIES,
+        make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),  # others share the states
+    )
+
+
+def entropy_case(*, normalized: bool) -> MetricCase:
+    """Logits or log-probabilities."""
+
+    def draw(size: int, seed: int) -> Batch:
+        logits, target = WIDE.draw(size, seed)
+        return logits.log_softmax(1), target
+
+    uniform = torch.full((2, CLASSES), 1 / CLASSES).log()
+    return MetricCase(
+        make=lambda **settings: metrics.CrossEntropy(CLASSES, normalized=normalized, **settings),
+        higher_is_better=False,
+        make_other=lambda: metrics.CrossEntropy(CLASSES, normalized=normalized, ignore_index=3),
+        agreeing_batch=(torch.eye(CLASSES)[:3].log_softmax(1), torch.arange(3)),
+        oracle=lambda batch: {"": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        core=lambda scores, target: entropy_sums(flat(scores, target, "log_probs" if normalized else "logits")),
+        fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES]))) if normalized else WIDE,
     )
 
 
@@ -232,6 +266,9 @@ SINGLE = {
     metrics.MacroFScore: ("macro_fscore", True),
     metrics.WeightedErrorRate: ("weighted_error_rate", False),
     metrics.BalancedErrorRate: ("balanced_error_rate", False),
+    metrics.Accuracy: ("accuracy", True),
+    metrics.MacroF1: ("macro_f1", True),
+    metrics.MatthewsCorrelation: ("matthews_correlation", True),
 }
 CASES |= {kind: quality_case(kind, name, higher) for kind, (name, higher) in SINGLE.items()}
 CASES |= {
@@ -247,19 +284,31 @@ CASES |= {
         make_other=lambda: metrics.SoftKLDivergence(epsilon=0.1),
         agreeing_batch=(torch.full((1, CLASSES), 0.25), torch.full((1, CLASSES), 0.5)),
         oracle=lambda batch: {"": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())},
-        core=lambda p, y: (divergence_sum(*flatten_soft(p, y, None)[:3], epsilon=0.0),),
+        core=lambda p, y: divergence_sums(flat_soft(p, y), epsilon=0.0),
         fed=SOFT,
     ),
     metrics.GeometricAccuracy: mean_case(metrics.GeometricAccuracy, 0.0),
     metrics.Decisiveness: mean_case(metrics.Decisiveness, 1.0),
     metrics.Robustness: mean_case(metrics.Robustness, -2 / 3),
     metrics.ProbabilityAccuracy: probability_case(None),
+    metrics.BrierScore: MetricCase(
+        make=lambda **settings: metrics.BrierScore(CLASSES, **settings),
+        higher_is_better=False,
+        make_other=lambda: metrics.BrierScore(CLASSES, over_classes="mean"),
+        agreeing_batch=(100 * torch.eye(CLASSES), torch.arange(CLASSES)),
+        oracle=lambda batch: {"": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        core=lambda logits, target: brier_sums(flat(logits, target)),
+        fed=WIDE,
+        make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),  # the other one shares the states
+    ),
+    metrics.CrossEntropy: entropy_case(normalized=False),
     **DETECTION,
 }
 BY_NAME = {kind.__name__: case for kind, case in CASES.items()}
 BY_NAME |= {  # settings with states of their own
     "ProbabilityAccuracy by cells": probability_case(100_000),
     "ProbabilityAccuracy of probabilities": probability_case(None, from_logits=False),
+    "CrossEntropy of log-probabilities": entropy_case(normalized=True),
     **MORE_DETECTION,
 }
 

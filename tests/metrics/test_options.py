@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torchmetrics import MetricCollection
 
-from mpcs_torch import DangerousErrors, MetaPatternConcernScore
+from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore
 from mpcs_torch.functional import dangerous_errors, meta_pattern_concern_score
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.cases import random_batch
@@ -29,15 +30,15 @@ ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # taking a class 
 def test_mpcs_passes_its_settings_on(settings: dict[str, Any]) -> None:
     metric = MetaPatternConcernScore(4, **settings)
     metric.update(LOGITS, TARGET)
-    alone = meta_pattern_concern_score(LOGITS, TARGET, **{"k": 4, "t": 200, **settings})
+    alone = meta_pattern_concern_score(LOGITS, TARGET, num_classes=4, **settings)
     assert metric.compute() == alone
-    assert alone != meta_pattern_concern_score(LOGITS, TARGET, k=4, t=200)
+    assert alone != meta_pattern_concern_score(LOGITS, TARGET, num_classes=4)
 
 
 def test_mpcs_takes_probabilities_when_told_so() -> None:
     metric = MetaPatternConcernScore(4, from_logits=False)
     metric.update(LOGITS.softmax(dim=1), TARGET)
-    assert metric.compute() == meta_pattern_concern_score(LOGITS, TARGET, k=4, t=200)
+    assert metric.compute() == meta_pattern_concern_score(LOGITS, TARGET, num_classes=4)
 
 
 def test_mpcs_weighs_samples_over_batches() -> None:
@@ -45,17 +46,29 @@ def test_mpcs_weighs_samples_over_batches() -> None:
     metric = MetaPatternConcernScore(4)
     for part in (slice(0, 11), slice(11, 30)):
         metric.update(LOGITS[part], TARGET[part], weight[part])
-    whole = meta_pattern_concern_score(LOGITS, TARGET, k=4, t=200, sample_weight=weight)
+    whole = meta_pattern_concern_score(LOGITS, TARGET, weight, num_classes=4)
     assert metric.compute().item() == pytest.approx(whole.item())
 
 
-def test_dangerous_errors_take_a_matrix_of_released_pairs() -> None:
-    released = ORDERED > 0.5
-    metric = DangerousErrors(4, concern=released)
+def test_rules_for_the_concern_of_the_true_class_share_their_states() -> None:
+    by_rule = {
+        rule: MetaPatternConcernScore(4, concern=ORDERED, k=3, correct_concern=rule) for rule in ("sum", "count")
+    }
+    collection = MetricCollection(by_rule)
+    for batch in (slice(0, 11), slice(11, 30)):
+        collection.update(LOGITS[batch], TARGET[batch])
+    assert len(collection.compute_groups) == 1
+    for rule, value in collection.compute().items():
+        alone = meta_pattern_concern_score(LOGITS, TARGET, num_classes=4, k=3, concern=ORDERED, correct_concern=rule)
+        assert value.item() == pytest.approx(alone.item(), rel=1e-12)
+
+
+def test_dangerous_errors_release_pairs_with_a_weight_below_1() -> None:
+    metric = DangerousErrors(4, concern=ORDERED)
     metric.update(LOGITS, TARGET)
-    counted = dangerous_errors(LOGITS, TARGET, released=released).dangerous
-    assert metric.compute()["dangerous"] == counted
-    assert counted != dangerous_errors(LOGITS, TARGET, released=released.t()).dangerous
+    counted = dangerous_errors(LOGITS, TARGET, num_classes=4, concern=ORDERED)
+    assert metric.compute() == counted
+    assert counted != dangerous_errors(LOGITS, TARGET, num_classes=4, concern=ORDERED.t())
 
 
 @pytest.mark.parametrize(
@@ -64,8 +77,9 @@ def test_dangerous_errors_take_a_matrix_of_released_pairs() -> None:
         (lambda: MetaPatternConcernScore(1), r"num_classes must be at least 2, but got 1"),
         (lambda: MetaPatternConcernScore(3, k=4), r"k must be from 1 to the number of classes \(3\), but got 4"),
         (lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)), r"concern must have shape \(3, 3\)"),
-        (lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()), r"concern must cover 3 classes, but covers 2"),
-        (lambda: DangerousErrors(2, concern=torch.ones(2, 2)), r"released must be a bool \(C, C\) matrix"),
+        (lambda: DangerousErrors(3, concern=ConcernSpec(2)), r"concern must cover 3 classes, but covers 2"),
+        (lambda: DangerousErrors(3, concern=torch.ones(2, 2)), r"concern must have shape \(3, 3\)"),
+        (lambda: DangerousErrors(3, normalize="all"), r"normalize must be 'samples', 'errors' or None, but got 'all'"),
     ],
 )
 def test_wrong_settings_are_named(make: Any, message: str) -> None:
@@ -102,7 +116,13 @@ def test_ties_go_to_the_lower_class_on_a_gpu_too() -> None:
         probs = torch.randint(0, 3, (500, num_classes)).double() + 1
         probs /= probs.sum(dim=1, keepdim=True)
         target = torch.randint(0, num_classes, (500,))
-        settings: dict[str, Any] = {"k": 3, "t": 20, "from_logits": False, "reduction": "none"}
+        settings: dict[str, Any] = {
+            "num_classes": num_classes,
+            "k": 3,
+            "t": 20,
+            "from_logits": False,
+            "reduction": "none",
+        }
         here = meta_pattern_concern_score(probs, target, **settings)
         there = meta_pattern_concern_score(probs.cuda(), target.cuda(), **settings)
         assert torch.allclose(here, there.cpu())

@@ -2,6 +2,20 @@
 
 import math
 
+ONEDAL = (
+    "average_accuracy",
+    "error_rate",
+    "micro_precision",
+    "micro_recall",
+    "micro_fscore",
+    "macro_precision",
+    "macro_recall",
+    "macro_fscore",
+    "weighted_error_rate",
+    "balanced_error_rate",
+)
+"""The quality metrics of oneDAL and of a lecture, by name."""
+
 
 def _ratio(a: float, b: float) -> float:
     return a / b if b else 0.0
@@ -33,7 +47,38 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
         "weighted_error_rate": sum(t != p for t, p in pairs) / len(pairs),
         "balanced_error_rate": sum(1 - _ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes,
         "class_error_rates": [fn / (tp + fn) if tp + fn else math.nan for tp, _, fn, _ in counts],
+        "accuracy": sum(t == p for t, p in pairs) / len(pairs),
+        "macro_f1": _mean([2 * tp / (2 * tp + fp + fn) for tp, fp, fn, _ in counts if tp + fp + fn]),
+        "matthews_correlation": _matthews_correlation(pairs, classes),
     }
+
+
+def _matthews_correlation(pairs: list[tuple[int, int]], classes: int) -> float:
+    """Correlation of the one-hot labels and decisions (Gorodkin 2004, Eq. 2)."""
+    true, predicted = ([[float(pair[i] == c) for pair in pairs] for c in range(classes)] for i in range(2))
+    of_both, of_true, of_predicted = (
+        sum(_covariance(xs, ys) for xs, ys in zip(a, b, strict=True))
+        for a, b in ((true, predicted), (true, true), (predicted, predicted))
+    )
+    return of_both / math.sqrt(of_true * of_predicted) if of_true * of_predicted else 0.0
+
+
+def _covariance(xs: list[float], ys: list[float]) -> float:
+    return _mean([(x - _mean(xs)) * (y - _mean(ys)) for x, y in zip(xs, ys, strict=True)])
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def brier_score(probs: list[list[float]], target: list[int]) -> float:
+    """Brier 1950: the mean over samples of the sum over classes of squared differences."""
+    return _mean([sum((p - (c == y)) ** 2 for c, p in enumerate(row)) for row, y in zip(probs, target, strict=True)])
+
+
+def cross_entropy(probs: list[list[float]], target: list[int]) -> float:
+    """Mean of -log of the probability of the true class, in nats."""
+    return _mean([-math.log(row[y]) for row, y in zip(probs, target, strict=True)])
 
 
 def macro_soft_fbeta(preds: list[list[float]], target: list[list[float]], beta: float) -> float:

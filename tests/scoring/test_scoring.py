@@ -78,7 +78,7 @@ def test_every_format_of_hard_labels_gives_the_metrics_values(tmp_path: Path, wr
     mpcs = MetaPatternConcernScore(CLASSES, concern=CONCERN)
     assert values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
     errors = DangerousErrors(CLASSES, concern=CONCERN)(LOGITS, TARGET)
-    assert values["dangerous"] == errors["dangerous"]
+    assert values["dangerous"] == errors
     quality = MulticlassQualityMetrics(CLASSES)(LOGITS, TARGET)
     assert values["macro_fscore"] == pytest.approx(quality["macro_fscore"].item())
     measured = measured_probabilities(LOGITS.double(), TARGET, num_classes=CLASSES)

@@ -1,41 +1,47 @@
-"""What decisions cost, as a share of what the best constant decision costs."""
+"""The mean cost of decisions, relative to the best constant decision."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.decision import least_risk, without_diagonal
-from mpcs_torch.functional.inputs.checks import check_concern
-from mpcs_torch.functional.inputs.decisions import flatten_decided
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes
+from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
+from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 
-Decision = Literal["most_probable", "least_concern"]
+DecisionRule = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Sums over samples, in the widest float."""
+    """Sums over samples, each multiplied by its weight, in the widest float."""
 
     cost: Tensor
-    """Scalar: concern of the wrong decisions."""
+    """Scalar: the concern of the decisions."""
     constant_cost: Tensor
-    """(C,): what always deciding for each class would have cost."""
+    """(C,): the concern of always deciding for each class."""
     samples: Tensor
-    """Scalar."""
+    """Scalar: 1 for each sample."""
 
 
 def expected_concern(
     preds: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
-    concern: Tensor,
-    decision: Decision = "most_probable",
+    num_classes: int,
+    concern: Tensor | None = None,
+    decision: DecisionRule = "most_probable",
     from_logits: bool = True,
     normalize: bool = True,
     ignore_index: int | None = None,
 ) -> Tensor:
-    r"""Mean concern of decisions over samples; lower is better, 0 is perfect, 1 is no better than a constant.
+    r"""Compute the mean concern of decisions over samples; lower is better, 0 is perfect.
+
+    Normalized, 1 is no better than the best constant decision:
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
@@ -43,15 +49,20 @@ def expected_concern(
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores to decide by, or ``(N,)`` or ``(N, ...)`` integer
             decisions.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
         concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not read.
-        decision: How scores decide: for the ``"most_probable"`` class, or by `least_concern_decision`.
+            Default: 1 everywhere, which counts errors.
+        decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
+            decision of `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
-        normalize: Whether to divide by the cost of the best constant decision; without, the mean concern per sample.
+        normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
+            per sample.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        A float64 scalar (float32 on MPS); NaN without samples, or where a constant decision costs nothing and ours
-        does not either.
+        A float64 scalar (float32 on MPS); NaN without samples, or if the decisions and the best constant decision both
+        cost nothing.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -62,71 +73,82 @@ def expected_concern(
     Example:
         >>> import torch
         >>> concern = torch.tensor([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
-        >>> expected_concern(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 2]), concern=concern)
+        >>> expected_concern(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 2]), num_classes=3, concern=concern)
         tensor(0.5000, dtype=torch.float64)
     """
-    check_decision(decision)
-    check_concern(concern, len(concern) if isinstance(concern, Tensor) else 0)
-    sums, faults = sum_costs(
-        preds, target, concern=concern, decision=decision, from_logits=from_logits, ignore_index=ignore_index
+    check_num_classes(num_classes)
+    check_choice("decision", decision, DecisionRule)
+    matrix = torch.ones(num_classes, num_classes, device=preds.device) if concern is None else concern
+    check_concern(matrix, num_classes)
+    decided = decide(
+        preds,
+        target,
+        concern=matrix,
+        decision=decision,
+        from_logits=from_logits,
+        ignore_index=ignore_index,
+        sample_weight=sample_weight,
     )
-    raise_first(faults)
-    return mean_cost(sums, normalize=normalize)
+    raise_first(decided.find_faults())
+    return mean_cost(sum_costs(decided, matrix), normalize=normalize)
 
 
-def check_decision(decision: str) -> None:
-    """Refuse an unknown way to decide."""
-    if decision not in ("most_probable", "least_concern"):
-        raise ValueError(f"decision must be 'most_probable' or 'least_concern', but got {decision!r}.")
+class Decided(NamedTuple):
+    """The decisions for a batch of M samples, whether they were given or follow from scores."""
+
+    predicted: Tensor
+    """(M,), int64, in [0, C)."""
+    labels: Labels
+    find_faults: Callable[[], tuple[Fault, Fault, Fault]]
+    """Finds the samples that break each rule of `cost_rules`, in that order."""
 
 
-def decision_rules(num_classes: int, *, from_logits: bool) -> tuple[str, str]:
-    """What the values of target and preds must be, as error messages begin."""
-    target, preds, _ = sample_rules(num_classes, from_logits=from_logits)
-    return target, f"{preds}, or decisions from 0 to {num_classes - 1}"
-
-
-def sum_costs(
+def decide(
     preds: Tensor,
     target: Tensor,
     *,
     concern: Tensor,
-    decision: Decision,
+    decision: DecisionRule,
     from_logits: bool,
     ignore_index: int | None,
-) -> tuple[CostSums, tuple[Fault, Fault]]:
-    """The sums, and the samples that break a rule; looks at no value, so an accelerator is never waited for."""
+    sample_weight: Tensor | None,
+) -> Decided:
+    """Flatten integer decisions, or scores and decide by them, without looking at a value."""
     num_classes = concern.shape[0]
-    target_rule, preds_rule = decision_rules(num_classes, from_logits=from_logits)
     if preds.is_floating_point():
         samples = flatten_samples(
             preds,
             target,
             num_classes=num_classes,
-            from_logits=from_logits,
+            scale=scale_of(from_logits),
             ignore_index=ignore_index,
-            sample_weight=None,
+            sample_weight=sample_weight,
         )
-        labels, counted = samples.target, samples.weight
-        decided = _decide(samples.probs, concern, decision)
-        target_fault, preds_fault, _ = samples.faults
-    else:
-        if decision != "most_probable":
-            raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
-        pairs = flatten_decided(preds, target, num_classes=num_classes, ignore_index=ignore_index)
-        labels, counted = pairs.target, pairs.counted.to(widest_float(preds.device))
-        decided = pairs.predicted
-        target_fault, preds_fault = pairs.faults
-    rows = without_diagonal(concern).to(counted)[labels] * counted.unsqueeze(1)
-    cost = rows.gather(1, decided.unsqueeze(1)).sum()
-    faults = target_fault._replace(rule=target_rule), preds_fault._replace(rule=preds_rule)
-    return CostSums(cost, rows.sum(dim=0), counted.sum()), faults
+        probs = samples.probs()
+        predicted = probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
+        return Decided(predicted, samples.labels, samples.find_faults)
+    if decision != "most_probable":
+        raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
+    decisions = flatten_decisions(
+        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
+    )
+    return Decided(decisions.predicted, decisions.labels, decisions.find_faults)
+
+
+def cost_rules(num_classes: int, *, from_logits: bool) -> tuple[str, str, str]:
+    """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
+    return target, f"{preds}, or decisions from 0 to {num_classes - 1}", weight
+
+
+def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
+    """Sum the costs of the decisions and of every constant decision, without looking at a value."""
+    weight = decided.labels.weight
+    rows = without_diagonal(concern).to(weight)[decided.labels.target] * weight.unsqueeze(1)
+    cost = rows.gather(1, decided.predicted.unsqueeze(1)).sum()
+    return CostSums(cost, rows.sum(dim=0), weight.sum())
 
 
 def mean_cost(sums: CostSums, *, normalize: bool) -> Tensor:
-    """The cost per sample, or as a share of the best constant decision's."""
+    """Return the cost per sample, or relative to the best constant decision."""
     return sums.cost / (sums.constant_cost.amin() if normalize else sums.samples)
-
-
-def _decide(probs: Tensor, concern: Tensor, decision: Decision) -> Tensor:
-    return probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)

@@ -5,32 +5,35 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_concern, check_pattern_settings
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
 CorrectConcern = Literal["sum", "count"]
 Reduction = Literal["mean", "sum", "none"]
 
 COUNTED_CLASSES = 32
-"""Up to so many classes, comparing all pairs of them is quicker than sorting each sample."""
+"""Up to this number of classes, comparing all pairs of them is quicker than sorting each sample."""
 
 
 def meta_pattern_concern_score(
     preds: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
-    k: int,
-    t: int,
+    num_classes: int,
+    k: int | None = None,
+    t: int = 200,
     concern: Tensor | None = None,
     from_logits: bool = True,
     correct_concern: CorrectConcern = "sum",
     ignore_index: int | None = None,
-    sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Punish unsure and wrong confidences by how much each confusion matters; in nats, lower is better, 0 is perfect.
+    r"""Compute the Meta Pattern Concern Score (MPCS); in nats, lower is better, 0 is perfect.
+
+    It punishes unsure and wrong confidences in proportion to how much each confusion matters.
 
     For one sample with true class :math:`y`, over its pattern of the k most probable classes :math:`l_i` (ties to the
     lower class index), with confidence :math:`c_i` in interval :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`:
@@ -46,15 +49,16 @@ def meta_pattern_concern_score(
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
             types are upcast before the softmax.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        k: How many classes to look at, ``1 <= k <= C``.
-        t: How many intervals to cut [0, 1] into, at least 2.
+        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
+        t: The number of intervals that [0, 1] is divided into, from 2 to 2^29.
         concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
             read. Default: 1 everywhere.
-        from_logits: Whether ``preds`` are logits. Never guessed.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others (Eq. 8), or their ``"count"`` k - 1,
-            as the published runs computed it.
+            which the published runs used.
         ignore_index: Label of samples to leave out.
-        sample_weight: Weights >= 0 of the samples, in the shape of ``target``. ``"mean"`` is the weighted mean.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one weighted score per sample (0 where ignored).
 
     Returns:
@@ -72,12 +76,11 @@ def meta_pattern_concern_score(
         >>> import torch
         >>> probs = torch.tensor([[0.6, 0.3, 0.1], [0.2, 0.1, 0.7]])
         >>> target = torch.tensor([0, 2])
-        >>> meta_pattern_concern_score(probs, target, k=3, t=20, from_logits=False)
+        >>> meta_pattern_concern_score(probs, target, num_classes=3, t=20, from_logits=False)
         tensor(0.3145, dtype=torch.float64)
     """
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}.")
-    num_classes = preds.shape[1] if preds.ndim > 1 else 0
+    check_choice("reduction", reduction, Reduction)
+    k = default_k(num_classes) if k is None else k
     check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
     if concern is not None:
         check_concern(concern, num_classes)
@@ -85,50 +88,55 @@ def meta_pattern_concern_score(
         preds,
         target,
         num_classes=num_classes,
-        from_logits=from_logits,
+        scale=scale_of(from_logits),
         ignore_index=ignore_index,
         sample_weight=sample_weight,
     )
-    raise_first(samples.faults)
-    terms = pattern_terms(samples.probs, samples.target, k=k, t=t, concern=concern)
-    weighted = score_terms(terms, k=k, correct_concern=correct_concern) * samples.weight
+    raise_first(samples.find_faults())
+    terms = pattern_terms(samples.probs(), samples.labels.target, k=k, t=t, concern=concern)
+    weight = samples.labels.weight
+    weighted = score_terms(terms, k=k, correct_concern=correct_concern) * weight
     if reduction == "none":
         return weighted.reshape(target.shape)
-    return weighted.sum() if reduction == "sum" else weighted.sum() / samples.weight.sum()
+    return weighted.sum() if reduction == "sum" else weighted.sum() / weight.sum()
+
+
+def default_k(num_classes: int) -> int:
+    """Return the number of classes that are looked at by default."""
+    return min(5, num_classes)
 
 
 def check_mpcs_settings(*, k: int, t: int, num_classes: int, correct_concern: str) -> None:
-    """Refuse k outside [1, C], fewer than 2 intervals, and an unknown rule for the true class's concern."""
+    """Refuse k outside [1, C], t outside [2, 2^29], and an unknown rule for the concern of the true class."""
     check_pattern_settings(k=k, t=t, num_classes=num_classes)
-    if correct_concern not in ("sum", "count"):
-        raise ValueError(f"correct_concern must be 'sum' or 'count', but got {correct_concern!r}.")
+    check_choice("correct_concern", correct_concern, CorrectConcern)
 
 
 class PatternMember(NamedTuple):
     """One place of the prediction pattern (Eq. 4), over M samples."""
 
     label: Tensor | int
-    """The class: (M,) int64, or one for all samples."""
+    """The class: (M,) int64, or a single class for all samples."""
     confidence: Tensor
-    """(M,), its probability."""
+    """(M,): the probability of the class."""
     present: Tensor | bool
-    """(M,), bool: whether the pattern holds it."""
+    """(M,), bool: whether the pattern holds the class."""
 
 
 class PatternTerms(NamedTuple):
-    """What the score of each of M samples is made of, whichever concern the true class has; float, (M,) each."""
+    """The terms of the score of M samples, before the true class gets its concern; float (M,) each."""
 
     others_concern: Tensor
     """Sum of the concern of the wrong classes in the pattern."""
     others_punishment: Tensor
-    """Sum of their punishments, each times its concern."""
+    """Sum of their punishments, each multiplied by its concern."""
     true_present: Tensor
     """Bool: whether the pattern holds the true class."""
     true_punishment: Tensor
 
 
 def prediction_pattern(probs: Tensor, k: int) -> list[PatternMember]:
-    """The k most probable classes of each row of (M, C); ties go to the lower class index on every device."""
+    """Return the k most probable classes of each row of (M, C); ties go to the lower class index on every device."""
     if k < probs.shape[1] > COUNTED_CLASSES:
         # `topk` leaves the order of ties open.
         confidences, labels = torch.sort(probs, dim=1, descending=True, stable=True)
@@ -139,7 +147,7 @@ def prediction_pattern(probs: Tensor, k: int) -> list[PatternMember]:
 
 
 def _ranks(by_class: Tensor) -> Tensor:
-    """How many classes stand before each in a stable descending sort of (C, M): int8 (C, M)."""
+    """Return the rank of each class, from 0, in a stable descending sort over classes (C, M): int8 (C, M)."""
     rank = torch.zeros_like(by_class, dtype=torch.int8)
     for j in range(1, len(by_class)):
         earlier_first = (by_class[:j] >= by_class[j]).view(torch.int8)
@@ -150,7 +158,7 @@ def _ranks(by_class: Tensor) -> Tensor:
 
 @torch.no_grad()  # the score is piecewise constant
 def pattern_terms(probs: Tensor, target: Tensor, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    """Walk the prediction patterns of (M, C) probabilities with labels (M,), member by member over all samples."""
+    """Sum over the members of the prediction patterns of (M, C) probabilities with labels (M,)."""
     num_classes = probs.shape[1]
     pattern = prediction_pattern(probs, k)
     true_present = torch.zeros_like(target, dtype=torch.bool)
@@ -174,7 +182,7 @@ def pattern_terms(probs: Tensor, target: Tensor, *, k: int, t: int, concern: Ten
 
 
 def score_terms(terms: PatternTerms, *, k: int, correct_concern: CorrectConcern) -> Tensor:
-    """Eq. 9: the score of each sample, (M,)."""
+    """Return the score of each sample (Eq. 9): (M,)."""
     share = terms.others_concern
     if correct_concern == "count" or k == 1:  # the sum is 0 for a pattern that is the true class alone
         share = torch.full_like(share, max(k - 1, 1))
@@ -184,7 +192,7 @@ def score_terms(terms: PatternTerms, *, k: int, correct_concern: CorrectConcern)
 
 
 def _concern_table(probs: Tensor, concern: Tensor | None) -> Tensor:
-    """The concern matrix with 0 at true classes, and a last row of ones: (C + 1, C)."""
+    """Return the concern matrix with a diagonal of 0 and one more row of ones: (C + 1, C)."""
     num_classes = probs.shape[1]
     table = torch.ones(num_classes + 1, num_classes, dtype=widest_float(probs.device), device=probs.device)
     if concern is not None:
@@ -194,11 +202,11 @@ def _concern_table(probs: Tensor, concern: Tensor | None) -> Tensor:
 
 
 def _interval(confidence: Tensor, t: int) -> Tensor:
-    """The interval of each confidence, 0 to t (Alg. 1 line 4; p = 1 alone gives t), as the widest float."""
+    """Return the interval of each confidence, from 0 to t (Alg. 1 line 4; only p = 1 gives t), in the widest float."""
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
     return confidence.to(widest_float(confidence.device), copy=True).mul_(t).floor_()
 
 
 def _log_level(level: Tensor, t: int) -> Tensor:
-    """Log of a level over the best level (Alg. 1 lines 18, 19); overwrites the levels."""
+    """Return log(level / best level) (Alg. 1 lines 18, 19); overwrites the levels."""
     return level.clamp_(min=1e-7).div_(t - 1).log_()

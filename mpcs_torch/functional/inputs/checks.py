@@ -1,17 +1,17 @@
-"""Rules for the settings, shapes and dtypes that our kernels take; none of them looks at a batch's values."""
+"""Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 LossReduction = Literal["mean", "sum", "none"]
 MOST_INTERVALS = 2**29
-"""A float32 has 24 bits of mantissa; times a whole number of up to 29 bits, it fits the 53 bits of a float64."""
+"""The product of a float32 (24 bits of mantissa) and an integer of up to 29 bits fits the 53 bits of a float64."""
 
 
 def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
-    """Refuse a pattern length k outside [1, C], and a number of intervals t below 2 (t - 1 divides) or beyond 2^29."""
+    """Refuse a pattern length k outside [1, C], and a number of intervals t outside [2, 2^29]."""
     check_num_classes(num_classes)
     for name, value in (("k", k), ("t", t)):
         if isinstance(value, bool) or not isinstance(value, int):
@@ -26,6 +26,14 @@ def check_pattern_settings(*, k: int, t: int, num_classes: int) -> None:
         )
 
 
+def check_choice(name: str, value: object, choices: Any) -> None:
+    """Refuse a value of the setting `name` that is not one of the choices of a `Literal`."""
+    allowed = get_args(choices)
+    if value not in allowed:
+        *others, last = (repr(choice) for choice in allowed)
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, but got {value!r}.")
+
+
 def check_num_classes(num_classes: int) -> None:
     """Refuse fewer than two classes."""
     if num_classes < 2:
@@ -33,7 +41,7 @@ def check_num_classes(num_classes: int) -> None:
 
 
 def check_zero_division(zero_division: float) -> None:
-    """Refuse a result of 0 / 0 that is not NaN, 0 or 1."""
+    """Refuse a value for 0 / 0 that is not NaN, 0 or 1."""
     if zero_division == zero_division and zero_division not in (0, 1):
         raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
 
@@ -41,10 +49,10 @@ def check_zero_division(zero_division: float) -> None:
 def check_concern(concern: Tensor, num_classes: int) -> None:
     """Refuse a concern matrix that is not (C, C) with finite weights above 0 off the diagonal."""
     if not isinstance(concern, Tensor):
-        raise ValueError(f"concern must be a tensor of weights (of a ConcernSpec, its matrix()), but got {concern!r}.")
+        raise ValueError(f"concern must be a tensor of weights (of a ConcernSpec: its matrix()), but got {concern!r}.")
     if concern.shape != (num_classes, num_classes):
         raise ValueError(
-            f"concern must have shape ({num_classes}, {num_classes}), one row per true class, "
+            f"concern must have shape ({num_classes}, {num_classes}), one row for each true class, "
             f"but got {tuple(concern.shape)}."
         )
     off_diagonal = concern[~torch.eye(num_classes, dtype=torch.bool, device=concern.device)]
@@ -56,7 +64,7 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:
-    """Refuse targets that are not integer class indices of the expected shape."""
+    """Refuse a target that does not hold integer class indices of the expected shape."""
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
         raise ValueError(f"target must hold integer class indices, but got dtype {target.dtype}.")
     if target.shape != expected_shape:
@@ -75,7 +83,7 @@ def check_trials(preds: Tensor, target: Tensor) -> None:
 
 
 def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
-    """Refuse preds that are not floating point (N, C, ...) beside a target (N, ...)."""
+    """Refuse preds that are not floating point of shape (N, C, ...), and a target that is not (N, ...)."""
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point logits or probabilities, but got dtype {preds.dtype}.")
     if preds.ndim < 2:
@@ -88,7 +96,7 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
 def check_loss_inputs(
     logits: Tensor, target: Tensor, *, weight: Tensor | None, label_smoothing: float, reduction: str
 ) -> None:
-    """Refuse what no loss over logits (N, C, ...) and labels (N, ...) takes."""
+    """Refuse arguments that a loss over logits (N, C, ...) and labels (N, ...) cannot use."""
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
     if logits.ndim < 2 or logits.shape[1] < 2:
@@ -98,5 +106,4 @@ def check_loss_inputs(
         raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
     if weight is not None and weight.shape != (logits.shape[1],):
         raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
-    if reduction not in get_args(LossReduction):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', but got {reduction!r}.")
+    check_choice("reduction", reduction, LossReduction)

@@ -1,55 +1,67 @@
-"""Decisions and labels of any supported shape as one flat list of pairs."""
+"""Decisions and labels of any supported shape as one flat list of samples."""
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 
 
-class Decided(NamedTuple):
-    """A batch as M decided samples, safe to count even where its values break a rule."""
+class Decisions(NamedTuple):
+    """The decisions for a batch of M samples, safe to count even where their values break a rule."""
 
-    target: Tensor
-    """(M,), int64, in [0, C)."""
     predicted: Tensor
     """(M,), int64, in [0, C)."""
-    counted: Tensor
-    """(M,), bool: False where the sample is ignored."""
-    faults: tuple[Fault, Fault]
-    """One per rule of `decided_rules`, in that order."""
+    labels: Labels
+    preds: Tensor
+    """(N, ...) classes or (N, C, ...) scores, as they were given."""
+
+    @property
+    def pair(self) -> Tensor:
+        """(M,), int64: the place of the pair (true class, predicted class) in a flat (C, C) matrix."""
+        return self.labels.target * self.labels.num_classes + self.predicted
+
+    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+        """Find the samples that break each rule of `decision_rules`, in that order."""
+        num_classes = self.labels.num_classes
+        if self.preds.is_floating_point():
+            quoted = self.preds.amax(dim=1).reshape(-1)  # NaN if any score is NaN
+            broken = quoted.isnan()
+        else:
+            quoted = self.preds.reshape(-1).long()
+            broken = (quoted < 0) | (quoted >= num_classes)
+        label_fault, weight_fault = self.labels.find_faults()
+        _, rule, _ = decision_rules(num_classes)
+        return label_fault, Fault(rule, self.labels.counted & broken, quoted), weight_fault
 
 
-def decided_rules(num_classes: int) -> tuple[str, str]:
-    """What the values of target and preds must be, as error messages begin."""
-    classes = f"class indices from 0 to {num_classes - 1}"
-    return f"target must hold {classes} (or ignore_index)", f"preds must hold {classes}, or scores without NaN"
+def decision_rules(num_classes: int) -> tuple[str, str, str]:
+    """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    preds = f"preds must hold class indices from 0 to {num_classes - 1}, or scores without NaN"
+    return label_rule(num_classes), preds, WEIGHT_RULE
 
 
-def flatten_decided(preds: Tensor, target: Tensor, *, num_classes: int, ignore_index: int | None) -> Decided:
-    """Check shapes and dtypes, decide scores (N, C, ...) for their highest, ties for the lower class, and flatten.
+def flatten_decisions(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    ignore_index: int | None,
+    sample_weight: Tensor | None,
+) -> Decisions:
+    """Check shapes and dtypes, decide for the highest score (ties for the lower class), and flatten.
 
     Nothing here looks at a value, so an accelerator is never waited for.
     """
     if preds.is_floating_point():
         check_scores(preds, target, num_classes)
-        quoted = preds.amax(dim=1).reshape(-1)  # NaN where any score is
-        predicted, sound = preds.argmax(dim=1).reshape(-1), ~quoted.isnan()
+        predicted = preds.argmax(dim=1).reshape(-1)
     else:
         if preds.is_complex():
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")
         check_target(target, preds.shape)
-        quoted = predicted = preds.reshape(-1).long()
-        sound = (predicted >= 0) & (predicted < num_classes)
-    labels = target.reshape(-1).long()
-    counted = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
-    in_range = (labels >= 0) & (labels < num_classes)
-    target_rule, preds_rule = decided_rules(num_classes)
-    return Decided(
-        labels.clamp(0, num_classes - 1),
-        predicted.clamp(0, num_classes - 1),
-        counted,
-        (Fault(target_rule, counted & ~in_range, labels), Fault(preds_rule, counted & ~sound, quoted)),
-    )
+        predicted = preds.reshape(-1).long().clamp(0, num_classes - 1)
+    labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
+    return Decisions(predicted, labels, preds)

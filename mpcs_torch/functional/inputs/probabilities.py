@@ -1,37 +1,69 @@
-"""Predictions and labels of any supported shape as one flat list of weighted samples."""
+"""Scores and labels of any supported shape as one flat list of samples."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_scores
-from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+
+Scale = Literal["logits", "log_probs", "probs"]
 
 
 class Samples(NamedTuple):
-    """A batch as M samples, safe to compute with even where its values break a rule."""
+    """A batch of M samples, safe to compute with even where their values break a rule."""
 
-    probs: Tensor
-    """(M, C), float32 or float64: the probability of each class."""
-    target: Tensor
-    """(M,), int64, always in [0, C): 0 stands in for ignored and out-of-range labels."""
-    weight: Tensor
-    """(M,), widest float: 1 or the given sample weight, 0 for ignored samples."""
-    faults: tuple[Fault, ...]
-    """One per rule of `sample_rules`, in that order."""
+    scores: Tensor
+    """(M, C), float32 or float64: on the given scale; the same for each class of an ignored sample."""
+    labels: Labels
+    scale: Scale
+    given_as: torch.dtype
+    """The dtype of the scores before half types were upcast."""
+
+    def probs(self) -> Tensor:
+        """Return the probability of each class: (M, C)."""
+        return self.scores if self.scale == "probs" else self.scores.softmax(dim=1)
+
+    def log_probs(self) -> Tensor:
+        """Return the natural logarithm of the probability of each class, from logits or log-probabilities: (M, C)."""
+        return self.scores if self.scale == "log_probs" else self.scores.log_softmax(dim=1)
+
+    def of_true_class(self, values: Tensor) -> Tensor:
+        """Pick the value of the true class from each row of (M, C): (M,)."""
+        return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
+
+    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+        """Find the samples that break each rule of `sample_rules`, in that order."""
+        label_fault, weight_fault = self.labels.find_faults()
+        _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
+        return label_fault, Fault(rule, self.labels.counted & ~self._is_sound(), self.scores), weight_fault
+
+    def _is_sound(self) -> Tensor:
+        """Tell for each sample whether its scores are on their scale: (M,), bool."""
+        if self.scale == "logits":
+            return self.scores.amax(dim=1).isfinite()  # a softmax then is finite too
+        # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
+        tolerance = max(1e-3, torch.finfo(self.given_as).eps)
+        if self.scale == "log_probs":
+            return self.scores.logsumexp(dim=1).abs() <= tolerance
+        return ((self.scores.sum(dim=1) - 1).abs() <= tolerance) & (self.scores.amin(dim=1) >= 0)
 
 
-def sample_rules(num_classes: int, *, from_logits: bool) -> tuple[str, str, str]:
-    """What the values of target, preds and sample_weight must be, as error messages begin."""
-    preds = (
-        "preds must be logits without NaN or +inf"
-        if from_logits
-        else "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass from_logits=True)"
-    )
-    target = f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
-    return target, preds, "sample_weight must be finite and >= 0"
+def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
+    """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    preds = {
+        "logits": "preds must be logits without NaN or +inf",
+        "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
+        "probs": "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass from_logits=True)",
+    }
+    return label_rule(num_classes), preds[scale], WEIGHT_RULE
+
+
+def scale_of(from_logits: bool) -> Scale:
+    """Return the scale of scores that are logits or probabilities."""
+    return "logits" if from_logits else "probs"
 
 
 def flatten_samples(
@@ -39,51 +71,19 @@ def flatten_samples(
     target: Tensor,
     *,
     num_classes: int,
-    from_logits: bool,
+    scale: Scale,
     ignore_index: int | None,
     sample_weight: Tensor | None,
 ) -> Samples:
-    """Check shapes and dtypes, upcast half types, take the softmax of logits, and flatten (N, C, ...) to (M, C).
+    """Check shapes and dtypes, upcast half types, and flatten (N, C, ...) to (M, C).
 
     Nothing here looks at a value, so an accelerator is never waited for.
     """
     check_scores(preds, target, num_classes)
-    if sample_weight is not None and sample_weight.shape != target.shape:
-        raise ValueError(
-            f"sample_weight must have the shape of target {tuple(target.shape)}, but got {tuple(sample_weight.shape)}."
-        )
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50): upcast first.
-    wide = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-    probs = wide.softmax(dim=-1) if from_logits else wide
-
-    labels = target.reshape(-1).long()
-    scored = torch.ones_like(labels, dtype=torch.bool)
+    scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
     if ignore_index is not None:
-        scored = labels != ignore_index
-        probs = torch.where(scored.unsqueeze(1), probs, 1 / num_classes)  # weight 0 would not cancel a NaN
-    in_range = (labels >= 0) & (labels < num_classes)
-    sound = _is_distribution(probs, from_logits=from_logits, given_as=preds.dtype)
-    weight = scored.to(widest_float(preds.device))
-    sound_weight, given_weight = scored, weight
-    if sample_weight is not None:
-        given_weight = sample_weight.reshape(-1).to(weight.dtype)
-        sound_weight = torch.isfinite(given_weight) & (given_weight >= 0)
-        weight = torch.where(scored, given_weight, 0.0)
-
-    label_rule, preds_rule, weight_rule = sample_rules(num_classes, from_logits=from_logits)
-    faults = (
-        Fault(label_rule, scored & ~in_range, labels),
-        Fault(preds_rule, scored & ~sound, scores),
-        Fault(weight_rule, scored & ~sound_weight, given_weight),
-    )
-    return Samples(probs, torch.where(scored & in_range, labels, 0), weight, faults)
-
-
-def _is_distribution(probs: Tensor, *, from_logits: bool, given_as: torch.dtype) -> Tensor:
-    total = probs.sum(dim=-1)
-    if from_logits:
-        return torch.isfinite(total)  # softmax spreads one NaN or +inf over its whole row
-    # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
-    tolerance = max(1e-3, torch.finfo(given_as).eps)
-    return ((total - 1).abs() <= tolerance) & (probs.amin(dim=-1) >= 0)
+        scores = torch.where(labels.counted.unsqueeze(1), scores, 1 / num_classes)  # weight 0 would not cancel a NaN
+    return Samples(scores, labels, scale, preds.dtype)

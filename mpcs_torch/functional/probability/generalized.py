@@ -6,12 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
 GEOMETRIC, DECISIVE, ROBUST = 0.0, 1.0, -2 / 3
-"""Powers of the means."""
+"""The powers of the three means."""
 
 
 class ProbabilityMeans(NamedTuple):
@@ -23,14 +24,14 @@ class ProbabilityMeans(NamedTuple):
 
 
 def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Tensor:
-    r"""Generalized mean of probabilities: float64 scalar in [0, 1] (float32 on MPS); NaN of nothing.
+    r"""Compute the generalized mean of probabilities: a float64 scalar in [0, 1] (float32 on MPS); NaN of none.
 
     .. math:: M_r = \left( \frac{1}{N} \sum_i \max(c_i, \epsilon)^r \right)^{1/r}, \quad
         M_0 = \exp \frac{1}{N} \sum_i \log \max(c_i, \epsilon)
 
     Args:
         probs: ``(N,)`` probabilities of the true classes, floating point.
-        power: r; the lower, the more the smallest probabilities count.
+        power: r, finite. The lower it is, the more the smallest probabilities count.
         epsilon: Floor of the probabilities, in [0, 1). With 0, one probability of 0 makes means with r <= 0 zero.
 
     Raises:
@@ -58,20 +59,22 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
 def geometric_accuracy(
     preds: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
     num_classes: int,
     from_logits: bool = True,
     epsilon: float = 0.005,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Geometric mean of the probability of the true class; in [0, 1], higher is better.
+    """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
-    exp(-cross entropy), where no probability is below epsilon: what a cross entropy says as a probability.
+    If no probability is below epsilon, it is exp(-cross entropy): the cross entropy expressed as a probability.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        num_classes: C.
+        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the probabilities, in [0, 1).
         ignore_index: Label of samples to leave out.
@@ -90,21 +93,22 @@ def geometric_accuracy(
         >>> geometric_accuracy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6000, dtype=torch.float64)
     """
-    return _reported(preds, target, GEOMETRIC, num_classes, from_logits, epsilon, ignore_index)
+    return _reported(preds, target, sample_weight, GEOMETRIC, num_classes, from_logits, epsilon, ignore_index)
 
 
 def decisiveness(
     preds: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
     num_classes: int,
     from_logits: bool = True,
     epsilon: float = 0.005,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Arithmetic mean of the probability of the true class; in [0, 1], higher is better.
+    """Compute the arithmetic mean of the probability of the true class; in [0, 1], higher is better.
 
-    Hardly sensitive to probabilities near 0. Arguments, result and errors are those of `geometric_accuracy`.
+    It is hardly sensitive to probabilities near 0. Arguments, result and errors are those of `geometric_accuracy`.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = 1).
@@ -114,21 +118,23 @@ def decisiveness(
         >>> decisiveness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6500, dtype=torch.float64)
     """
-    return _reported(preds, target, DECISIVE, num_classes, from_logits, epsilon, ignore_index)
+    return _reported(preds, target, sample_weight, DECISIVE, num_classes, from_logits, epsilon, ignore_index)
 
 
 def robustness(
     preds: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
     num_classes: int,
     from_logits: bool = True,
     epsilon: float = 0.005,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
+    """Compute the mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
 
-    Few true classes that were all but ruled out pull it down: it depends on ``epsilon`` more than the others do.
+    A few true classes with probabilities near 0 lower it strongly, so it depends more on ``epsilon`` than the other
+    means do.
     Arguments, result and errors are those of `geometric_accuracy`.
 
     References:
@@ -139,24 +145,24 @@ def robustness(
         >>> robustness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.5684, dtype=torch.float64)
     """
-    return _reported(preds, target, ROBUST, num_classes, from_logits, epsilon, ignore_index)
+    return _reported(preds, target, sample_weight, ROBUST, num_classes, from_logits, epsilon, ignore_index)
 
 
 def power_sum(probs: Tensor, weights: Tensor, power: float, epsilon: float) -> Tensor:
-    """Weighted sum of floored probabilities to a power (for 0, of their logarithms); weights in the widest float."""
+    """Sum the weighted powers of floored probabilities (for power 0, their logarithms) in the dtype of the weights."""
     floored = probs.to(weights.dtype).clamp(min=epsilon)
     powers = floored.log() if power == 0 else floored**power
     return torch.where(weights > 0, weights * powers, 0.0).sum()  # a weight of 0 would not cancel an infinity
 
 
 def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
-    """The generalized mean that a power sum stands for."""
+    """Return the generalized mean of a sum of weighted powers."""
     mean = total / weight
     return mean.exp() if power == 0 else mean ** (1 / power)
 
 
 def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
-    """The three means of weighted probabilities."""
+    """Return the three means of weighted probabilities."""
     total = weights.sum()
     return ProbabilityMeans(
         *(mean_of(power_sum(probs, weights, r, epsilon), total, r) for r in (GEOMETRIC, DECISIVE, ROBUST))
@@ -164,7 +170,7 @@ def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans
 
 
 def check_floor(epsilon: float) -> None:
-    """Refuse a floor of probabilities outside [0, 1)."""
+    """Refuse a floor of probabilities that is not in [0, 1)."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
@@ -172,16 +178,24 @@ def check_floor(epsilon: float) -> None:
 def _reported(
     preds: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None,
     power: float,
     num_classes: int,
     from_logits: bool,
     epsilon: float,
     ignore_index: int | None,
 ) -> Tensor:
+    check_num_classes(num_classes)
     check_floor(epsilon)
     samples = flatten_samples(
-        preds, target, num_classes=num_classes, from_logits=from_logits, ignore_index=ignore_index, sample_weight=None
+        preds,
+        target,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=ignore_index,
+        sample_weight=sample_weight,
     )
-    raise_first(samples.faults)
-    of_true = samples.probs.gather(1, samples.target.unsqueeze(1)).squeeze(1)
-    return mean_of(power_sum(of_true, samples.weight, power, epsilon), samples.weight.sum(), power)
+    raise_first(samples.find_faults())
+    weight = samples.labels.weight
+    total = power_sum(samples.of_true_class(samples.probs()), weight, power, epsilon)
+    return mean_of(total, weight.sum(), power)

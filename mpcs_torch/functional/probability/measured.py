@@ -1,34 +1,35 @@
-"""Measured probabilities: how often classes were true that were given such probabilities."""
+"""Measured probabilities: how often a class is true that was given a probability of this size."""
 
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, check_floor, means_of
 
 Span = Literal["data", "unit"]
 
 
 class MeasuredProbabilities(NamedTuple):
-    """The means of the measured probabilities, and the B bins that they come from, ascending."""
+    """The means of the measured probabilities, and their B bins in ascending order; all float64 (float32 on MPS)."""
 
     means: ProbabilityMeans
     low: Tensor
-    """(B,): where each bin begins; it ends below `high`, the last one at it."""
+    """(B,): the lower edges of the bins."""
     high: Tensor
-    """(B,)."""
+    """(B,): the upper edges, which belong to the next bin; the last edge belongs to the last bin."""
     correct: Tensor
-    """(B,): how many probabilities of true classes lie in each bin."""
+    """(B,): the number of probabilities of true classes in each bin."""
     incorrect: Tensor
-    """(B,): how many of other classes."""
+    """(B,): the number of probabilities of other classes in each bin."""
 
     @property
     def rate(self) -> Tensor:
-        """How often a class was true that was given such a probability: (B,)."""
+        """The share of probabilities in each bin that belong to true classes: (B,)."""
         return self.correct / (self.correct + self.incorrect)
 
 
@@ -44,35 +45,37 @@ def measured_probabilities(
     span: Span = "data",
     ignore_index: int | None = None,
 ) -> MeasuredProbabilities:
-    r"""Bin all class probabilities, and average the rates at which they were right.
+    r"""Bin all class probabilities and compute the generalized means of the rates of true classes.
 
-    The probabilities of the true classes are cut into bins of equal population; cells of width ``delta`` that hold more
-    than a bin's share (singularities, mostly at 1) become bins of their own. With :math:`n_b` of :math:`N` true classes
-    and :math:`m_b` others in a bin, :math:`f_b = n_b / (n_b + m_b)`, and
+    The probabilities of the true classes are divided into bins of equal population. A cell of width ``delta`` that
+    holds more than a bin's share (a singularity, mostly at 1) becomes a bin of its own. With :math:`n_b` of :math:`N`
+    true classes and :math:`m_b` other classes in a bin, its rate is :math:`f_b = n_b / (n_b + m_b)`, and
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        num_classes: C.
+        num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the rates, in [0, 1).
-        n_bins: How many bins at most; no more than samples.
-        delta: Width of the cells of singularities, 1 divided by a whole number; None for none.
-        span: ``"data"`` leaves out probabilities of wrong classes beyond those of true ones; ``"unit"`` lets the outer
-            bins reach 0 and 1.
+        n_bins: The largest number of bins; there are never more than samples.
+        delta: The width of a cell, 1 divided by a whole number; None for no singularities.
+        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
+            ``"unit"`` extends the outer bins to 0 and 1.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        The means, float64 (float32 on MPS), NaN without samples; and the bins.
+        The means, NaN without samples, and the bins. There is no ``sample_weight``, because bins of equal population
+        count samples.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
-        George, Barrera, Nelson, arXiv:2006.00058, Section 4. Their bins leave open which ties go where, what becomes of
-        wrong classes outside the bins, and how many bins there are: ties go up, ``span`` and ``n_bins`` say the rest.
+        George, Barrera, Nelson, arXiv:2006.00058, Section 4. The paper does not specify the bin of ties, the fate of
+        wrong classes outside the bins, or the number of bins: here ties go to the upper bin, and ``span`` and
+        ``n_bins`` set the others.
 
     Example:
         >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
@@ -83,21 +86,27 @@ def measured_probabilities(
         tensor([0.5000, 1.0000], dtype=torch.float64)
     """
     check_bins(epsilon, n_bins, delta, span)
+    check_num_classes(num_classes)
     samples = flatten_samples(
-        preds, target, num_classes=num_classes, from_logits=from_logits, ignore_index=ignore_index, sample_weight=None
+        preds,
+        target,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=ignore_index,
+        sample_weight=None,
     )
-    raise_first(samples.faults)
-    counted = samples.weight > 0
-    return measure(samples.probs[counted], samples.target[counted], epsilon, n_bins, delta, span)
+    raise_first(samples.find_faults())
+    counted = samples.labels.counted
+    return measure(samples.probs()[counted], samples.labels.target[counted], epsilon, n_bins, delta, span)
 
 
 def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
-    """How fast measured probabilities rise with reported ones: above 1 underconfident, below 1 overconfident.
+    """Compute the slope of measured over reported probabilities: above 1 underconfident, below 1 overconfident.
 
     .. math:: (D_{measured} - R_{measured}) / (D_{reported} - R_{reported})
 
-    NaN where the reported means are equal. Biased for few samples: equal bins of few samples scatter, which spreads the
-    measured means apart.
+    NaN if the reported means are equal. For few samples the slope is biased upwards: the rates of bins with few samples
+    scatter, which spreads the measured means.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Eq. 3.
@@ -110,19 +119,19 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
 def measure(
     probs: Tensor, labels: Tensor, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
-    """The bins and means of probabilities (N, C) with labels (N,)."""
+    """Return the bins and means of probabilities (N, C) with labels (N,)."""
     probs = probs.to(widest_float(probs.device))
     is_true = torch.zeros_like(probs, dtype=torch.bool).scatter(1, labels.unsqueeze(1), True)
     correct, incorrect = probs[is_true], probs[~is_true]
     bins = min(n_bins, len(correct))
-    parts = []
+    groups = []
     if delta is not None and bins:
         cells = round(1 / delta)
         of_correct, of_incorrect = ((p / delta).long().clamp(max=cells - 1) for p in (correct, incorrect))
         n, m = (torch.bincount(cell, minlength=cells) for cell in (of_correct, of_incorrect))
         overfull = n * bins > len(correct)
         low = torch.arange(cells, device=probs.device)[overfull].to(probs) * delta
-        parts.append((low, low + delta, n[overfull], m[overfull]))
+        groups.append((low, low + delta, n[overfull], m[overfull]))
         correct, incorrect = correct[~overfull[of_correct]], incorrect[~overfull[of_incorrect]]
         bins -= int(overfull.sum())
     if len(correct):
@@ -135,12 +144,12 @@ def measure(
         bounds = torch.cat([values[start], values[-1:]])
         if span == "unit":
             bounds[0], bounds[-1] = 0, 1
-        parts.append((bounds[:-1], bounds[1:], sums_from(n, start), sums_from(m, start)))
-    return from_bins(parts, epsilon, probs.device)
+        groups.append((bounds[:-1], bounds[1:], sums_from(n, start), sums_from(m, start)))
+    return from_bins(groups, epsilon, probs.device)
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
-    """Where bins of about equal counts begin, as ascending indices of counts (G,), the first one 0."""
+    """Return where bins of about equal counts begin, as ascending indices of counts (G,), the first one 0."""
     total = counts.sum()
     ranks = torch.arange(1, bins, device=counts.device) * total // bins
     starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
@@ -148,20 +157,20 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
 
 
 def sums_from(counts: Tensor, starts: Tensor) -> Tensor:
-    """Sums of counts (G,) from each start to the next."""
+    """Sum counts (G,) from each start to the next."""
     before = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     ends = torch.cat([starts[1:], starts.new_tensor([len(counts)])])
     return before[ends] - before[starts]
 
 
 def from_bins(
-    parts: list[tuple[Tensor, Tensor, Tensor, Tensor]], epsilon: float, device: torch.device
+    groups: list[tuple[Tensor, Tensor, Tensor, Tensor]], epsilon: float, device: torch.device
 ) -> MeasuredProbabilities:
-    """Join parts of (low, high, correct, incorrect), order them, and take the means."""
+    """Join groups of bins (low, high, correct, incorrect), sort them, and compute the means."""
     wide = widest_float(device)
-    parts = parts or [(torch.zeros(0, device=device),) * 4]
+    groups = groups or [(torch.zeros(0, device=device),) * 4]
     low, high, correct, incorrect = (
-        torch.cat([tensor.to(wide) for tensor in column]) for column in zip(*parts, strict=True)
+        torch.cat([tensor.to(wide) for tensor in column]) for column in zip(*groups, strict=True)
     )
     order = low.argsort(stable=True)
     low, high, correct, incorrect = low[order], high[order], correct[order], incorrect[order]
@@ -170,11 +179,10 @@ def from_bins(
 
 
 def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
-    """Refuse settings that the bins do not take."""
+    """Refuse a floor outside [0, 1), less than one bin, a delta that does not divide 1, and an unknown span."""
     check_floor(epsilon)
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, but got {n_bins}.")
     if delta is not None and not (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6):
         raise ValueError(f"delta must be 1 divided by a whole number, or None, but got {delta}.")
-    if span not in ("data", "unit"):
-        raise ValueError(f"span must be 'data' or 'unit', but got {span!r}.")
+    check_choice("span", span, Span)

@@ -1,7 +1,8 @@
-"""Measured probabilities from a histogram: the same bins, with edges on a grid.
+"""Measured probabilities from a histogram: the same bins, with their edges on a grid.
 
-The grid has equal cells, the lowest in sixteenths of an octave: which wrong classes lie below every true one matters to
-robustness, and that is decided at probabilities of one in a million.
+The cells of the grid have equal widths, but the lowest one is divided into sixteenths of an octave. Robustness depends
+on the wrong classes whose probability is below that of every true class, and there probabilities of one in a million
+have to be told apart.
 """
 
 import torch
@@ -18,18 +19,18 @@ from mpcs_torch.functional.probability.measured import (
 
 PER_OCTAVE, OCTAVES = 16, 100
 LOW_CELLS = PER_OCTAVE * OCTAVES
-"""The lowest cell's parts; the last of them takes what is smaller still, and 0."""
+"""The number of cells that the lowest one is divided into; the first of them takes all smaller values, and 0."""
 
 
 def grid_size(cells: int) -> int:
-    """How many cells the grid has."""
+    """Return the number of cells of the grid."""
     return LOW_CELLS + cells - 1
 
 
 def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
-    """How many probabilities (M, C) of true and of other classes lie in each cell of the grid: int64 (grid_size,).
+    """Count the probabilities (M, C) of true and of other classes in each cell of the grid: int64 (grid_size,) each.
 
-    Looks at no value, so an accelerator is never waited for.
+    Nothing here looks at a value, so an accelerator is never waited for.
     """
     scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
     part = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
@@ -45,10 +46,10 @@ def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: i
 def measure_counts(
     correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
-    """The bins and means of counts (grid_size,); cells a multiple of 1 / delta."""
+    """Return the bins and means of counts (grid_size,) with ``cells`` a multiple of 1 / delta."""
     total = int(correct.sum())
     bins = min(n_bins, total)
-    parts = []
+    groups = []
     if delta is not None and bins:
         singular = round(1 / delta)
         starts = torch.arange(singular, device=correct.device) * (cells // singular) + LOW_CELLS - 1
@@ -56,7 +57,7 @@ def measure_counts(
         n, m = sums_from(correct, starts), sums_from(incorrect, starts)
         overfull = n * bins > total
         low = torch.arange(singular, device=n.device)[overfull] * delta
-        parts.append((low, low + delta, n[overfull], m[overfull]))
+        groups.append((low, low + delta, n[overfull], m[overfull]))
         sizes = torch.cat([starts, starts.new_tensor([len(correct)])]).diff()
         rest = ~overfull.repeat_interleave(sizes)
         correct, incorrect = correct * rest, incorrect * rest
@@ -67,12 +68,12 @@ def measure_counts(
         n, m = correct[first : last + 1], incorrect[first : last + 1]
         start = equal_population(n, bins)
         bounds = _edges(cells, correct.device)[torch.cat([start + first, start.new_tensor([last + 1])])]
-        parts.append((bounds[:-1], bounds[1:], sums_from(n, start), sums_from(m, start)))
-    return from_bins(parts, epsilon, correct.device)
+        groups.append((bounds[:-1], bounds[1:], sums_from(n, start), sums_from(m, start)))
+    return from_bins(groups, epsilon, correct.device)
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:
-    """Where the grid's cells begin, and its end: (grid_size + 1,)."""
+    """Return the edges of the grid's cells: (grid_size + 1,)."""
     wide = widest_float(device)
     lowest = 2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
     lowest[0] = 0

@@ -1,44 +1,95 @@
-"""Scores that a confusion matrix holds; everywhere rows are true classes and columns predicted ones."""
+"""The confusion matrix: everywhere rows are true classes and columns predicted ones."""
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.decisions import Decided
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import raise_first
 
 
-def count_pairs(decided: Decided, num_classes: int) -> Tensor:
-    """How often each (true, predicted) pair was counted: int64 (C, C)."""
-    pair = decided.target * num_classes + decided.predicted
-    cells = torch.zeros(num_classes * num_classes, dtype=torch.int64, device=pair.device)
-    return cells.index_add(0, pair, decided.counted.long()).reshape(num_classes, num_classes)
+def confusion_matrix(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Count the samples of each pair (true class, predicted class).
 
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
+            highest is the prediction (ties go to the lower class index).
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        ignore_index: Label of samples to leave out.
 
-def accuracy(confusion: Tensor) -> Tensor:
-    """Share of right predictions in an integer matrix (C, C): float64 scalar in [0, 1]; higher is better."""
-    return confusion.trace().double() / confusion.sum()
+    Returns:
+        ``(C, C)``, rows true classes: int64 counts, or with ``sample_weight`` float64 sums (float32 on MPS).
 
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
-def macro_f1(confusion: Tensor) -> Tensor:
-    """Mean F1 of the classes that occur, as true or predicted: float64 scalar in [0, 1]; higher is better."""
-    right = confusion.diagonal().double()
-    occurrences = confusion.sum(dim=0) + confusion.sum(dim=1)
-    per_class = 2 * right / occurrences.clamp(min=1)
-    return per_class.sum() / (occurrences > 0).sum()
-
-
-def matthews_correlation(confusion: Tensor) -> Tensor:
-    """Multi-class Matthews correlation: float64 scalar in [-1, 1]; higher is better; 0 where it is undefined.
-
-    References:
-        Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient, 2004, Eq. 8.
+    Example:
+        >>> confusion_matrix(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), num_classes=2)
+        tensor([[1, 1],
+                [0, 1]])
     """
-    counts = confusion.double()
-    true, predicted, total = counts.sum(dim=1), counts.sum(dim=0), counts.sum()
-    covariance = counts.trace() * total - true @ predicted
-    spread = (total**2 - true @ true) * (total**2 - predicted @ predicted)
-    return torch.where(spread > 0, covariance / spread.clamp(min=1).sqrt(), 0.0)
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return confusion.long() if sample_weight is None else confusion
 
 
-def count_dangerous_cells(confusion: Tensor, released: Tensor) -> Tensor:
-    """Errors whose (true, predicted) pair is not released (bool (C, C)): int64 scalar; lower is better."""
-    return confusion.masked_fill(released, 0).fill_diagonal_(0).sum()
+def weighted_confusion(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None,
+    *,
+    num_classes: int,
+    ignore_index: int | None,
+) -> Tensor:
+    """Sum the weights of the samples of each pair (true class, predicted class): (C, C) in the widest float."""
+    check_num_classes(num_classes)
+    decisions = flatten_decisions(
+        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
+    )
+    raise_first(decisions.find_faults())
+    return count_pairs(decisions)
+
+
+def count_pairs(decisions: Decisions) -> Tensor:
+    """Sum the weights of each pair of flat decisions without looking at a value: (C, C) in the widest float."""
+    weight, num_classes = decisions.labels.weight, decisions.labels.num_classes
+    cells = torch.zeros(num_classes * num_classes, dtype=weight.dtype, device=weight.device)
+    return cells.index_add(0, decisions.pair, weight).reshape(num_classes, num_classes)
+
+
+def confusion_of(
+    preds: Tensor,
+    target: Tensor | None,
+    sample_weight: Tensor | None,
+    *,
+    num_classes: int,
+    ignore_index: int | None,
+) -> Tensor:
+    """Return the weighted confusion matrix of samples or, without a target, the one given as `preds`."""
+    if target is not None:
+        return weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    check_num_classes(num_classes)
+    if sample_weight is not None or ignore_index is not None:
+        raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
+    _check_counts(preds, num_classes)
+    return preds.to(widest_float(preds.device))
+
+
+def _check_counts(counts: Tensor, num_classes: int) -> None:
+    if counts.is_complex() or counts.dtype == torch.bool or counts.shape != (num_classes, num_classes):
+        raise ValueError(
+            f"preds without a target must be a confusion matrix of shape ({num_classes}, {num_classes}), "
+            f"but got {counts.dtype} of shape {tuple(counts.shape)}."
+        )
+    bad = ~(counts.isfinite() & (counts >= 0))
+    if bad.any():
+        raise ValueError(f"preds without a target must hold finite counts >= 0, but got {counts[bad][0].item():g}.")

@@ -1,27 +1,49 @@
-"""How far predictions are from labels that are degrees of truth."""
+"""The divergence of predictions from labels that are degrees of truth."""
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 
-def soft_kl_divergence(preds: Tensor, target: Tensor, *, epsilon: float = 0.0, ignore: Tensor | None = None) -> Tensor:
-    r"""Mean binary Kullback-Leibler divergence of predictions from labels; in nats, lower is better, 0 is perfect.
+class DivergenceSums(NamedTuple):
+    """Sums over elements, each multiplied by the weight of its sample: scalars in the widest float."""
+
+    divergence: Tensor
+    """Sum of the binary divergences."""
+    elements: Tensor
+    """Sum of 1 for each element that is not ignored."""
+
+
+def soft_kl_divergence(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    ignore: Tensor | None = None,
+    *,
+    epsilon: float = 0.0,
+) -> Tensor:
+    r"""Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
+
+    0 is perfect. The mean is over all elements of all classes:
 
     .. math:: \frac{1}{n} \sum y \log \frac{y}{p} + (1 - y) \log \frac{1 - y}{1 - p}
 
     Args:
         preds: ``(N,)``, ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
-        target: The same shape, floating point, integer or bool, in [0, 1].
-        epsilon: Predictions are moved into [epsilon, 1 - epsilon] first. With 0, a prediction that contradicts a
-            certain label, or is certain where the label is not, makes the mean infinite.
-        ignore: The same shape, bool: True where an element is left out.
+        target: The same shape, floating point, integer or bool, in [0, 1]. Soft labels have no label that could be
+            ignored: use ``ignore`` or ``sample_weight``.
+        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        ignore: The shape of ``preds``, bool: True for each element to leave out.
+        epsilon: Predictions are moved into [epsilon, 1 - epsilon] first. With 0 the mean is infinite if a prediction is
+            certain (0 or 1) and its label differs.
 
     Returns:
-        A scalar, float32, or float64 if an input is; NaN if nothing is counted.
+        A float64 scalar (float32 on MPS), with gradients; NaN if every element is ignored.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -32,30 +54,33 @@ def soft_kl_divergence(preds: Tensor, target: Tensor, *, epsilon: float = 0.0, i
 
     Example:
         >>> soft_kl_divergence(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]))
-        tensor(0.1491)
+        tensor(0.1491, dtype=torch.float64)
     """
     check_epsilon(epsilon)
-    p, y, counted, faults = flatten_soft(preds, target, ignore)
-    raise_first(faults)
-    wide = widest_float(p.device)  # float32 has no 1 - 1e-8
-    mean = divergence_sum(p.to(wide), y.to(wide), counted, epsilon) / counted.sum()
-    return mean.to(p.dtype)
+    samples = flatten_soft(preds, target, num_classes=None, sample_weight=sample_weight, ignore=ignore)
+    raise_first(samples.find_faults())
+    sums = divergence_sums(samples, epsilon)
+    return sums.divergence / sums.elements
 
 
-def divergence_sum(p: Tensor, y: Tensor, counted: Tensor, epsilon: float) -> Tensor:
-    """Sum of the binary divergences of the elements that count."""
+def divergence_sums(samples: SoftSamples, epsilon: float) -> DivergenceSums:
+    """Sum the binary divergences of the elements that count, without looking at a value."""
+    wide = widest_float(samples.predicted.device)  # float32 has no 1 - 1e-8
+    p, y = samples.predicted.to(wide), samples.actual.to(wide)
     p = p.clamp(epsilon, 1 - epsilon) if epsilon else p
-    parts = _divergence(p, y) + _divergence(1 - p, 1 - y)
-    return torch.where(counted, parts, 0.0).sum()
+    values = torch.where(samples.counted, _divergence(p, y) + _divergence(1 - p, 1 - y), 0.0)
+    if samples.weight is None:
+        return DivergenceSums(values.sum(), samples.counted.sum(dtype=wide))
+    return DivergenceSums((values * samples.weight).sum(), (samples.counted * samples.weight).sum())
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Refuse a clamp that leaves nothing, or turns the interval round."""
+    """Refuse an epsilon that leaves no interval [epsilon, 1 - epsilon] to clamp to."""
     if not 0 <= epsilon < 0.5:
         raise ValueError(f"epsilon must be from 0 to below 0.5, but got {epsilon}.")
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
-    """The part y log(y / p), 0 where y is 0, whatever p is there; so is its gradient."""
+    """Return the term y log(y / p). Where y is 0, the term and its gradient are 0 for every p."""
     some = y > 0
     return y * (torch.where(some, y, 1.0).log() - torch.where(some, p, 1.0).log())

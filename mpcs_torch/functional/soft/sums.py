@@ -1,17 +1,18 @@
-"""The sums that soft precision, recall and F are made of."""
+"""The sums that soft precision, recall and F are computed from."""
 
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_zero_division
+from mpcs_torch.functional.inputs.checks import check_choice, check_zero_division
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
 
 
 class SoftSums(NamedTuple):
-    """What all soft metrics are made of, (C,) each."""
+    """Degrees of truth of each class times the weights of the samples, summed over samples: (C,) each."""
 
     shared: Tensor
     """Sum of min(p, y)."""
@@ -20,19 +21,21 @@ class SoftSums(NamedTuple):
     actual: Tensor
     """Sum of y."""
     elements: Tensor
-    """How many were counted."""
+    """Sum of 1 for each element that is not ignored."""
 
 
-def soft_sums(p: Tensor, y: Tensor, counted: Tensor, dtype: torch.dtype) -> SoftSums:
-    """Sums over the samples of `flatten_soft`, in a wide type."""
-    shared = torch.minimum(p, y)
-    return SoftSums(*(tensor.sum(dim=0, dtype=dtype) for tensor in (shared, p, y, counted)))
+def soft_sums(samples: SoftSamples, dtype: torch.dtype) -> SoftSums:
+    """Sum over the samples in a wide dtype, without looking at a value."""
+    shared = torch.minimum(samples.predicted, samples.actual)
+    return SoftSums(
+        *(samples.sum(values, dtype) for values in (shared, samples.predicted, samples.actual, samples.counted))
+    )
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """F of sums; precision is its limit for beta = 0, recall for an infinite one."""
+    """Return the F of sums; its limit for beta = 0 is precision, and for an infinite beta recall."""
     of_actual = 1.0 if beta == float("inf") else beta**2 / (1 + beta**2)
-    pooled = SoftSums(*(part.sum() for part in sums)) if average == "micro" else sums
+    pooled = SoftSums(*(field.sum() for field in sums)) if average == "micro" else sums
     mass = of_actual * pooled.actual + (1 - of_actual) * pooled.predicted
     is_empty = mass == 0
     score = torch.where(is_empty, zero_division, pooled.shared / torch.where(is_empty, 1.0, mass))
@@ -46,13 +49,14 @@ def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division
 
 
 def check_beta(beta: float) -> None:
-    """Refuse a weight of recall that is not above 0."""
+    """Refuse a weight of recall that is not finite and above 0."""
     if not 0 < beta < float("inf"):
         raise ValueError(f"beta must be finite and > 0, but got {beta}.")
 
 
-def check_soft_settings(average: str, zero_division: float) -> None:
-    """Refuse an unknown average, and a result of 0 / 0 that is not 0, 1 or NaN."""
-    if average not in get_args(SoftAverage):
-        raise ValueError(f"average must be one of {', '.join(get_args(SoftAverage))}, but got {average!r}.")
+def check_soft_settings(num_classes: int, average: str, zero_division: float) -> None:
+    """Refuse less than one class, an unknown average, and a value for 0 / 0 that is not 0, 1 or NaN."""
+    if num_classes < 1:
+        raise ValueError(f"num_classes must be at least 1, but got {num_classes}.")
+    check_choice("average", average, SoftAverage)
     check_zero_division(zero_division)

@@ -1,37 +1,41 @@
-"""DangerousErrors: the shell over `functional.dangerous_errors`."""
+"""DangerousErrors: the Metric of `functional.dangerous_errors`."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.dangerous import check_released, count_dangerous
-from mpcs_torch.functional.inputs.decisions import decided_rules
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.concern.dangerous import (
+    DangerousErrorCounts,
+    DangerousNormalize,
+    count_dangerous,
+    normalized_count,
+    released_pairs,
+)
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
+from mpcs_torch.functional.inputs.decisions import decision_rules, flatten_decisions
 from mpcs_torch.metrics.base import SumMetric
 
 
 class DangerousErrors(SumMetric):
-    """How many errors are not released by human values, and at what rate; lower is better.
+    """Compute the number or the rate of errors that human values do not release; lower is better, 0 is perfect.
 
-    `compute` gives a dictionary of scalars:
-
-    - ``dangerous`` (int64): the number of dangerous errors;
-    - ``dangerous_rate`` (float64): dangerous errors per sample; NaN where every sample was ignored;
-    - ``destructive_rate`` (float64): dangerous errors per error, the paper's term; 0 where there is no error.
+    Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`.
 
     Args:
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or its ``(C, C)`` bool matrix of released pairs (rows true classes, columns
-            predicted ones). Default: nothing is released, every error is dangerous.
+        concern: A `ConcernSpec`, which says itself which pairs are released, or a ``(C, C)`` tensor of weights > 0
+            (rows true classes, columns predicted ones), where a pair with a weight below 1 is released. Default: no
+            pair is released, so every error is dangerous.
+        normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
+            samples), ``"errors"`` for dangerous errors per error (0 without errors; the paper's destructive rate).
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give wrong counts silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -39,51 +43,66 @@ class DangerousErrors(SumMetric):
         >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]])
         >>> errors = DangerousErrors(num_classes=3, concern=lights)
         >>> errors.update(torch.tensor([1, 2, 2, 1]), torch.tensor([0, 0, 2, 1]))
-        >>> {name: value.item() for name, value in errors.compute().items()}
-        {'dangerous': 1, 'dangerous_rate': 0.25, 'destructive_rate': 0.5}
+        >>> errors.compute()
+        tensor(1., dtype=torch.float64)
+        >>> errors.details().errors
+        tensor(2., dtype=torch.float64)
     """
 
-    dangerous_count: Tensor
-    error_count: Tensor
-    sample_count: Tensor
+    dangerous: Tensor
+    """Scalar: the weights of errors that are not released, summed."""
+    errors: Tensor
+    """Scalar: the weights of all errors, summed."""
+    samples: Tensor
+    """Scalar: the weights of all samples, summed."""
 
     def __init__(
         self,
         num_classes: int,
         *,
         concern: ConcernSpec | Tensor | None = None,
+        normalize: DangerousNormalize = None,
         ignore_index: int | None = None,
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        concern = _released_matrix(concern, num_classes)
-        super().__init__(locals(), value_rules=decided_rules(num_classes))
-        for name in ("dangerous_count", "error_count", "sample_count"):
-            self.add_sum(name, dtype=torch.int64)
+        check_num_classes(num_classes)
+        check_choice("normalize", normalize, DangerousNormalize)
+        released = _released_pairs(concern, num_classes)
+        super().__init__(
+            locals(),
+            value_rules=decision_rules(num_classes),
+            state_settings=("num_classes", "released", "ignore_index"),
+        )
+        for name in DangerousErrorCounts._fields:
+            self.add_sum(name)
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target (N, ...)."""
-        counts, faults = count_dangerous(preds, target, released=self.concern, ignore_index=self.ignore_index)
-        self.admit(faults)
-        self.dangerous_count = self.dangerous_count + counts.dangerous
-        self.error_count = self.error_count + counts.errors
-        self.sample_count = self.sample_count + counts.samples
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target and sample_weight (N, ...)."""
+        decisions = flatten_decisions(
+            preds,
+            target,
+            num_classes=self.num_classes,
+            ignore_index=self.ignore_index,
+            sample_weight=sample_weight,
+        )
+        self.admit(decisions.find_faults)
+        self.add(**count_dangerous(decisions, self.released)._asdict())
 
-    def compute(self) -> dict[str, Tensor]:
-        """The number of dangerous errors, their rate among samples, and their rate among errors."""
+    def compute(self) -> Tensor:
+        """Return the number of dangerous errors, or its ratio to the samples or errors: a float64 scalar."""
+        return normalized_count(self.details(), self.normalize)
+
+    def details(self) -> DangerousErrorCounts:
+        """Return the numbers of dangerous errors, of all errors and of all samples: float64 scalars."""
         self.check_computable()
-        dangerous = self.dangerous_count.to(widest_float(self.device))
-        return {
-            "dangerous": self.dangerous_count,
-            "dangerous_rate": dangerous / self.sample_count,
-            "destructive_rate": dangerous / self.error_count.clamp(min=1),
-        }
+        return DangerousErrorCounts(self.dangerous, self.errors, self.samples)
 
 
-def _released_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    if concern is None:
-        return torch.zeros(num_classes, num_classes, dtype=torch.bool)
-    released = concern.released() if isinstance(concern, ConcernSpec) else concern.detach().clone()
-    if check_released(released) != num_classes:
+def _released_pairs(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
+    if not isinstance(concern, ConcernSpec):
+        return released_pairs(concern, num_classes)
+    released = concern.released()
+    if len(released) != num_classes:
         raise ValueError(f"concern must cover {num_classes} classes, but covers {len(released)}.")
-    return released.fill_diagonal_(False)  # not read; settings that mean the same must look the same
+    return released.fill_diagonal_(False)

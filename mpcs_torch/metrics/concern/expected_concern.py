@@ -1,25 +1,25 @@
-"""ExpectedConcern: the shell over `functional.expected_concern`."""
+"""ExpectedConcern: the Metric of `functional.expected_concern`."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.expected_concern import (
     CostSums,
-    Decision,
-    check_decision,
-    decision_rules,
+    DecisionRule,
+    cost_rules,
+    decide,
     mean_cost,
     sum_costs,
 )
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.concern.mpcs import concern_matrix
 
 
 class ExpectedConcern(SumMetric):
-    """Mean concern of decisions as a share of the best constant decision's; lower is better, 0 is perfect.
+    """Compute the mean concern of decisions relative to the best constant decision; lower is better, 0 is perfect.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`.
 
@@ -27,16 +27,18 @@ class ExpectedConcern(SumMetric):
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns decisions).
             Default: 1 everywhere, which counts errors.
-        decision: How scores decide: for the ``"most_probable"`` class, or by `functional.least_concern_decision`.
+        decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
+            decision of `mpcs_torch.functional.least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
-        normalize: Whether to divide by the cost of the best constant decision; without, the mean concern per sample.
+        normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
+            per sample.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong value silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -51,8 +53,11 @@ class ExpectedConcern(SumMetric):
     """
 
     cost: Tensor
+    """Scalar: the concern of the decisions times the weights of the samples, summed."""
     constant_cost: Tensor
+    """(C,): the same of always deciding for each class."""
     samples: Tensor
+    """Scalar: the weights of the samples, summed."""
     concern: Tensor
 
     def __init__(
@@ -60,35 +65,39 @@ class ExpectedConcern(SumMetric):
         num_classes: int,
         *,
         concern: ConcernSpec | Tensor | None = None,
-        decision: Decision = "most_probable",
+        decision: DecisionRule = "most_probable",
         from_logits: bool = True,
         normalize: bool = True,
         ignore_index: int | None = None,
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_decision(decision)
+        check_num_classes(num_classes)
+        check_choice("decision", decision, DecisionRule)
         concern = concern_matrix(concern, num_classes)
-        super().__init__(locals(), value_rules=decision_rules(num_classes, from_logits=from_logits))
+        super().__init__(
+            locals(),
+            value_rules=cost_rules(num_classes, from_logits=from_logits),
+            state_settings=("num_classes", "concern", "decision", "from_logits", "ignore_index"),
+        )
         for name, shape in (("cost", ()), ("constant_cost", (num_classes,)), ("samples", ())):
-            self.add_sum(name, shape=shape, dtype=torch.float64)
+            self.add_sum(name, shape=shape)
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: preds (N, C, ...) scores or (N, ...) decisions, target (N, ...)."""
-        sums, faults = sum_costs(
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Add a batch: preds (N, C, ...) scores or (N, ...) decisions, target and sample_weight (N, ...)."""
+        decided = decide(
             preds,
             target,
             concern=self.concern,
             decision=self.decision,
             from_logits=self.from_logits,
             ignore_index=self.ignore_index,
+            sample_weight=sample_weight,
         )
-        self.admit(faults)
-        self.cost = self.cost + sums.cost
-        self.constant_cost = self.constant_cost + sums.constant_cost
-        self.samples = self.samples + sums.samples
+        self.admit(decided.find_faults)
+        self.add(**sum_costs(decided, self.concern)._asdict())
 
     def compute(self) -> Tensor:
-        """The (normalised) mean concern of all decisions, float64."""
+        """Return the (normalized) mean concern of all decisions: a float64 scalar."""
         self.check_computable()
         return mean_cost(CostSums(self.cost, self.constant_cost, self.samples), normalize=self.normalize)

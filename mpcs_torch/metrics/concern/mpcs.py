@@ -1,4 +1,4 @@
-"""MetaPatternConcernScore: the shell over `functional.meta_pattern_concern_score`."""
+"""MetaPatternConcernScore: the Metric of `functional.meta_pattern_concern_score`."""
 
 from typing import Any
 
@@ -6,32 +6,39 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.mpcs import CorrectConcern, check_mpcs_settings, pattern_terms, score_terms
+from mpcs_torch.functional.concern.mpcs import (
+    CorrectConcern,
+    check_mpcs_settings,
+    default_k,
+    pattern_terms,
+    score_terms,
+)
 from mpcs_torch.functional.inputs.checks import check_concern
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
 
 
 class MetaPatternConcernScore(SumMetric):
-    """Mean Meta Pattern Concern Score (MPCS) over samples; in nats, lower is better, 0 is perfect.
+    """Compute the mean Meta Pattern Concern Score (MPCS) of all samples; in nats, lower is better, 0 is perfect.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.meta_pattern_concern_score`.
+    Equations, shapes and rules are those of `mpcs_torch.functional.meta_pattern_concern_score`. Metrics that differ in
+    ``correct_concern`` alone share their states in a `MetricCollection`.
 
     Args:
         num_classes: C, at least 2.
-        k: How many classes to look at, ``1 <= k <= C``. Default: 5, or C if that is less.
-        t: How many intervals to cut [0, 1] into, at least 2.
+        k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
+        t: The number of intervals that [0, 1] is divided into, from 2 to 2^29.
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns predicted ones).
             Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others, or their ``"count"`` k - 1.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong score silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong score silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -44,8 +51,12 @@ class MetaPatternConcernScore(SumMetric):
         red as yellow 1.04, red as green 1.22, both 1.13
     """
 
-    score_sum: Tensor
-    weight_sum: Tensor
+    score_by_sum: Tensor
+    """Scalar: the weighted scores with ``correct_concern="sum"``, summed over samples."""
+    score_by_count: Tensor
+    """Scalar: the weighted scores with ``correct_concern="count"``, summed over samples."""
+    weight: Tensor
+    """Scalar: the weights of the samples, summed."""
     concern: Tensor
 
     def __init__(
@@ -61,12 +72,16 @@ class MetaPatternConcernScore(SumMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        k = min(5, num_classes) if k is None else k
+        k = default_k(num_classes) if k is None else k
         check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
         concern = concern_matrix(concern, num_classes)
-        super().__init__(locals(), value_rules=sample_rules(num_classes, from_logits=from_logits))
-        self.add_sum("score_sum", dtype=torch.float64)
-        self.add_sum("weight_sum", dtype=torch.float64)
+        super().__init__(
+            locals(),
+            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
+            state_settings=("num_classes", "k", "t", "concern", "from_logits", "ignore_index"),
+        )
+        for name in ("score_by_sum", "score_by_count", "weight"):
+            self.add_sum(name)
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
@@ -74,26 +89,30 @@ class MetaPatternConcernScore(SumMetric):
             preds,
             target,
             num_classes=self.num_classes,
-            from_logits=self.from_logits,
+            scale=scale_of(self.from_logits),
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.admit(samples.faults)
-        terms = pattern_terms(samples.probs, samples.target, k=self.k, t=self.t, concern=self.concern)
-        scores = score_terms(terms, k=self.k, correct_concern=self.correct_concern)
-        self.score_sum = self.score_sum + (scores * samples.weight).sum()
-        self.weight_sum = self.weight_sum + samples.weight.sum()
+        self.admit(samples.find_faults)
+        terms = pattern_terms(samples.probs(), samples.labels.target, k=self.k, t=self.t, concern=self.concern)
+        weight = samples.labels.weight
+        self.add(
+            score_by_sum=(score_terms(terms, k=self.k, correct_concern="sum") * weight).sum(),
+            score_by_count=(score_terms(terms, k=self.k, correct_concern="count") * weight).sum(),
+            weight=weight.sum(),
+        )
 
     def compute(self) -> Tensor:
-        """The (weighted) mean score of all samples, float64; NaN where none of them has weight."""
+        """Return the weighted mean score of all samples: a float64 scalar, NaN if no sample has weight."""
         self.check_computable()
-        return self.score_sum / self.weight_sum
+        return (self.score_by_sum if self.correct_concern == "sum" else self.score_by_count) / self.weight
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    """The weights of a spec or a tensor, checked, as float64 (C, C) with a diagonal of ones; ones without either."""
+    """Return the checked weights as float64 (C, C) with a diagonal of ones: by default ones everywhere."""
     if concern is None:
         return torch.ones(num_classes, num_classes, dtype=torch.float64)
-    matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern.detach().to(torch.float64)
+    matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
     check_concern(matrix, num_classes)
-    return matrix.clone().fill_diagonal_(1)  # not read; settings that mean the same must look the same
+    # The diagonal is not read: settings that mean the same must look the same.
+    return matrix.detach().to(torch.float64, copy=True).fill_diagonal_(1)

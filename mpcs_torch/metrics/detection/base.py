@@ -46,7 +46,7 @@ class DetectionMetric(SumMetric):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""
         batch = flatten_trials(preds.detach(), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
-        self.admit(batch.faults)
+        self.admit(lambda: batch.faults)
         self.scores.append(batch.scores.clone())  # may be the caller's own tensor
         self.labels.append(batch.labels)
 

@@ -1,32 +1,31 @@
-"""Generalized means of the probability of the true class: shells over `functional.geometric_accuracy` and its kin."""
+"""Generalized means of the probability of the true class: the Metrics of the functions in the file of this name."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, check_floor, mean_of, power_sum
 from mpcs_torch.metrics.base import SumMetric
 
 
 class GeometricAccuracy(SumMetric):
-    """Geometric mean of the probability of the true class; in [0, 1], higher is better.
+    """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.geometric_accuracy`.
 
     Args:
-        num_classes: C.
+        num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the probabilities, in [0, 1).
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong value silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -40,8 +39,10 @@ class GeometricAccuracy(SumMetric):
     plot_upper_bound = 1.0
     power = GEOMETRIC
 
-    power_sum: Tensor
-    sample_count: Tensor
+    powers: Tensor
+    """Scalar: the weighted powers of the floored probabilities of true classes (or their logarithms), summed."""
+    samples: Tensor
+    """Scalar: the weights of the samples, summed."""
 
     def __init__(
         self,
@@ -57,35 +58,35 @@ class GeometricAccuracy(SumMetric):
         check_floor(epsilon)
         super().__init__(
             locals(),
-            value_rules=sample_rules(num_classes, from_logits=from_logits),
+            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
             state_settings=("power", "num_classes", "from_logits", "epsilon", "ignore_index"),
         )
-        self.add_sum("power_sum", dtype=torch.float64)
-        self.add_sum("sample_count", dtype=torch.float64)
+        self.add_sum("powers")
+        self.add_sum("samples")
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
         samples = flatten_samples(
             preds.detach(),
             target,
             num_classes=self.num_classes,
-            from_logits=self.from_logits,
+            scale=scale_of(self.from_logits),
             ignore_index=self.ignore_index,
-            sample_weight=None,
+            sample_weight=sample_weight,
         )
-        self.admit(samples.faults)
-        of_true = samples.probs.gather(1, samples.target.unsqueeze(1)).squeeze(1)
-        self.power_sum = self.power_sum + power_sum(of_true, samples.weight, self.power, self.epsilon)
-        self.sample_count = self.sample_count + samples.weight.sum()
+        self.admit(samples.find_faults)
+        weight = samples.labels.weight
+        of_true = samples.of_true_class(samples.probs())
+        self.add(powers=power_sum(of_true, weight, self.power, self.epsilon), samples=weight.sum())
 
     def compute(self) -> Tensor:
-        """The mean over all samples, a float64 scalar; NaN where all were ignored."""
+        """Return the mean over all samples: a float64 scalar, NaN without samples."""
         self.check_computable()
-        return mean_of(self.power_sum, self.sample_count, self.power)
+        return mean_of(self.powers, self.samples, self.power)
 
 
 class Decisiveness(GeometricAccuracy):
-    """Arithmetic mean of the probability of the true class; in [0, 1], higher is better.
+    """Compute the arithmetic mean of the probability of the true class; in [0, 1], higher is better.
 
     Arguments and errors are those of `GeometricAccuracy`, the equation that of `mpcs_torch.functional.decisiveness`.
 
@@ -101,7 +102,7 @@ class Decisiveness(GeometricAccuracy):
 
 
 class Robustness(GeometricAccuracy):
-    """Mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
+    """Compute the mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
 
     Arguments and errors are those of `GeometricAccuracy`, the equation that of `mpcs_torch.functional.robustness`.
 

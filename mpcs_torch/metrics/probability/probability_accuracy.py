@@ -1,4 +1,4 @@
-"""ProbabilityAccuracy: what a classifier says of its own certainty, beside how often it is right."""
+"""ProbabilityAccuracy: the Metric of `functional.probability_accuracy`."""
 
 from typing import Any
 
@@ -7,57 +7,50 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
-from mpcs_torch.functional.probability.generalized import (
-    DECISIVE,
-    GEOMETRIC,
-    ROBUST,
-    ProbabilityMeans,
-    mean_of,
-    power_sum,
-)
-from mpcs_torch.functional.probability.measured import (
-    MeasuredProbabilities,
-    Span,
-    calibration_slope,
-    check_bins,
-    measure,
-)
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities, Span, check_bins, measure
 from mpcs_torch.functional.probability.measured_counts import count_probabilities, grid_size, measure_counts
+from mpcs_torch.functional.probability.probability_accuracy import (
+    POWERS,
+    check_cells,
+    compare_means,
+    power_sums,
+    reported_means,
+)
 from mpcs_torch.metrics.base import SumMetric
-
-POWERS = (GEOMETRIC, DECISIVE, ROBUST)
 
 
 class ProbabilityAccuracy(SumMetric):
-    """Geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
+    """Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
 
-    `compute` gives a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
+    `compute` returns a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
     ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``: above 1 the classifier is
-    underconfident, below 1 overconfident. `bins` gives what `mpcs_torch.plots.reliability` draws. Equations and rules
-    are those of `mpcs_torch.functional.geometric_accuracy`, `measured_probabilities` and `calibration_slope`.
+    underconfident, below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`. Equations and
+    rules are those of `mpcs_torch.functional.probability_accuracy`.
 
-    All N x C probabilities are kept, unless ``cells`` is given: then they are counted in so many cells of [0, 1], and
-    memory (16 bytes a cell) does not grow. Reported means are exact in both. On 10^6 x 10 probabilities of three kinds
-    measured means were off by at most 1.2e-4 with 2 000 cells and 7.0e-5 with 20 000, slopes by 2.7e-4 and 1.3e-4
-    (``python -m tests.benchmarks.histogram_error``); with few samples or many classes they can be off by more.
+    All N x C probabilities are kept, unless ``cells`` is given: then they are counted in this number of cells of
+    [0, 1], and memory (16 bytes a cell) does not grow. Reported means are exact in both cases. On 10^6 x 10
+    probabilities of three kinds the error of measured means was at most 1.2e-4 with 2 000 cells and 7.0e-5 with
+    20 000, and that of slopes 2.7e-4 and 1.3e-4 (``python -m tests.benchmarks.histogram_error``); with few samples or
+    many classes it can be larger.
 
     Args:
-        num_classes: C.
+        num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of probabilities and rates, in [0, 1).
-        n_bins: How many bins at most.
-        delta: Width of the cells of singularities, 1 divided by a whole number; None for none.
-        span: ``"data"`` leaves out probabilities of wrong classes beyond those of true ones; ``"unit"`` lets the outer
-            bins reach 0 and 1.
-        cells: None to keep everything, or a multiple of 1 / delta.
+        n_bins: The largest number of bins; there are never more than samples.
+        delta: The width of a cell that can be a singularity, 1 divided by a whole number; None for no singularities.
+        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
+            ``"unit"`` extends the outer bins to 0 and 1.
+        cells: None to keep all probabilities, or the number of cells to count them in, a multiple of 1 / delta.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong value silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -73,11 +66,17 @@ class ProbabilityAccuracy(SumMetric):
     higher_is_better = None
 
     probs: list[Tensor]
+    """(M, C) for each batch, without ``cells``."""
     labels: list[Tensor]
-    power_sums: Tensor
-    sample_count: Tensor
-    correct_counts: Tensor
-    incorrect_counts: Tensor
+    """(M,) for each batch, without ``cells``; -1 where ignored."""
+    powers: Tensor
+    """(3,): the powers of the floored probabilities of true classes for each of `POWERS`, summed over samples."""
+    samples: Tensor
+    """Scalar: the number of samples."""
+    correct: Tensor
+    """(grid_size,), int64, with ``cells``: the number of probabilities of true classes in each cell."""
+    incorrect: Tensor
+    """(grid_size,), int64, with ``cells``: the number of probabilities of other classes in each cell."""
 
     def __init__(
         self,
@@ -95,16 +94,20 @@ class ProbabilityAccuracy(SumMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_bins(epsilon, n_bins, delta, span)
-        _check_cells(cells, delta)
-        super().__init__(locals(), value_rules=sample_rules(num_classes, from_logits=from_logits))
-        self.add_sum("power_sums", shape=(len(POWERS),), dtype=torch.float64)
-        self.add_sum("sample_count", dtype=torch.float64)
+        check_cells(cells, delta)
+        super().__init__(
+            locals(),
+            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
+            state_settings=("num_classes", "from_logits", "epsilon", "cells", "ignore_index"),
+        )
+        self.add_sum("powers", shape=(len(POWERS),))
+        self.add_sum("samples")
         if cells is None:
             self.add_state("probs", [], dist_reduce_fx="cat")
             self.add_state("labels", [], dist_reduce_fx="cat")
         else:
-            self.add_sum("correct_counts", shape=(grid_size(cells),), dtype=torch.int64)
-            self.add_sum("incorrect_counts", shape=(grid_size(cells),), dtype=torch.int64)
+            self.add_sum("correct", shape=(grid_size(cells),), dtype=torch.int64)
+            self.add_sum("incorrect", shape=(grid_size(cells),), dtype=torch.int64)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
@@ -112,60 +115,44 @@ class ProbabilityAccuracy(SumMetric):
             preds.detach(),
             target,
             num_classes=self.num_classes,
-            from_logits=self.from_logits,
+            scale=scale_of(self.from_logits),
             ignore_index=self.ignore_index,
             sample_weight=None,
         )
-        self.admit(samples.faults)
-        of_true = samples.probs.gather(1, samples.target.unsqueeze(1)).squeeze(1)
-        sums = [power_sum(of_true, samples.weight, power, self.epsilon) for power in POWERS]
-        self.power_sums = self.power_sums + torch.stack(sums)
-        self.sample_count = self.sample_count + samples.weight.sum()
-        counted = samples.weight > 0
+        self.admit(samples.find_faults)
+        probs, labels = samples.probs(), samples.labels
+        of_true = samples.of_true_class(probs)
+        self.add(powers=power_sums(of_true, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
-            self.probs.append(samples.probs if self.from_logits else samples.probs.clone())  # may be the caller's own
-            self.labels.append(torch.where(counted, samples.target, -1))
+            self.probs.append(probs if self.from_logits else probs.clone())  # may be the caller's own
+            self.labels.append(torch.where(labels.counted, labels.target, -1))
         else:
-            correct, incorrect = count_probabilities(samples.probs, samples.target, counted, self.cells)
-            self.correct_counts = self.correct_counts + correct
-            self.incorrect_counts = self.incorrect_counts + incorrect
+            correct, incorrect = count_probabilities(probs, labels.target, labels.counted, self.cells)
+            self.add(correct=correct, incorrect=incorrect)
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
-        if self.cells is None:  # a process without batches must send what the others do
+        if self.cells is None:  # a process without batches must send tensors like those of the others
             nothing = torch.zeros(0, self.num_classes, device=self.device)
             self.probs = [torch.cat([nothing, *self.probs]).to(widest_float(self.device))]
             self.labels = [torch.cat([nothing[:, 0].long(), *self.labels])]
         super()._sync_dist(*args, **kwargs)
 
     def compute(self) -> dict[str, Tensor]:
-        """The reported and the measured means, and the slope."""
-        measured = self.bins().means
-        reported = self.reported()
-        named = {"reported": reported, "measured": measured}
-        values = {f"{kind}_{name}": value for kind, means in named.items() for name, value in means._asdict().items()}
-        return {**values, "slope": calibration_slope(reported, measured)}
+        """Return the reported and the measured means, and the slope, by name: float64 scalars."""
+        return compare_means(self.reported(), self.bins().means)
 
     def reported(self) -> ProbabilityMeans:
-        """The means of the probabilities that the classifier gave the true classes."""
+        """Return the means of the probabilities that the classifier gave to the true classes."""
         self.check_computable()
-        sums = zip(self.power_sums, POWERS, strict=True)
-        return ProbabilityMeans(*(mean_of(total, self.sample_count, power) for total, power in sums))
+        return reported_means(self.powers, self.samples)
 
     def bins(self) -> MeasuredProbabilities:
-        """The bins of what was seen, and the measured means."""
+        """Return the bins of all samples, and the measured means."""
         self.check_computable()
         if self.cells is not None:
-            counts = self.correct_counts, self.incorrect_counts
-            return measure_counts(*counts, self.cells, self.epsilon, self.n_bins, self.delta, self.span)
-        # After processes have shared them, the lists are tensors.
+            settings = self.cells, self.epsilon, self.n_bins, self.delta, self.span
+            return measure_counts(self.correct, self.incorrect, *settings)
+        # After the processes have exchanged them, the lists are tensors.
         probs, labels = (torch.cat(held) if isinstance(held, list) else held for held in (self.probs, self.labels))
         counted = labels >= 0
         return measure(probs[counted], labels[counted], self.epsilon, self.n_bins, self.delta, self.span)
-
-
-def _check_cells(cells: int | None, delta: float | None) -> None:
-    if cells is None:
-        return
-    singular = 1 if delta is None else round(1 / delta)
-    if cells < 1 or cells % singular:
-        raise ValueError(f"cells must be None or a multiple of 1 / delta = {singular}, but got {cells}.")

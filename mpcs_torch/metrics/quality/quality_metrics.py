@@ -1,25 +1,15 @@
-"""Quality metrics by oneDAL's definitions: shells over `functional.multiclass_quality_metrics`."""
+"""Quality metrics by oneDAL's definitions: the Metrics of `functional.multiclass_quality_metrics`."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.decisions import decided_rules, flatten_decided
-from mpcs_torch.functional.quality.confusion import count_pairs
-from mpcs_torch.functional.quality.quality_metrics import (
-    MulticlassQuality,
-    check_quality_settings,
-    class_error_rates,
-    quality_of,
-)
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.quality.quality_metrics import check_quality_settings, quality_of
+from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
 
-class _Quality(SumMetric):
-    """A confusion matrix, and what is read from it."""
-
-    confusion: Tensor
+class _Quality(ConfusionMetric):
+    """Compute oneDAL's quality metrics of the confusion matrix."""
 
     def __init__(
         self,
@@ -31,42 +21,34 @@ class _Quality(SumMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_quality_settings(num_classes, beta, zero_division)
-        super().__init__(
-            locals(), value_rules=decided_rules(num_classes), state_settings=("num_classes", "ignore_index")
-        )
-        self.add_sum("confusion", shape=(num_classes, num_classes), dtype=torch.int64)
+        check_quality_settings(beta, zero_division)
+        super().__init__(locals())
 
-    def update(self, preds: Tensor, target: Tensor) -> None:
-        """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target (N, ...)."""
-        decided = flatten_decided(preds, target, num_classes=self.num_classes, ignore_index=self.ignore_index)
-        self.admit(decided.faults)
-        self.confusion = self.confusion + count_pairs(decided, self.num_classes)
-
-    def quality(self) -> MulticlassQuality:
-        """All values of what was seen."""
+    def quality(self) -> dict[str, Tensor]:
+        """Return all values by name: float64 scalars."""
         self.check_computable()
         return quality_of(self.confusion, beta=self.beta, zero_division=self.zero_division)
 
 
 class MulticlassQualityMetrics(_Quality):
-    """All quality metrics of a multi-class classifier at once, from one confusion matrix.
+    """Compute all quality metrics of a multi-class classifier at once, from one confusion matrix.
 
-    `compute` gives a dictionary of float64 scalars, named and defined as in
-    `mpcs_torch.functional.multiclass_quality_metrics`; some differ from what other libraries call so. The counts stand
-    in ``confusion``, int64 (C, C), rows true classes. To monitor one value, take its own class (`MacroFScore`, ...).
+    `compute` returns a dictionary of float64 scalars, named and defined as in
+    `mpcs_torch.functional.multiclass_quality_metrics`; some names mean something else in other libraries. The confusion
+    matrix is the attribute ``confusion``, float64 (C, C), rows true classes. To monitor a single value, use the class
+    of that name (`MacroFScore`, ...).
 
     Args:
         num_classes: C, at least 2.
         beta: Weight > 0 of recall against precision in F.
-        zero_division: What 0 / 0 gives: NaN (oneDAL's), 0 or 1.
+        zero_division: The value of 0 / 0: NaN (oneDAL's), 0 or 1.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to look for bad values in batches. Without, they are counted for other classes silently.
+        validate_args: Whether to check the values of each batch. Without, bad values count for other classes silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -80,35 +62,149 @@ class MulticlassQualityMetrics(_Quality):
     higher_is_better = None
 
     def compute(self) -> dict[str, Tensor]:
-        """All values by name."""
-        return self.quality()._asdict()
+        """Return all values by name: float64 scalars."""
+        return self.quality()
 
 
-class ClassErrorRates(_Quality):
-    """Share of each class's samples that are misclassified: float64 (C,), NaN for a class without samples.
+class _OneQuality(_Quality):
+    """Compute one of the values.
 
-    Lower is better. Arguments and errors are those of `MulticlassQualityMetrics`.
+    Arguments and errors are those of `MulticlassQualityMetrics`.
+    """
+
+    entry: str
+
+    def compute(self) -> Tensor:
+        """Return the value: a float64 scalar."""
+        return self.quality()[self.entry]
+
+
+class AverageAccuracy(_OneQuality):
+    """Compute 1 minus the Hamming loss of the one-hot labels; in [0, 1], higher is better.
+
+    It is far above the share of right decisions (`Accuracy`), and it is not the mean of the classes' recalls, which
+    torchmetrics calls macro accuracy.
 
     Example:
         >>> import torch
-        >>> from mpcs_torch.metrics import ClassErrorRates
-        >>> rates = ClassErrorRates(num_classes=3)
-        >>> rates(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
-        tensor([0.0000, 0.0000, 0.5000], dtype=torch.float64)
+        >>> AverageAccuracy(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.8333, dtype=torch.float64)
     """
 
-    def compute(self) -> Tensor:
-        """The error rate of each class."""
-        self.check_computable()
-        return class_error_rates(self.confusion)
+    entry, higher_is_better = "average_accuracy", True
 
 
-class OneQuality(_Quality):
-    """One of the values."""
+class ErrorRate(_OneQuality):
+    """Compute 1 minus `AverageAccuracy`, 2 / C times the share of wrong decisions; lower is better.
 
-    field: str
+    Example:
+        >>> import torch
+        >>> ErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.1667, dtype=torch.float64)
+    """
 
-    def compute(self) -> Tensor:
-        """The value, a float64 scalar."""
-        value: Tensor = getattr(self.quality(), self.field)
-        return value
+    entry, higher_is_better = "error_rate", False
+
+
+class MicroPrecision(_OneQuality):
+    """Compute the precision of all classes together, the share of right decisions; higher is better.
+
+    Example:
+        >>> import torch
+        >>> MicroPrecision(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "micro_precision", True
+
+
+class MicroRecall(_OneQuality):
+    """Compute the recall of all classes together, the share of right decisions; higher is better.
+
+    Example:
+        >>> import torch
+        >>> MicroRecall(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "micro_recall", True
+
+
+class MicroFScore(_OneQuality):
+    """Compute the F of micro precision and micro recall; higher is better.
+
+    As in torchmetrics, but NaN (0 with another zero_division) where all decisions are wrong.
+
+    Example:
+        >>> import torch
+        >>> MicroFScore(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "micro_fscore", True
+
+
+class MacroPrecision(_OneQuality):
+    """Compute the mean precision of all C classes; higher is better.
+
+    NaN if a class is never predicted; torchmetrics counts such a class as 0, or leaves it out.
+
+    Example:
+        >>> import torch
+        >>> MacroPrecision(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.8333, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "macro_precision", True
+
+
+class MacroRecall(_OneQuality):
+    """Compute the mean recall of all C classes; higher is better.
+
+    NaN if a class never occurs; torchmetrics leaves such a class out.
+
+    Example:
+        >>> import torch
+        >>> MacroRecall(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.8333, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "macro_recall", True
+
+
+class MacroFScore(_OneQuality):
+    """Compute the F of macro precision and macro recall; higher is better.
+
+    Not the mean of the classes' F, which torchmetrics and scikit-learn call macro F (`MacroF1`).
+
+    Example:
+        >>> import torch
+        >>> MacroFScore(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.8333, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "macro_fscore", True
+
+
+class WeightedErrorRate(_OneQuality):
+    """Compute the share of wrong decisions; lower is better.
+
+    Example:
+        >>> import torch
+        >>> WeightedErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.2500, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "weighted_error_rate", False
+
+
+class BalancedErrorRate(_OneQuality):
+    """Compute the mean of the classes' error rates, 1 minus `MacroRecall`; lower is better.
+
+    Example:
+        >>> import torch
+        >>> BalancedErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.1667, dtype=torch.float64)
+    """
+
+    entry, higher_is_better = "balanced_error_rate", False

@@ -1,29 +1,28 @@
-"""SoftKLDivergence: the shell over `functional.soft_kl_divergence`."""
+"""SoftKLDivergence: the Metric of `functional.soft_kl_divergence`."""
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
-from mpcs_torch.functional.inputs.soft_labels import RULES, flatten_soft
-from mpcs_torch.functional.soft.divergence import check_epsilon, divergence_sum
+from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, flatten_soft
+from mpcs_torch.functional.soft.divergence import check_epsilon, divergence_sums
 from mpcs_torch.metrics.base import SumMetric
 
 
 class SoftKLDivergence(SumMetric):
-    """Mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
+    """Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.soft_kl_divergence`; classes are pooled.
+    The equation, shapes and rules are those of `mpcs_torch.functional.soft_kl_divergence`. The elements of all classes
+    are pooled.
 
     Args:
         epsilon: Predictions are moved into [epsilon, 1 - epsilon] first; with 0 the value can be infinite.
-        validate_args: Whether to look for bad values in batches. Without, they give a wrong value silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
         ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU bad values are reported by `compute`.
+            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -33,23 +32,27 @@ class SoftKLDivergence(SumMetric):
     """
 
     divergence: Tensor
+    """Scalar: the divergences of the elements times the weights of their samples, summed."""
     elements: Tensor
+    """Scalar: the weights of the elements, summed."""
 
     def __init__(self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any) -> None:
         check_epsilon(epsilon)
-        super().__init__(locals(), value_rules=RULES)
-        self.add_sum("divergence", dtype=torch.float64)
-        self.add_sum("elements", dtype=torch.int64)
+        super().__init__(locals(), value_rules=SOFT_RULES)
+        self.add_sum("divergence")
+        self.add_sum("elements")
 
-    def update(self, preds: Tensor, target: Tensor, ignore: Tensor | None = None) -> None:
-        """Add a batch: preds, target and ignore of (N,), (N, C) or (N, C, ...)."""
-        p, y, counted, faults = flatten_soft(preds.detach(), target.detach(), ignore)
-        self.admit(faults)
-        wide = widest_float(p.device)
-        self.divergence = self.divergence + divergence_sum(p.to(wide), y.to(wide), counted, self.epsilon)
-        self.elements = self.elements + counted.sum()
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+    ) -> None:
+        """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
+        samples = flatten_soft(
+            preds.detach(), target.detach(), num_classes=None, sample_weight=sample_weight, ignore=ignore
+        )
+        self.admit(samples.find_faults)
+        self.add(**divergence_sums(samples, self.epsilon)._asdict())
 
     def compute(self) -> Tensor:
-        """The mean over all elements, a float64 scalar; NaN where nothing was counted."""
+        """Return the mean over all elements: a float64 scalar, NaN if every element was ignored."""
         self.check_computable()
         return self.divergence / self.elements

@@ -7,38 +7,81 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.functional import dangerous_errors
+from mpcs_torch import ConcernSpec, DangerousErrors
+from mpcs_torch.functional import dangerous_errors, dangerous_errors_details
+from mpcs_torch.functional.concern.dangerous import count_dangerous_cells
 
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
+WEIGHTS = st.lists(st.sampled_from([0.25, 0.99, 1.0, 2.0]), min_size=16, max_size=16)
+
+
+@given(LABELS, WEIGHTS)
+def test_counts_and_rates_are_those_of_a_loop(pairs: list[tuple[int, int]], concern: list[float]) -> None:
+    preds, target = torch.tensor(pairs).t()
+    settings: dict[str, Any] = {"num_classes": 4, "concern": torch.tensor(concern).reshape(4, 4)}
+    errors = [(predicted, true) for predicted, true in pairs if predicted != true]
+    dangerous = sum(concern[4 * true + predicted] >= 1 for predicted, true in errors)
+    assert dangerous_errors_details(preds, target, **settings) == (dangerous, len(errors), len(pairs))
+    assert dangerous_errors(preds, target, **settings) == dangerous
+    assert dangerous_errors(preds, target, **settings, normalize="samples") == dangerous / len(pairs)
+    assert dangerous_errors(preds, target, **settings, normalize="errors") == dangerous / max(len(errors), 1)
 
 
 @given(LABELS, st.lists(st.booleans(), min_size=16, max_size=16))
-def test_counts_are_those_of_a_loop(pairs: list[tuple[int, int]], released: list[bool]) -> None:
+def test_cells_of_a_confusion_matrix_are_the_same_errors(pairs: list[tuple[int, int]], released: list[bool]) -> None:
     preds, target = torch.tensor(pairs).t()
-    counts = dangerous_errors(preds, target, released=torch.tensor(released).reshape(4, 4))
-    errors = [(predicted, true) for predicted, true in pairs if predicted != true]
-    assert counts.samples == len(pairs)
-    assert counts.errors == len(errors)
-    assert counts.dangerous == sum(not released[4 * true + predicted] for predicted, true in errors)
+    matrix = torch.tensor(released).reshape(4, 4)
+    confusion = torch.zeros(4, 4, dtype=torch.int64)
+    for predicted, true in pairs:
+        confusion[true, predicted] += 1
+    counted = dangerous_errors(preds, target, num_classes=4, concern=torch.where(matrix, 0.5, 1.0))
+    assert count_dangerous_cells(confusion, matrix) == counted
+
+
+def test_without_concern_every_error_is_dangerous() -> None:
+    assert dangerous_errors(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 0]), num_classes=3) == 2
+
+
+def test_a_spec_says_itself_which_pairs_are_released() -> None:
+    spec = ConcernSpec(2, releases=[[0, 1]], factor=1.0)  # its weights are all 1
+    metric = DangerousErrors(2, concern=spec)
+    metric.update(torch.tensor([1, 0]), torch.tensor([0, 1]))
+    assert metric.compute() == 1
+
+
+def test_weights_repeat_samples() -> None:
+    preds, target, weight = torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]), torch.tensor([2.0, 0.5, 0.0])
+    assert dangerous_errors_details(preds, target, weight, num_classes=2) == (2.5, 2.5, 2.5)
+
+
+def test_a_rate_of_no_errors_is_0_and_one_of_no_samples_is_nan() -> None:
+    nothing = torch.zeros(0, dtype=torch.int64)
+    assert dangerous_errors(nothing, nothing, num_classes=2, normalize="errors") == 0
+    assert dangerous_errors(nothing, nothing, num_classes=2, normalize="samples").isnan()
 
 
 def test_scores_predict_their_highest_class_the_lower_of_equals() -> None:
-    released = torch.zeros(3, 3, dtype=torch.bool)
     scores = torch.tensor([[-1.0, -1.0, -5.0], [0.0, 3.0, 3.0]])
-    assert dangerous_errors(scores, torch.tensor([0, 1]), released=released).errors == 0
+    assert dangerous_errors(scores, torch.tensor([0, 1]), num_classes=3) == 0
 
 
 def test_ignored_samples_count_for_nothing() -> None:
-    released = torch.zeros(2, 2, dtype=torch.bool)
-    counts = dangerous_errors(torch.tensor([0, 1, 1]), torch.tensor([0, 0, -1]), released=released, ignore_index=-1)
-    assert tuple(map(int, counts)) == (1, 1, 2)
+    preds, target = torch.tensor([0, 1, 1]), torch.tensor([0, 0, -1])
+    assert dangerous_errors_details(preds, target, num_classes=2, ignore_index=-1) == (1, 1, 2)
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"released": torch.ones(2, 2)}, r"released must be a bool \(C, C\) matrix, but got torch.float32"),
-        ({"released": torch.ones(2, 3).bool()}, r"released must be a bool \(C, C\) matrix, .* shape \(2, 3\)"),
+        ({"concern": torch.ones(2, 3)}, r"concern must have shape \(2, 2\), one row for each true class, but got"),
+        ({"concern": torch.zeros(2, 2)}, "concern must hold finite weights > 0 off its diagonal, but got 0"),
+        ({"normalize": "all"}, "normalize must be 'samples', 'errors' or None, but got 'all'"),
+        ({"num_classes": 1}, "num_classes must be at least 2, but got 1"),
+        (
+            {"sample_weight": torch.ones(3)},
+            r"sample_weight must have shape \(2,\), one weight for each sample, but got",
+        ),
+        ({"sample_weight": torch.tensor([1, -1])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),
         ({"target": torch.tensor([0, 2])}, "target must hold class indices from 0 to 1 .*, but sample 1 has 2"),
         ({"preds": torch.tensor([5, 0])}, "preds must hold class indices from 0 to 1, .* but sample 0 has 5"),
         ({"preds": torch.tensor([[0.1, float("nan")], [0, 1]])}, "preds must hold .* scores without NaN, but sample 0"),
@@ -47,7 +90,6 @@ def test_ignored_samples_count_for_nothing() -> None:
     ],
 )
 def test_wrong_input_is_named(changed: dict[str, Any], message: str) -> None:
-    released = torch.zeros(2, 2, dtype=torch.bool)
-    arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "released": released, **changed}
+    arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
     with pytest.raises(ValueError, match=message):
         dangerous_errors(**arguments)

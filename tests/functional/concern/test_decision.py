@@ -1,6 +1,7 @@
 """Decisions of least concern, against plain Python and against scikit-learn's confusion matrix."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,45 +48,64 @@ def test_expected_concern_is_what_the_confusion_matrix_costs(seed: int) -> None:
     counts = confusion_matrix(target, probs.argmax(dim=1), labels=range(4))
     costs = concern.numpy() * (1 - np.eye(4))
     constant = (counts.sum(axis=1) @ costs).min()
-    arguments = {"concern": concern, "from_logits": False}
+    arguments = {"num_classes": 4, "concern": concern, "from_logits": False}
     assert expected_concern(probs, target, **arguments).item() == pytest.approx((counts * costs).sum() / constant)
-    plain = expected_concern(probs.argmax(dim=1), target, concern=concern, normalize=False)
+    plain = expected_concern(probs.argmax(dim=1), target, num_classes=4, concern=concern, normalize=False)
     assert plain.item() == pytest.approx((counts * costs).sum() / len(target))
 
 
 def test_ignored_samples_cost_nothing() -> None:
     probs, target, concern = draw(0)
-    kept = expected_concern(probs[:20], target[:20], concern=concern, from_logits=False)
+    settings: dict[str, Any] = {"num_classes": 4, "concern": concern}
+    kept = expected_concern(probs[:20], target[:20], **settings, from_logits=False)
     target[20:] = -1
-    assert expected_concern(probs, target, concern=concern, from_logits=False, ignore_index=-1) == kept
+    assert expected_concern(probs, target, **settings, from_logits=False, ignore_index=-1) == kept
     decisions = probs.argmax(dim=1)
-    assert expected_concern(decisions, target, concern=concern, ignore_index=-1) == kept
+    assert expected_concern(decisions, target, **settings, ignore_index=-1) == kept
+
+
+def test_weights_repeat_samples() -> None:
+    probs, target, concern = draw(1, samples=3)
+    settings: dict[str, Any] = {"num_classes": 4, "concern": concern, "from_logits": False}
+    for normalize in (True, False):
+        weighted = expected_concern(probs, target, torch.tensor([1, 0, 2]), **settings, normalize=normalize)
+        repeated = expected_concern(probs[[0, 2, 2]], target[[0, 2, 2]], **settings, normalize=normalize)
+        assert weighted.item() == pytest.approx(repeated.item())
+
+
+def test_without_concern_errors_are_counted() -> None:
+    decisions, target = torch.tensor([0, 1, 2]), torch.tensor([0, 1, 0])
+    assert expected_concern(decisions, target, num_classes=3, normalize=False).item() == pytest.approx(1 / 3)
 
 
 def test_a_constant_decision_costs_one() -> None:
     target = torch.tensor([0, 0, 1])
-    assert expected_concern(torch.zeros(3, dtype=torch.int64), target, concern=torch.ones(2, 2)) == 1
+    assert expected_concern(torch.zeros(3, dtype=torch.int64), target, num_classes=2) == 1
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"decision": "least_concern"}, "preds must be floating point scores to decide by 'least_concern', but got"),
-        ({"concern": "spec"}, "concern must be a tensor of weights (of a ConcernSpec, its matrix()), but got 'spec'."),
+        ({"concern": "spec"}, "concern must be a tensor of weights (of a ConcernSpec: its matrix()), but got 'spec'."),
         ({"decision": "best"}, "decision must be 'most_probable' or 'least_concern', but got 'best'."),
         ({"concern": torch.ones(3, 2)}, "concern must have shape (3, 3)"),
         (
             {"target": torch.tensor([0, 3])},
             "target must hold class indices from 0 to 2 (or ignore_index), but sample 1",
         ),
-        ({"preds": torch.tensor([0, 5])}, "or decisions from 0 to 2, but sample 1 has 5."),
+        (
+            {"preds": torch.tensor([0, 5])},
+            "preds must hold class indices from 0 to 2, or scores without NaN, but sample 1",
+        ),
         ({"preds": torch.tensor([[0.5, 0.5, 0.5], [1.0, 0, 0]]), "from_logits": False}, "preds must be probabilities"),
     ],
 )
 def test_wrong_input_is_named(changed: dict[str, object], message: str) -> None:
-    arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "concern": torch.ones(3, 3), **changed}
+    labels = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1])}
+    arguments: dict[str, Any] = {**labels, "num_classes": 3, "concern": torch.ones(3, 3), **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
-        expected_concern(**arguments)  # type: ignore[arg-type]
+        expected_concern(**arguments)
 
 
 def test_probabilities_of_a_wrong_shape_are_named() -> None:
@@ -98,4 +118,5 @@ def test_the_metric_adds_batches_of_decisions_and_of_scores() -> None:
     metric = ExpectedConcern(4, concern=concern, from_logits=False)
     metric.update(probs[:10], target[:10])
     metric.update(probs[10:].argmax(dim=1), target[10:])
-    assert metric.compute() == pytest.approx(expected_concern(probs, target, concern=concern, from_logits=False).item())
+    whole = expected_concern(probs, target, num_classes=4, concern=concern, from_logits=False)
+    assert metric.compute() == pytest.approx(whole.item())

@@ -28,7 +28,13 @@ def concern_of(case: dict[str, Any]) -> Tensor:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_score_is_that_of_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype) -> None:
     preds, target = torch.tensor(case["probs"], dtype=dtype), torch.tensor(case["target"])
-    settings = {"k": case["k"], "t": case["t"], "concern": concern_of(case), "from_logits": False}
+    settings = {
+        "num_classes": preds.shape[1],
+        "k": case["k"],
+        "t": case["t"],
+        "concern": concern_of(case),
+        "from_logits": False,
+    }
     per_sample = meta_pattern_concern_score(preds, target, **settings, reduction="none")
     assert per_sample.tolist() == pytest.approx(case["per_sample"], rel=1e-12, abs=0)
     for rule, expected in (("sum", case["mpcs"]), ("count", case["mpcs_count_rule"])):
@@ -49,6 +55,7 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "probs": probs.to(draw(st.sampled_from([torch.float32, torch.float64]))),
         "target": torch.randint(0, num_classes, (size,), generator=generator),
+        "num_classes": num_classes,
         "k": draw(st.integers(1, num_classes)),
         "t": draw(st.sampled_from([2, 3, 8, 20, 200])),
         "concern": 10 * torch.rand(num_classes, num_classes, generator=generator).double() + 0.01,
@@ -59,7 +66,9 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
 @given(batches())
 def test_score_is_that_of_algorithm_1(batch: dict[str, Any]) -> None:
     probs, target = batch.pop("probs"), batch.pop("target")
-    plain = {**batch, "concern": batch["concern"].tolist()}
+    plain = {key: value for key, value in batch.items() if key != "num_classes"} | {
+        "concern": batch["concern"].tolist()
+    }
     expected = [
         algorithm_1.score_of_sample(p, y, **plain) for p, y in zip(probs.tolist(), target.tolist(), strict=True)
     ]
@@ -82,81 +91,100 @@ def test_reductions_agree(batch: dict[str, Any]) -> None:
 def test_a_float32_below_an_interval_edge_stays_below_it() -> None:
     probs = torch.tensor([[0.7, 0.3]])  # 0.7 in float32 is less than 0.7, but 200 times it rounds to 140
     assert (probs * 200).floor()[0, 0] == 140
-    ours = meta_pattern_concern_score(probs, torch.tensor([0]), k=1, t=200, from_logits=False)
+    ours = meta_pattern_concern_score(probs, torch.tensor([0]), num_classes=2, k=1, t=200, from_logits=False)
     assert ours.item() == pytest.approx(-math.log(139 / 199), rel=1e-12)
 
 
 def test_probabilities_may_sum_to_one_within_a_thousandth() -> None:
     target = torch.tensor([0])
-    assert meta_pattern_concern_score(torch.tensor([[0.6, 0.4009]]), target, k=2, t=20, from_logits=False) > 0
+    assert (
+        meta_pattern_concern_score(torch.tensor([[0.6, 0.4009]]), target, num_classes=2, k=2, t=20, from_logits=False)
+        > 0
+    )
     with pytest.raises(ValueError, match=r"preds must be probabilities"):
-        meta_pattern_concern_score(torch.tensor([[0.6, 0.402]]), target, k=2, t=20, from_logits=False)
+        meta_pattern_concern_score(torch.tensor([[0.6, 0.402]]), target, num_classes=2, k=2, t=20, from_logits=False)
 
 
 def test_default_concern_is_one_everywhere() -> None:
     preds, target = torch.randn(20, 4), torch.randint(0, 4, (20,))
-    ones = meta_pattern_concern_score(preds, target, k=3, t=20, concern=torch.ones(4, 4))
-    assert meta_pattern_concern_score(preds, target, k=3, t=20) == ones
+    ones = meta_pattern_concern_score(preds, target, num_classes=4, k=3, t=20, concern=torch.ones(4, 4))
+    assert meta_pattern_concern_score(preds, target, num_classes=4, k=3, t=20) == ones
+
+
+def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:
+    for num_classes in (3, 7):
+        preds, target = torch.randn(20, num_classes), torch.randint(0, num_classes, (20,))
+        given = meta_pattern_concern_score(preds, target, num_classes=num_classes, k=min(5, num_classes), t=200)
+        assert meta_pattern_concern_score(preds, target, num_classes=num_classes) == given
 
 
 def test_trailing_dimensions_are_samples() -> None:
     preds, target = torch.randn(3, 4, 5, 2), torch.randint(0, 4, (3, 5, 2))
-    by_pixel = meta_pattern_concern_score(preds, target, k=2, t=50, reduction="none")
+    by_pixel = meta_pattern_concern_score(preds, target, num_classes=4, k=2, t=50, reduction="none")
     flat = meta_pattern_concern_score(
-        preds.permute(0, 2, 3, 1).reshape(-1, 4), target.flatten(), k=2, t=50, reduction="none"
+        preds.permute(0, 2, 3, 1).reshape(-1, 4), target.flatten(), num_classes=4, k=2, t=50, reduction="none"
     )
     assert torch.equal(by_pixel.flatten(), flat)
 
 
 def test_ignored_samples_count_for_nothing_even_with_nan() -> None:
     preds, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
-    kept = meta_pattern_concern_score(preds[:4], target[:4], k=3, t=20)
+    kept = meta_pattern_concern_score(preds[:4], target[:4], num_classes=3, k=3, t=20)
     preds[4:], target[4:] = float("nan"), -100
-    assert meta_pattern_concern_score(preds, target, k=3, t=20, ignore_index=-100) == kept
-    scores = meta_pattern_concern_score(preds, target, k=3, t=20, ignore_index=-100, reduction="none")
+    assert meta_pattern_concern_score(preds, target, num_classes=3, k=3, t=20, ignore_index=-100) == kept
+    scores = meta_pattern_concern_score(preds, target, num_classes=3, k=3, t=20, ignore_index=-100, reduction="none")
     assert scores[4:].tolist() == [0, 0]
 
 
 def test_weights_repeat_samples() -> None:
     preds, target = torch.randn(3, 4), torch.tensor([0, 1, 3])
-    weighted = meta_pattern_concern_score(preds, target, k=3, t=20, sample_weight=torch.tensor([1, 0, 2]))
-    repeated = meta_pattern_concern_score(preds[[0, 2, 2]], target[[0, 2, 2]], k=3, t=20)
+    weighted = meta_pattern_concern_score(
+        preds, target, num_classes=4, k=3, t=20, sample_weight=torch.tensor([1, 0, 2])
+    )
+    repeated = meta_pattern_concern_score(preds[[0, 2, 2]], target[[0, 2, 2]], num_classes=4, k=3, t=20)
     assert weighted.item() == pytest.approx(repeated.item())
 
 
 def test_mean_over_no_weight_is_nan() -> None:
-    score = meta_pattern_concern_score(torch.randn(2, 3), torch.tensor([-1, -1]), k=2, t=20, ignore_index=-1)
+    score = meta_pattern_concern_score(
+        torch.randn(2, 3), torch.tensor([-1, -1]), num_classes=3, k=2, t=20, ignore_index=-1
+    )
     assert math.isnan(score)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_types_are_upcast_before_the_softmax(dtype: torch.dtype) -> None:
     logits, target = (3 * torch.randn(500, 10)).to(dtype), torch.randint(0, 10, (500,))
-    assert meta_pattern_concern_score(logits, target, k=5, t=50) == meta_pattern_concern_score(
-        logits.float(), target, k=5, t=50
+    assert meta_pattern_concern_score(logits, target, num_classes=10, k=5, t=50) == meta_pattern_concern_score(
+        logits.float(), target, num_classes=10, k=5, t=50
     )
 
 
 def test_half_probabilities_may_be_rounded() -> None:
     probs = torch.randn(100, 10).softmax(dim=1).bfloat16()
-    assert meta_pattern_concern_score(probs, torch.zeros(100, dtype=torch.int64), k=5, t=50, from_logits=False) > 0
+    assert (
+        meta_pattern_concern_score(
+            probs, torch.zeros(100, dtype=torch.int64), num_classes=10, k=5, t=50, from_logits=False
+        )
+        > 0
+    )
 
 
 def test_logits_between_0_and_1_are_still_logits() -> None:
     logits = torch.tensor([[0.9, 0.1]])
-    score = meta_pattern_concern_score(logits, torch.tensor([0]), k=1, t=10**6)
+    score = meta_pattern_concern_score(logits, torch.tensor([0]), num_classes=2, k=1, t=10**6)
     assert score.item() == pytest.approx(-math.log(torch.tensor([0.9, 0.1]).softmax(0)[0].item()), rel=1e-4)
 
 
 def test_cross_entropy_is_the_limit_for_two_classes() -> None:
     logits, target = torch.randn(200, 2, dtype=torch.float64), torch.randint(0, 2, (200,))
-    score = meta_pattern_concern_score(logits, target, k=1, t=10**7)
+    score = meta_pattern_concern_score(logits, target, num_classes=2, k=1, t=10**7)
     assert score.item() == pytest.approx(torch.nn.functional.cross_entropy(logits, target).item(), rel=1e-5)
 
 
 def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
     logits, target = torch.randn(400, 5, dtype=torch.float64), torch.randint(0, 5, (400,))
-    limit = meta_pattern_concern_score(logits, target, k=1, t=10**7, reduction="none")
+    limit = meta_pattern_concern_score(logits, target, num_classes=5, k=1, t=10**7, reduction="none")
     cross_entropy = torch.nn.functional.cross_entropy(logits, target, reduction="none")
     first = logits.argmax(dim=1) == target
     assert first.any()
@@ -188,10 +216,13 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ),
         ({"t": 2.5}, r"t must be an integer, but got 2.5"),
         ({"k": True}, r"k must be an integer, but got True"),
-        ({"concern": [[1, 1, 1]] * 3}, r"concern must be a tensor of weights \(of a ConcernSpec, its matrix"),
+        ({"concern": [[1, 1, 1]] * 3}, r"concern must be a tensor of weights \(of a ConcernSpec: its matrix"),
         ({"correct_concern": "mean"}, "correct_concern must be 'sum' or 'count', but got 'mean'"),
         ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none', but got 'max'"),
-        ({"concern": torch.ones(2, 2)}, r"concern must have shape \(3, 3\), one row per true class, but got \(2, 2\)"),
+        (
+            {"concern": torch.ones(2, 2)},
+            r"concern must have shape \(3, 3\), one row for each true class, but got \(2, 2\)",
+        ),
         ({"concern": torch.eye(3)}, "concern must hold finite weights > 0 off its diagonal, but got 0"),
         ({"concern": 1 - 3 * torch.eye(3).roll(1, 0)}, "concern must hold finite weights > 0 .* but got -2"),
         ({"concern": torch.full((3, 3), math.inf)}, "concern must hold finite weights > 0 .* but got inf"),
@@ -199,7 +230,9 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ({"target": torch.tensor([-1, 0])}, "target must hold class indices from 0 to 2 .* but sample 0 has -1"),
         ({"target": torch.tensor([0.0, 1.0])}, "target must hold integer class indices, but got dtype torch.float32"),
         ({"target": torch.tensor([0])}, r"target must have shape \(2,\) to match preds, but got \(1,\)"),
-        ({"preds": torch.tensor([0.1, 0.9])}, "num_classes must be at least 2, but got 0"),
+        ({"preds": torch.tensor([0.1, 0.9])}, r"preds must have shape \(N, C\) or \(N, C, ...\), but got \(2,\)"),
+        ({"num_classes": 1}, "num_classes must be at least 2, but got 1"),
+        ({"num_classes": 4}, r"preds must have 4 classes in dimension 1, but got shape \(2, 3\)"),
         ({"preds": torch.ones(2, 3, dtype=torch.int64)}, "preds must be floating point .* but got dtype torch.int64"),
         ({"preds": PREDS * torch.tensor([[1.0], [2.0]])}, "preds must be probabilities .* sample 1 has .0.2, 1.4, 0.4"),
         (
@@ -209,11 +242,14 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ({"preds": PREDS * math.nan}, r"preds must be probabilities .* but sample 0 has \[nan, nan, nan\]"),
         ({"preds": PREDS * math.nan, "from_logits": True}, "preds must be logits without NaN or .inf, but sample 0"),
         ({"preds": PREDS + math.inf, "from_logits": True}, "preds must be logits without NaN or .inf, .* .inf, inf"),
-        ({"sample_weight": torch.ones(3)}, r"sample_weight must have the shape of target \(2,\), but got \(3,\)"),
+        (
+            {"sample_weight": torch.ones(3)},
+            r"sample_weight must have shape \(2,\), one weight for each sample, but got \(3,\)",
+        ),
         ({"sample_weight": torch.tensor([1.0, -1.0])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),
     ],
 )
 def test_wrong_input_is_named(changed: dict[str, Any], message: str) -> None:
-    arguments = {"preds": PREDS, "target": TARGET, "k": 3, "t": 20, "from_logits": False, **changed}
+    arguments = {"preds": PREDS, "target": TARGET, "num_classes": 3, "k": 3, "t": 20, "from_logits": False, **changed}
     with pytest.raises(ValueError, match=message):
         meta_pattern_concern_score(**arguments)

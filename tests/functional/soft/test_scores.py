@@ -36,9 +36,10 @@ def number(value: Any) -> float:
 @pytest.mark.parametrize("case", ORACLE["cases"], ids=lambda case: f"{case['name']}-{case['zero_division']}")
 def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
     preds, target = (torch.tensor(case[key], dtype=torch.float64) for key in ("preds", "target"))
+    classes: dict[str, Any] = {"num_classes": preds.shape[1] if preds.ndim > 1 else 1}
     zero_division, expected = float(case["zero_division"]), case["expected"]
     for average in AVERAGES:
-        options: dict[str, Any] = {"average": average, "zero_division": zero_division}
+        options: dict[str, Any] = {**classes, "average": average, "zero_division": zero_division}
         ours = {
             "precision": soft_precision(preds, target, **options),
             "recall": soft_recall(preds, target, **options),
@@ -50,7 +51,7 @@ def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
             theirs = expected[average][name]
             values = [number(v) for v in theirs] if isinstance(theirs, list) else number(theirs)
             assert value.tolist() == pytest.approx(values, abs=1e-6, nan_ok=True), (average, name)
-    scores = soft_stat_scores(preds, target)
+    scores = soft_stat_scores(preds, target, **classes)
     for name, value in scores._asdict().items():
         assert value.sum().item() == pytest.approx(expected["micro"][name], abs=1e-6)
     assert soft_kl_divergence(preds, target).item() == pytest.approx(number(expected["kld_mean"]), abs=1e-6)
@@ -61,9 +62,9 @@ def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("point", ORACLE["figure1"]["points"], ids=lambda point: f"eps={point['eps']}")
 def test_figure_1_of_the_paper(point: dict[str, Any]) -> None:
     preds, target = torch.tensor(point["preds"], dtype=torch.float64), torch.tensor([0.8, 0.2]).double()
-    assert soft_f1(preds, target).item() == pytest.approx(point["f1"], abs=1e-6)
-    assert soft_precision(preds, target).item() == pytest.approx(point["precision"], abs=1e-6)
-    assert soft_recall(preds, target).item() == pytest.approx(point["recall"], abs=1e-6)
+    assert soft_f1(preds, target, num_classes=1).item() == pytest.approx(point["f1"], abs=1e-6)
+    assert soft_precision(preds, target, num_classes=1).item() == pytest.approx(point["precision"], abs=1e-6)
+    assert soft_recall(preds, target, num_classes=1).item() == pytest.approx(point["recall"], abs=1e-6)
 
 
 @given(seed=st.integers(0, 10**6), beta=st.sampled_from([0.5, 1.0, 2.0]), average=st.sampled_from(AVERAGES))
@@ -71,9 +72,9 @@ def test_with_hard_labels_it_is_torchmetrics(seed: int, beta: float, average: An
     generator = torch.Generator().manual_seed(seed)
     preds, target = torch.randint(0, 2, (2, 30, 4), generator=generator)
     theirs = multilabel_fbeta_score(preds, target, beta=beta, num_labels=4, average=average)
-    ours = soft_fbeta(preds.double(), target, beta=beta, average=average)
+    ours = soft_fbeta(preds.double(), target, num_classes=4, beta=beta, average=average)
     assert ours.tolist() == pytest.approx(theirs.tolist(), abs=1e-6)
-    one_class = soft_f1(preds[:, 0].double(), target[:, 0])
+    one_class = soft_f1(preds[:, 0].double(), target[:, 0], num_classes=1)
     assert one_class.item() == pytest.approx(binary_f1_score(preds[:, 0], target[:, 0]).item(), abs=1e-6)
 
 
@@ -85,7 +86,7 @@ def test_gradients_are_right(average: Any) -> None:
     ignore = torch.rand(6, 3, generator=generator) < 0.2
 
     def score(p: Tensor) -> Tensor:
-        return soft_fbeta(p, target, beta=2.0, average=average, ignore=ignore)
+        return soft_fbeta(p, target, ignore=ignore, num_classes=3, beta=2.0, average=average)
 
     assert torch.autograd.gradcheck(score, (preds,))
     assert torch.autograd.gradcheck(lambda p: soft_kl_divergence(p, target, ignore=ignore), (preds,))
@@ -122,26 +123,42 @@ def test_smoothed_and_mixed_labels_of_torchvision_are_taken_as_they_come() -> No
         metric = SoftF1(3)
         metric.update(mixed, mixed)
         assert metric.compute() == 1
-        assert soft_f1(one_hot(labels, 3).float(), mixed) < 1
+        assert soft_f1(one_hot(labels, 3).float(), mixed, num_classes=3) < 1
     smoothed = one_hot(labels, 3) * 0.9 + 0.1 / 3
-    assert soft_f1(smoothed, smoothed) == 1
-    assert soft_precision(one_hot(labels, 3).float(), smoothed).item() == pytest.approx(0.9 + 0.1 / 3)
+    assert soft_f1(smoothed, smoothed, num_classes=3) == 1
+    assert soft_precision(one_hot(labels, 3).float(), smoothed, num_classes=3).item() == pytest.approx(0.9 + 0.1 / 3)
 
 
 def test_time_and_space_count_as_samples_and_ignored_elements_do_not() -> None:
     generator = torch.Generator().manual_seed(1)
     preds, target = torch.rand(2, 4, 3, 5, generator=generator)
     flat = (t.movedim(1, -1).reshape(-1, 3) for t in (preds, target))
-    assert torch.allclose(soft_f1(preds, target, average="none"), soft_f1(*flat, average="none"))
+    assert torch.allclose(
+        soft_f1(preds, target, num_classes=3, average="none"), soft_f1(*flat, num_classes=3, average="none")
+    )
     ignore = torch.zeros_like(preds, dtype=torch.bool)
     ignore[:, 1] = True
     spoilt = preds.masked_fill(ignore, math.nan)
     kept = preds[:, [0, 2]], target[:, [0, 2]]
-    assert torch.allclose(soft_f1(spoilt, target, ignore=ignore), soft_f1(*kept))
+    assert torch.allclose(soft_f1(spoilt, target, ignore=ignore, num_classes=3), soft_f1(*kept, num_classes=2))
     assert torch.allclose(soft_kl_divergence(spoilt, target, ignore=ignore), soft_kl_divergence(*kept))
     metric = SoftF1(3)
-    metric.update(spoilt, target, ignore)
-    assert metric.compute().item() == pytest.approx(soft_f1(*kept).item())
+    metric.update(spoilt, target, ignore=ignore)
+    assert metric.compute().item() == pytest.approx(soft_f1(*kept, num_classes=2).item())
+
+
+def test_weights_repeat_samples() -> None:
+    preds, target = torch.rand(2, 3, 4, generator=torch.Generator().manual_seed(2))
+    weight, repeated = torch.tensor([1, 0, 2]), torch.tensor([0, 2, 2])
+    for average in AVERAGES:
+        settings: dict[str, Any] = {"num_classes": 4, "beta": 2.0, "average": average}
+        weighted = soft_fbeta(preds, target, weight, **settings)
+        assert torch.allclose(weighted, soft_fbeta(preds[repeated], target[repeated], **settings))
+    counts = soft_stat_scores(preds, target, weight, num_classes=4)
+    for ours, theirs in zip(counts, soft_stat_scores(preds[repeated], target[repeated], num_classes=4), strict=True):
+        assert torch.allclose(ours, theirs)
+    weighted = soft_kl_divergence(preds, target, weight)
+    assert torch.allclose(weighted, soft_kl_divergence(preds[repeated], target[repeated]))
 
 
 def test_no_label_costs_a_half_type_its_precision() -> None:
@@ -156,19 +173,25 @@ def test_no_label_costs_a_half_type_its_precision() -> None:
     ("arguments", "message"),
     [
         ({"preds": torch.tensor([0, 1])}, "preds must be floating point degrees of truth, but got dtype torch.int64."),
-        ({"target": torch.zeros(3)}, "target must be real and of the shape of preds (2,), but got torch.float32 of"),
-        ({"ignore": torch.zeros(2)}, "ignore must be bool and of the shape of preds (2,), but got torch.float32 of"),
+        ({"target": torch.zeros(3)}, "target must be real and have the shape of preds (2,), but got torch.float32 of"),
+        ({"ignore": torch.zeros(2)}, "ignore must be bool and have the shape of preds (2,), but got torch.float32 of"),
+        (
+            {"sample_weight": torch.ones(3)},
+            "sample_weight must have shape (2,), one weight for each sample, but got (3,).",
+        ),
+        ({"sample_weight": torch.tensor([1, -1])}, "sample_weight must be finite and >= 0, but sample 1 has -1."),
+        ({"num_classes": 2}, "preds must hold 2 classes, but got shape (2,)."),
         ({"preds": torch.tensor([0.5, 1.5])}, "preds must hold degrees of truth from 0 to 1, but sample 1 has [1.5]."),
         ({"target": torch.tensor([-0.5, 1])}, "target must hold degrees of truth from 0 to 1, but sample 0 has [-0.5]"),
-        ({"average": "samples"}, "average must be one of micro, macro, weighted, none, but got 'samples'."),
+        ({"average": "samples"}, "average must be 'micro', 'macro', 'weighted' or 'none', but got 'samples'."),
         ({"zero_division": 2.0}, "zero_division must be nan, 0 or 1, but got 2.0."),
         ({"beta": -1.0}, "beta must be finite and > 0, but got -1.0."),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
-    given_arguments = {"preds": torch.tensor([0.5, 0.5]), "target": torch.zeros(2), "beta": 1.0, **arguments}
+    given_arguments = {"preds": torch.tensor([0.5, 0.5]), "target": torch.zeros(2), "num_classes": 1, "beta": 1.0}
     with pytest.raises(ValueError, match=re.escape(message)):
-        soft_fbeta(**given_arguments)
+        soft_fbeta(**{**given_arguments, **arguments})
 
 
 def test_wrong_settings_of_metrics_are_named() -> None:

@@ -1,0 +1,67 @@
+"""Labels and sample weights of any supported shape as one flat list of samples."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import Fault
+
+WEIGHT_RULE = "sample_weight must be finite and >= 0"
+"""What the values of sample_weight must be, as error messages begin."""
+
+
+class Labels(NamedTuple):
+    """The labels of a batch of M samples, safe to index with even where their values break a rule."""
+
+    target: Tensor
+    """(M,), int64, in [0, C): a label outside this range is moved to the nearest class."""
+    weight: Tensor
+    """(M,), widest float: the given sample weight or 1, and 0 for ignored samples."""
+    counted: Tensor
+    """(M,), bool: False for ignored samples."""
+    given: Tensor
+    """(M,), int64: the labels as they were given."""
+    num_classes: int
+
+    def find_faults(self) -> tuple[Fault, Fault]:
+        """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
+        in_range = (self.given >= 0) & (self.given < self.num_classes)
+        return (
+            Fault(label_rule(self.num_classes), self.counted & ~in_range, self.given),
+            find_bad_weights(self.weight),
+        )
+
+
+def label_rule(num_classes: int) -> str:
+    """Return what the values of target must be, as error messages begin."""
+    return f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
+
+
+def flatten_labels(
+    target: Tensor, *, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None
+) -> Labels:
+    """Flatten integer labels (N, ...) and their weights without looking at a value."""
+    given = target.reshape(-1).long()
+    counted = torch.ones_like(given, dtype=torch.bool) if ignore_index is None else given != ignore_index
+    weight = flatten_weight(sample_weight, counted, target.shape)
+    return Labels(given.clamp(0, num_classes - 1), weight, counted, given, num_classes)
+
+
+def flatten_weight(sample_weight: Tensor | None, counted: Tensor, shape: torch.Size) -> Tensor:
+    """Return the weight of each of M samples in the widest float: 1 by default, and 0 for samples that do not count."""
+    wide = widest_float(counted.device)
+    if sample_weight is None:
+        return counted.to(wide)
+    if sample_weight.shape != shape:
+        raise ValueError(
+            f"sample_weight must have shape {tuple(shape)}, one weight for each sample, "
+            f"but got {tuple(sample_weight.shape)}."
+        )
+    return torch.where(counted, sample_weight.reshape(-1).to(wide), 0.0)
+
+
+def find_bad_weights(weight: Tensor) -> Fault:
+    """Find the samples whose weight breaks `WEIGHT_RULE`."""
+    return Fault(WEIGHT_RULE, ~(weight.isfinite() & (weight >= 0)), weight)

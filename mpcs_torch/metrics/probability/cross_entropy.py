@@ -1,0 +1,75 @@
+"""CrossEntropy: the Metric of `functional.cross_entropy`."""
+
+from typing import Any
+
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
+from mpcs_torch.functional.probability.cross_entropy import entropy_scale, entropy_sums
+from mpcs_torch.metrics.base import SumMetric
+
+
+class CrossEntropy(SumMetric):
+    """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
+
+    The equation, shapes and rules are those of `mpcs_torch.functional.cross_entropy`.
+
+    Args:
+        num_classes: C, at least 2.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        normalized: Whether the logits are log-probabilities already, which saves a `log_softmax`.
+        ignore_index: Label of samples to leave out.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
+            batch was seen. Away from the CPU, `compute` reports bad values.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import CrossEntropy
+        >>> entropy = CrossEntropy(num_classes=2, from_logits=False)
+        >>> entropy(torch.tensor([[0.5, 0.5], [0.2, 0.8]]), torch.tensor([0, 1]))
+        tensor(0.4581, dtype=torch.float64)
+    """
+
+    entropy: Tensor
+    """Scalar: -log of the probabilities of true classes times the weights of the samples, summed."""
+    samples: Tensor
+    """Scalar: the weights of the samples, summed."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        from_logits: bool = True,
+        normalized: bool = False,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_num_classes(num_classes)
+        scale = entropy_scale(from_logits=from_logits, normalized=normalized)
+        super().__init__(locals(), value_rules=sample_rules(num_classes, scale=scale))
+        self.add_sum("entropy")
+        self.add_sum("samples")
+
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
+        samples = flatten_samples(
+            preds.detach(),
+            target,
+            num_classes=self.num_classes,
+            scale=self.scale,
+            ignore_index=self.ignore_index,
+            sample_weight=sample_weight,
+        )
+        self.admit(samples.find_faults)
+        self.add(**entropy_sums(samples)._asdict())
+
+    def compute(self) -> Tensor:
+        """Return the mean over all samples: a float64 scalar, NaN without samples."""
+        self.check_computable()
+        return self.entropy / self.samples

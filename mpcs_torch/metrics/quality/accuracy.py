@@ -1,0 +1,48 @@
+"""Accuracy: the Metric of `functional.accuracy`."""
+
+from typing import Any
+
+from torch import Tensor
+
+from mpcs_torch.functional.quality.accuracy import accuracy_of
+from mpcs_torch.metrics.quality.confusion import ConfusionMetric
+
+
+class Accuracy(ConfusionMetric):
+    """Compute the share of right decisions; in [0, 1], higher is better.
+
+    Shapes and rules are those of `mpcs_torch.functional.accuracy`.
+
+    Args:
+        num_classes: C, at least 2.
+        ignore_index: Label of samples to leave out.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
+            batch was seen. Away from the CPU, `compute` reports bad values.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import Accuracy
+        >>> Accuracy(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    higher_is_better = True
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals())
+
+    def compute(self) -> Tensor:
+        """Return the share: a float64 scalar, NaN without samples."""
+        self.check_computable()
+        return accuracy_of(self.confusion)

@@ -1,0 +1,141 @@
+"""The Brier score and the cross entropy against scikit-learn, torch and the formulas of the published records."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import brier_score_loss, log_loss
+from torch import Tensor
+
+from mpcs_torch.functional import (
+    brier_score,
+    cross_entropy,
+    decisiveness,
+    geometric_accuracy,
+    probability_accuracy,
+    robustness,
+)
+from mpcs_torch.metrics import BrierScore, CrossEntropy
+from tests.oracles import naive
+
+
+def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(samples, classes, generator=generator)
+    return logits, torch.randint(0, classes, (samples,), generator=generator), torch.rand(samples, generator=generator)
+
+
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+def test_brier_score_is_that_of_scikit_learn(seed: int, weighted: bool) -> None:
+    logits, target, weight = draw(seed)
+    probs = logits.double().softmax(1)
+    weights = weight if weighted else None
+    theirs = brier_score_loss(target, probs, sample_weight=weights, labels=range(4), scale_by_half=False)
+    ours = brier_score(probs, target, weights, num_classes=4, from_logits=False)
+    assert ours.item() == pytest.approx(theirs, rel=1e-12)
+    assert brier_score(logits.double(), target, weights, num_classes=4).item() == pytest.approx(theirs, rel=1e-12)
+    mean = brier_score(probs, target, weights, num_classes=4, from_logits=False, over_classes="mean")
+    assert mean.item() == pytest.approx(theirs / 4, rel=1e-12)
+    if not weighted:
+        assert ours.item() == pytest.approx(naive.brier_score(probs.tolist(), target.tolist()), rel=1e-12)
+
+
+@given(seed=st.integers(0, 10**6), weighted=st.booleans())
+def test_cross_entropy_is_that_of_torch_and_scikit_learn(seed: int, weighted: bool) -> None:
+    logits, target, weight = draw(seed)
+    weights = weight if weighted else None
+    theirs = log_loss(target, logits.double().softmax(1), sample_weight=weights, labels=range(4))
+    settings: dict[str, Any] = {"num_classes": 4}
+    for ours in (
+        cross_entropy(logits.double(), target, weights, **settings),
+        cross_entropy(logits.double().log_softmax(1), target, weights, **settings, normalized=True),
+        cross_entropy(logits.double().softmax(1), target, weights, **settings, from_logits=False),
+    ):
+        assert ours.item() == pytest.approx(theirs, rel=1e-9)
+    if not weighted:
+        of_torch = torch.nn.functional.cross_entropy(logits, target)
+        assert cross_entropy(logits, target, num_classes=4).item() == pytest.approx(of_torch.item(), rel=1e-6)
+    target[:5] = -100
+    of_torch = torch.nn.functional.cross_entropy(logits, target)
+    assert cross_entropy(logits, target, **settings, ignore_index=-100).item() == pytest.approx(
+        of_torch.item(), rel=1e-6
+    )
+
+
+def test_scores_are_bit_for_bit_those_of_the_published_records() -> None:
+    logits, target, _ = draw(0, samples=5000, classes=10)
+    log_probs = logits.log_softmax(dim=1)
+    probs, column = log_probs.exp(), target.unsqueeze(1)
+    errors = probs.scatter_add(1, column, torch.full_like(column, -1, dtype=probs.dtype))
+    squared_error = errors.square().mean(dtype=torch.float64).item()
+    entropy = -log_probs.gather(1, column).mean(dtype=torch.float64).item()
+    for preds, settings in ((logits, {}), (probs, {"from_logits": False})):
+        score = BrierScore(10, over_classes="mean", **settings)
+        score.update(preds, target)
+        assert score.compute().item() == squared_error
+        alone = brier_score(preds, target, num_classes=10, over_classes="mean", **settings)
+        assert alone.item() == squared_error
+    for preds, settings in ((logits, {}), (log_probs, {"normalized": True})):
+        metric = CrossEntropy(10, **settings)
+        metric.update(preds, target)
+        assert metric.compute().item() == entropy
+        assert cross_entropy(preds, target, num_classes=10, **settings).item() == entropy
+
+
+def test_nan_logits_of_a_diverged_run_raise_nothing_without_checks() -> None:
+    logits, target = torch.full((3, 4), math.nan), torch.tensor([0, 1, 2])
+    for metric in (
+        BrierScore(4, validate_args=False),
+        BrierScore(4, from_logits=False, validate_args=False),
+        CrossEntropy(4, validate_args=False),
+        CrossEntropy(4, normalized=True, validate_args=False),
+        CrossEntropy(4, from_logits=False, validate_args=False),
+    ):
+        metric.update(logits, target)
+        assert metric.compute().isnan()
+
+
+def test_a_true_class_without_probability_costs_infinitely_much_unless_it_weighs_nothing() -> None:
+    probs, target = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([1, 1])
+    assert cross_entropy(probs, target, num_classes=2, from_logits=False) == math.inf
+    weighted = cross_entropy(probs, target, torch.tensor([0, 1]), num_classes=2, from_logits=False)
+    assert weighted.item() == pytest.approx(math.log(2))
+
+
+def test_ignored_and_missing_samples_count_for_nothing() -> None:
+    logits, target, _ = draw(1)
+    for score in (brier_score, cross_entropy):
+        kept = score(logits[:20], target[:20], num_classes=4)
+        spoilt = torch.cat([logits[:20], torch.full((10, 4), math.nan)])
+        labels = torch.cat([target[:20], torch.full((10,), -1)])
+        assert score(spoilt, labels, num_classes=4, ignore_index=-1) == kept
+        assert score(logits[:0], target[:0], num_classes=4).isnan()
+
+
+def test_weights_repeat_samples() -> None:
+    logits, target, _ = draw(2, samples=3)
+    weight, repeated = torch.tensor([1, 0, 2]), torch.tensor([0, 2, 2])
+    for score in (brier_score, cross_entropy, geometric_accuracy, decisiveness, robustness):
+        weighted = score(logits, target, weight, num_classes=4).item()
+        assert weighted == pytest.approx(score(logits[repeated], target[repeated], num_classes=4).item())
+
+
+@pytest.mark.parametrize(
+    ("score", "changed", "message"),
+    [
+        (brier_score, {"over_classes": "max"}, "over_classes must be 'sum' or 'mean', but got 'max'"),
+        (brier_score, {"num_classes": 1}, "num_classes must be at least 2, but got 1"),
+        (brier_score, {"from_logits": False}, "preds must be probabilities >= 0 that sum to 1"),
+        (cross_entropy, {"normalized": True}, "preds must be log-probabilities whose exponentials sum to 1 over"),
+        (cross_entropy, {"normalized": True, "from_logits": False}, "normalized=True needs from_logits=True"),
+        (cross_entropy, {"preds": torch.tensor([[math.inf, 0.0], [0.0, 0.0]])}, "preds must be logits without NaN"),
+        (probability_accuracy, {"cells": 7}, "cells must be None or a multiple of 1 / delta = 200, but got 7"),
+    ],
+)
+def test_wrong_input_is_named(score: Any, changed: dict[str, Any], message: str) -> None:
+    arguments = {"preds": torch.ones(2, 2), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
+    with pytest.raises(ValueError, match=message):
+        score(**arguments)
