@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import Metric, MetricCollection
+from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker, MinMaxMetric
 
 from mpcs_torch import DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.metrics import DetectionCurve
@@ -265,6 +266,65 @@ def test_a_diagonal_that_is_not_read_makes_no_other_settings() -> None:
     for kind in (MetaPatternConcernScore, DangerousErrors, ExpectedConcern):
         metric = kind(3, concern=torch.ones(3, 3))
         metric.merge_state(kind(3, concern=torch.ones(3, 3).fill_diagonal_(0)))
+
+
+@pytest.fixture(params=[name for name, case in BY_NAME.items() if list(case.oracle(whole(case))) == [""]])
+def scalar_case(request: pytest.FixtureRequest) -> MetricCase:
+    return BY_NAME[request.param]
+
+
+def test_a_tracker_finds_the_best_value_of_a_scalar_metric(scalar_case: MetricCase) -> None:
+    tracker = MetricTracker(scalar_case.make())
+    batches = [scalar_case.fed.draw(SIZE, seed) for seed in range(3)]
+    for batch in batches:
+        tracker.increment()
+        tracker.update(*batch)
+    values = [scalar_case.oracle(batch)[""] for batch in batches]
+    assert tracker.compute_all().tolist() == pytest.approx(values)
+    best, step = tracker.best_metric(return_step=True)
+    assert best == pytest.approx(max(values) if scalar_case.higher_is_better else min(values))
+    assert values[step] == pytest.approx(best)
+
+
+def test_minimum_and_maximum_of_a_scalar_metric_are_kept(scalar_case: MetricCase) -> None:
+    extremes = MinMaxMetric(scalar_case.make())
+    values = []
+    for stop in (20, SIZE):
+        extremes.update(*part(scalar_case, stop - 20, stop))
+        found = extremes.compute()
+        values.append(scalar_case.oracle(part(scalar_case, 0, stop))[""])
+    assert found["raw"].item() == pytest.approx(values[-1])
+    assert (found["min"].item(), found["max"].item()) == pytest.approx((min(values), max(values)))
+
+
+def test_a_scalar_metric_can_be_bootstrapped(scalar_case: MetricCase) -> None:
+    torch.manual_seed(0)
+    bootstrap = BootStrapper(scalar_case.make(), num_bootstraps=8, raw=True)
+    bootstrap.update(*whole(scalar_case))
+    found = bootstrap.compute()
+    assert found["raw"].shape == (8,)
+    assert found["raw"].isfinite().all()
+    assert found["mean"].item() == pytest.approx(found["raw"].mean().item())
+
+
+@pytest.mark.parametrize("name", ["MulticlassQualityMetrics", "ProbabilityAccuracy"])
+def test_a_tracker_stacks_the_values_of_a_dictionary(name: str) -> None:
+    case = BY_NAME[name]
+    tracker = MetricTracker(case.make(), maximize=True)
+    for seed in range(2):
+        tracker.increment()
+        tracker.update(*case.fed.draw(SIZE, seed))
+    oracles = [case.oracle(case.fed.draw(SIZE, seed)) for seed in range(2)]
+    stacked = {entry: values.tolist() for entry, values in tracker.compute_all().items()}
+    assert stacked == {entry: pytest.approx([oracle[entry] for oracle in oracles]) for entry in oracles[0]}
+
+
+def test_values_of_classes_get_the_names_of_the_classes() -> None:
+    case = BY_NAME["ClassErrorRates"]
+    by_class = ClasswiseWrapper(case.make(), labels=list("abcd"))
+    by_class.update(*whole(case))
+    named = {name.removeprefix("classerrorrates_"): value.item() for name, value in by_class.compute().items()}
+    assert named == pytest.approx(dict(zip("abcd", case.oracle(whole(case)).values(), strict=True)))
 
 
 def test_states_can_be_shared_between_processes(case: MetricCase) -> None:

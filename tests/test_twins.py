@@ -1,0 +1,220 @@
+"""The law of twins: a function and its Metric take the same arguments with the same defaults, and return the same."""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import OperatingPoint, functional, metrics
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.cases import CLASSES, SINGLE, random_batch, soft_batch
+from tests.metrics.detection.cases import class_scores, detections
+from tests.oracles import naive
+
+SIZE = 40
+C = {"num_classes": CLASSES}
+CONCERN = 0.5 + torch.arange(CLASSES**2).reshape(CLASSES, CLASSES) / 10
+POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
+
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "Accuracy": [C, {**C, "ignore_index": -1}],
+    "ActualDetectionCost": [
+        {"points": POINTS},
+        {"points": POINTS[0], "threshold": 0.3, "normalize": False, "ignore_index": -1},
+        {"points": POINTS, **C, "average": "none"},
+    ],
+    "BrierScore": [C, {**C, "over_classes": "mean", "from_logits": False, "ignore_index": -1}],
+    "ClassErrorRates": [C, {**C, "ignore_index": -1}],
+    "Cllr": [{}, {**C, "average": "none", "ignore_index": -1}],
+    "CrossEntropy": [
+        C,
+        {**C, "normalized": True},
+        {**C, "from_logits": False, "ignore_index": -1},
+    ],
+    "DangerousErrors": [
+        C,
+        {**C, "concern": CONCERN, "normalize": "samples"},
+        {**C, "concern": CONCERN, "normalize": "errors", "ignore_index": -1},
+    ],
+    "Decisiveness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
+    "DetectionCurve": [{}, {**C, "average": "none", "ignore_index": -1}],
+    "EqualErrorRate": [{}, {"method": "nearest", "ignore_index": -1}, C, {**C, "average": "none"}],
+    "ExpectedConcern": [
+        C,
+        {**C, "concern": CONCERN, "decision": "least_concern", "from_logits": False},
+        {**C, "concern": CONCERN, "normalize": False, "ignore_index": -1},
+    ],
+    "GeometricAccuracy": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
+    "HalfTotalErrorRate": [
+        {"threshold": 0.25},
+        {"threshold": 0.25, **C, "average": "none", "ignore_index": -1},
+    ],
+    "MacroF1": [C, {**C, "ignore_index": -1}],
+    "MatthewsCorrelation": [C, {**C, "ignore_index": -1}],
+    "MetaPatternConcernScore": [
+        C,
+        {**C, "k": 3, "t": 20, "concern": CONCERN, "correct_concern": "count"},
+        {**C, "from_logits": False, "ignore_index": -1},
+    ],
+    "MinCllr": [{}, {**C, "average": "none", "ignore_index": -1}],
+    "MinDetectionCost": [
+        {"points": POINTS},
+        {"points": POINTS[0], "normalize": False, "ignore_index": -1},
+        {"points": POINTS, **C, "average": "none"},
+    ],
+    "MulticlassQualityMetrics": [C, {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1}],
+    "ProbabilityAccuracy": [
+        C,
+        {**C, "epsilon": 0.1, "n_bins": 4, "delta": None, "span": "unit", "ignore_index": -1},
+        {**C, "from_logits": False, "cells": 2000},
+    ],
+    "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
+    "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0}],
+    "SoftFBeta": [{**C, "beta": 2.0}, {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0}],
+    "SoftKLDivergence": [{}, {"epsilon": 0.1}],
+    "SoftPrecision": [C, {**C, "average": "weighted", "zero_division": 1.0}],
+    "SoftRecall": [C, {**C, "average": "macro", "zero_division": 1.0}],
+}
+"""Default settings of each Metric, and others that leave no setting out."""
+
+ENTRIES = {kind.__name__: entry for kind, (entry, _) in SINGLE.items() if entry in naive.ONEDAL}
+"""Exemption: the twin of these is an entry of the dictionary of `multiclass_quality_metrics`."""
+MORE_SETTINGS = {"meta_pattern_concern_score": ["reduction"]}
+"""Exemption: scores of single samples cannot be the value of a Metric."""
+TAKE_COUNTS = {"multiclass_quality_metrics", "class_error_rates"}
+"""Exemption: their target is optional, because a confusion matrix of counts has none."""
+
+WITH_TWIN = sorted(set(metrics.__all__) - set(ENTRIES))
+
+
+def twin_of(name: str, suffix: str = "") -> Callable[..., Any]:
+    """Find the function by its name: `SoftFBeta` and `soft_fbeta` differ in capitals and underscores."""
+    wanted = name.lower() + suffix
+    found = [function for function in functional.__all__ if function.replace("_", "") == wanted]
+    assert len(found) == 1, f"{name} has no function mpcs_torch.functional.* of its name"
+    twin: Callable[..., Any] = getattr(functional, found[0])
+    return twin
+
+
+def has_details(name: str) -> bool:
+    return hasattr(getattr(metrics, name), "details")
+
+
+def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
+    """A batch as the settings want it, without what is optional."""
+    if name.startswith("Soft"):
+        preds, target = soft_batch(SIZE, 0)
+    elif "detection" in getattr(metrics, name).__module__:
+        preds, target = (class_scores if "num_classes" in settings else detections)(SIZE, 0)
+    else:
+        preds, target = random_batch(SIZE, 0)
+        preds = preds.log_softmax(dim=1) if settings.get("normalized") else preds
+        preds = preds if settings.get("from_logits", True) else preds.softmax(dim=1)
+    if "ignore_index" in settings:
+        target[::5] = settings["ignore_index"]
+    return {"preds": preds, "target": target}
+
+
+def optional(name: str, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """What else an update of the Metric takes."""
+    generator = torch.Generator().manual_seed(1)
+    values = {
+        "sample_weight": torch.rand(SIZE, generator=generator),
+        "ignore": torch.rand(batch["preds"].shape, generator=generator) < 0.2,
+    }
+    return {parameter: values[parameter] for parameter in arguments_of_update(name)[2:]}
+
+
+def arguments_of_update(name: str) -> list[str]:
+    return list(inspect.signature(getattr(metrics, name).update).parameters)[1:]
+
+
+def settings_of(name: str) -> dict[str, inspect.Parameter]:
+    parameters = dict(inspect.signature(getattr(metrics, name)).parameters)
+    assert parameters.pop("validate_args").default is True
+    assert parameters.pop("kwargs").kind is inspect.Parameter.VAR_KEYWORD
+    return parameters
+
+
+def assert_same(ours: Any, theirs: Any) -> None:
+    """Same type, and same dtype, shape and value of every tensor."""
+    assert type(ours) is type(theirs)
+    if isinstance(ours, Tensor):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
+    elif isinstance(ours, dict):
+        assert list(ours) == list(theirs)
+        assert_same(list(ours.values()), list(theirs.values()))
+    else:
+        for our, their in zip(ours, theirs, strict=True):
+            assert_same(our, their)
+
+
+def updated(name: str, settings: dict[str, Any], batch: dict[str, Tensor]) -> SumMetric:
+    metric: SumMetric = getattr(metrics, name)(**settings)
+    metric.update(**batch)
+    return metric
+
+
+@pytest.mark.parametrize("name", WITH_TWIN)
+def test_every_setting_of_every_metric_is_compared(name: str) -> None:
+    assert {setting for variant in SETTINGS[name] for setting in variant} == set(settings_of(name))
+
+
+@pytest.mark.parametrize("name", WITH_TWIN)
+def test_twins_stand_in_files_of_the_same_name(name: str) -> None:
+    assert twin_of(name).__module__ == getattr(metrics, name).__module__.replace(".metrics.", ".functional.")
+
+
+def test_every_file_of_metrics_has_a_functional_file_of_its_name() -> None:
+    package = Path(metrics.__file__).parent
+    files = {path.relative_to(package) for path in package.glob("*/*.py") if path.stem != "base"}
+    assert [str(file) for file in sorted(files) if not (package.parent / "functional" / file).exists()] == []
+
+
+@pytest.mark.parametrize("suffix", ["", "details"])
+@pytest.mark.parametrize("name", WITH_TWIN)
+def test_twins_have_the_same_arguments_and_defaults(name: str, suffix: str) -> None:
+    if suffix and not has_details(name):
+        return
+    twin = twin_of(name, suffix)
+    by_kind: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    for parameter in inspect.signature(twin).parameters.values():
+        by_kind[parameter.kind is inspect.Parameter.KEYWORD_ONLY][parameter.name] = parameter.default
+    for more in MORE_SETTINGS.get(twin.__name__, []):
+        del by_kind[True][more]
+    update = inspect.signature(getattr(metrics, name).update).parameters
+    tensors = {parameter: update[parameter].default for parameter in arguments_of_update(name)}
+    if twin.__name__ in TAKE_COUNTS:
+        tensors["target"] = None
+    assert list(by_kind[False].items()) == list(tensors.items())
+    ours = [(setting.name, repr(setting.default)) for setting in settings_of(name).values()]
+    assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == ours
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [pytest.param(name, variant, id=f"{name}-{i}") for name in SETTINGS for i, variant in enumerate(SETTINGS[name])],
+)
+def test_twins_return_the_same(name: str, settings: dict[str, Any]) -> None:
+    batch = drawn(name, settings)
+    for whole in (batch, {**batch, **optional(name, batch)}):
+        metric = updated(name, settings, whole)
+        assert_same(twin_of(name)(**whole, **settings), metric.compute())
+        if has_details(name):
+            details = metric.details()
+            assert hasattr(details, "_fields")
+            assert_same(twin_of(name, "details")(**whole, **settings), details)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_single_quality_metrics_are_entries_of_the_dictionary(name: str) -> None:
+    for settings in SETTINGS["MulticlassQualityMetrics"]:
+        batch = drawn(name, settings)
+        batch |= optional(name, batch)
+        values = functional.multiclass_quality_metrics(**batch, **settings)
+        assert_same(values[ENTRIES[name]], updated(name, settings, batch).compute())
+    assert list(settings_of(name)) == list(settings_of("MulticlassQualityMetrics"))
