@@ -77,19 +77,17 @@ def dangerous_errors_details(
     *,
     num_classes: int,
     concern: Tensor | None = None,
-    normalize: DangerousNormalize = None,
     ignore_index: int | None = None,
 ) -> DangerousErrorCounts:
     """Count the dangerous errors, all errors and all samples.
 
-    Arguments and errors are those of `dangerous_errors`; ``normalize`` changes nothing here.
+    Arguments and errors are those of `dangerous_errors` without ``normalize``.
 
     Example:
         >>> import torch
         >>> dangerous_errors_details(torch.tensor([1, 0]), torch.tensor([0, 0]), num_classes=2).errors
         tensor(1., dtype=torch.float64)
     """
-    check_choice("normalize", normalize, DangerousNormalize)
     check_num_classes(num_classes)
     released = released_pairs(concern, num_classes).to(preds.device)
     decisions = flatten_decisions(
