@@ -1,4 +1,4 @@
-"""``python -m mpcs_torch`` is ``mpcs``."""
+"""Run ``mpcs`` as ``python -m mpcs_torch``."""
 
 from mpcs_torch.cli import main
 

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whenever the process dies."""
+"""Write files atomically: a file is complete or absent, even if the process dies."""
 
 import hashlib
 import os
@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
-    """Let ``write`` fill a new file, bring it to the disk, and give its SHA-256; on an error nothing is left."""
+    """Let ``write`` fill a new file, flush it to disk, and return its SHA-256; after an error no file remains."""
     try:
         with path.open("w+b") as file:
             write(file)
@@ -18,7 +18,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except RuntimeError as error:
         path.unlink(missing_ok=True)
-        if isinstance(error.__context__, OSError):  # torch fails again when it closes what it could not write
+        if isinstance(error.__context__, OSError):  # torch raises a second error when it closes the file
             raise error.__context__ from None
         raise
     except BaseException:
@@ -27,14 +27,14 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Make this the whole text of a file, old or new."""
+    """Replace the text of a file, or create the file, in one step."""
     temporary = path.with_name(f".{path.name}.tmp")
     write_whole(temporary, lambda file: file.write(text.encode()))
     rename(temporary, path)
 
 
 def rename(source: Path, target: Path) -> None:
-    """Give a whole file its name, for good once this returns."""
+    """Rename a file; the new name is on disk when this returns."""
     os.replace(source, target)
     if os.name == "posix":
         folder = os.open(target.parent, os.O_RDONLY)
@@ -45,7 +45,7 @@ def rename(source: Path, target: Path) -> None:
 
 
 def holds(path: Path, sha256: str) -> bool:
-    """Whether a file is there with this content."""
+    """Return whether a file exists and has this SHA-256."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256

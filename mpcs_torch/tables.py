@@ -1,4 +1,4 @@
-"""Tables that are printed as Markdown and saved as CSV."""
+"""A table that prints as Markdown and saves as CSV."""
 
 import csv
 import io
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as text."""
+    """A header and rows of text cells."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def markdown(self) -> str:
-        """As Markdown whose source lines up too."""
+        """Return the table as Markdown with aligned columns."""
         widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
         lines = [
             "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
@@ -23,7 +23,7 @@ class Table:
         return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
     def csv(self) -> str:
-        """As comma-separated values."""
+        """Return the table as comma-separated values."""
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([self.header, *self.rows])
         return buffer.getvalue()

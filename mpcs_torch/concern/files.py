@@ -1,4 +1,4 @@
-"""Concern specs as YAML files: every error of a file at once, each with its line."""
+"""Read and write concern specs as YAML; all errors of a file are reported together, with their lines."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +13,11 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """Read a concern spec from a YAML file with the keys of `ConcernSpec`: classes, releases, factor, weights.
 
     Args:
-        path: The file. It is loaded safely: YAML tags that build Python objects are refused.
+        path: The file. Loading is safe: YAML tags that build Python objects are refused.
 
     Raises:
-        ConcernError: If the file is no YAML or breaks a rule; every error stands there with file, line and column.
+        ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with its file, line
+            and column.
         FileNotFoundError: If there is no such file.
         ImportError: If PyYAML is not installed.
 
@@ -25,7 +26,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
         ('red', 'yellow', 'green')
     """
     try:
-        from mpcs_torch.yaml_files import YamlError, read_yaml  # PyYAML is not needed for the metrics alone
+        from mpcs_torch.yaml_files import YamlError, read_yaml  # optional: the metrics need no PyYAML
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[train]'") from None
 
@@ -33,13 +34,13 @@ def load_concern(path: str | Path) -> ConcernSpec:
     try:
         document = read_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
-        raise ConcernError([Problem((), "is no UTF-8 text", str(path))]) from None
+        raise ConcernError([Problem((), "is not UTF-8 text", str(path))]) from None
     except YamlError as error:
         place = str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
         raise ConcernError([Problem((), error.problem, place)]) from None
     value = document.value
     if not isinstance(value, dict):
-        raise ConcernError([Problem((), f"must hold a mapping with the keys {', '.join(FIELDS)}", str(path))])
+        raise ConcernError([Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))])
 
     problems = list(_key_problems(value))
     spec = None
@@ -57,12 +58,12 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
     """Write a concern spec as YAML that `load_concern` reads.
 
     Args:
-        spec: What to write.
-        path: A file that is not there yet.
-        comment: Lines to stand above it.
+        spec: The spec to write.
+        path: A file that does not exist yet.
+        comment: Lines to write as a comment at the top of the file.
 
     Raises:
-        FileExistsError: If the file is there; it stays as it is.
+        FileExistsError: If the file exists; it is not changed.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""Human values as data: how much each confusion of two classes matters."""
+"""`ConcernSpec`: how much each confusion of two classes matters."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,18 +10,18 @@ from torch import Tensor
 
 from mpcs_torch.errors import MpcsError
 
-MOST_CLASSES = 10_000
-"""A matrix over more would fill a gigabyte: rather a slip than a task."""
+MAX_CLASSES = 10_000
+"""The matrix of more classes would take a gigabyte, so a larger number is probably a mistake."""
 
 
 class Problem(NamedTuple):
-    """One broken rule of a concern spec."""
+    """A rule that a concern spec breaks, and where."""
 
     path: tuple[str | int, ...]
-    """A field name, then list indices; empty for the spec as a whole."""
+    """The name of a field, followed by list indices; empty if the whole spec breaks the rule."""
     message: str
     place: str = ""
-    """File, line and column, for a spec from a file."""
+    """File, line and column, if the spec was read from a file."""
 
     def __str__(self) -> str:
         steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
@@ -29,34 +29,34 @@ class Problem(NamedTuple):
 
 
 class ConcernError(MpcsError, ValueError):
-    """A concern spec breaks its rules; `problems` lists every one of them."""
+    """A concern spec that breaks its rules; `problems` lists all of them."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, problems)))
 
     def __reduce__(self) -> tuple[type["ConcernError"], tuple[tuple[Problem, ...]]]:
-        return ConcernError, (self.problems,)  # or a process would hand the text back in place of the problems
+        return ConcernError, (self.problems,)  # the default would pickle the text instead of the problems
 
 
 @dataclass(frozen=True)
 class ConcernSpec:
-    """Which errors matter less: release lists with one factor, or a full matrix of weights.
+    """Describe how much each error matters: release lists with one factor, or a full matrix of weights.
 
     Args:
-        classes: The class names in index order, or their number (named "0", "1", ...).
-        releases: Lists ``[true, predicted, ...]``: taking the first class for any of the others is released. Classes
-            by name or index; pairs are ordered.
+        classes: The class names in index order, or the number of classes (which are then named "0", "1", ...).
+        releases: Lists ``[true, predicted, ...]`` of class names or indices: mistaking the first class for any of the
+            others is released, which means tolerable. Pairs are ordered: the opposite confusion is not released.
         factor: The concern of a released pair, ``0 < factor <= 1``; every other pair has concern 1.
-        weights: In place of releases, the concern of each pair: C rows (true classes) of C columns (predicted
-            classes), > 0 and finite. The diagonal is not read.
+        weights: The concern of each pair, instead of releases: C rows (true classes) of C columns (predicted classes),
+            finite and > 0. The diagonal is ignored.
 
     Raises:
-        ConcernError: A ValueError that lists every broken rule with its place.
+        ConcernError: If the arguments break rules; the message lists each of them with its place.
 
     References:
-        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 8 (release list and factor). One weight
-        per pair is what the paper's introduction promises.
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 8 (release list and factor). Deviation: a
+        separate weight for each pair, which the introduction of the paper mentions and its equations leave out.
 
     Example:
         >>> spec = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
@@ -85,18 +85,18 @@ class ConcernSpec:
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the classes in index order."""
+        """Return the names of the classes in index order."""
         return _names(self.classes)
 
     def matrix(self) -> Tensor:
-        """The concern of taking each true class (row) for each other (column): float64 (C, C), 1 on the diagonal."""
+        """Return the concern of each true class (row) predicted as each class (column), float64 (C, C), diagonal 1."""
         num_classes = len(self.class_names)
         if self.weights is None:
             return torch.ones(num_classes, num_classes, dtype=torch.float64).masked_fill_(self.released(), self.factor)
         return torch.tensor(self.weights, dtype=torch.float64).fill_diagonal_(1.0)
 
     def released(self) -> Tensor:
-        """The tolerable confusions: bool (C, C), those listed, or those with a weight below 1."""
+        """Return the released confusions, bool (C, C): those that are listed, or those with a weight below 1."""
         num_classes = len(self.class_names)
         if self.weights is not None:
             return self.matrix() < 1
@@ -120,29 +120,29 @@ def _problems(classes: object, releases: object, factor: object, weights: object
     if class_problems:
         yield from class_problems
     else:
-        names = _names(classes)  # type: ignore[arg-type]  # checked on the line above
+        names = _names(classes)  # type: ignore[arg-type]  # checked above
     yield from _release_problems(releases, names)
     if not _is_number(factor) or not 0 < factor <= 1:  # type: ignore[operator]  # a number by then
         yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {factor!r}")
     if weights is not None:
         if releases:
-            yield Problem(("weights",), "must not stand beside releases: give one of the two")
+            yield Problem(("weights",), "cannot be combined with releases: give only one of them")
         yield from _weight_problems(weights, names)
 
 
 def _class_problems(classes: object) -> Iterator[Problem]:
     if isinstance(classes, int) and not isinstance(classes, bool):
-        if not 2 <= classes <= MOST_CLASSES:
-            yield Problem(("classes",), f"must be at least 2 and at most {MOST_CLASSES}, but got {classes}")
+        if not 2 <= classes <= MAX_CLASSES:
+            yield Problem(("classes",), f"must be at least 2 and at most {MAX_CLASSES}, but got {classes}")
         return
     if isinstance(classes, str) or not isinstance(classes, Sequence):
-        yield Problem(("classes",), f"must be a list of names or their number, but got {classes!r}")
+        yield Problem(("classes",), f"must be a list of names or the number of classes, but got {classes!r}")
         return
     for i, name in enumerate(classes):
         if not isinstance(name, str):
             yield Problem(("classes", i), f"must be a name in quotes, but got {name!r}")
         elif name in classes[:i]:
-            yield Problem(("classes", i), f"must differ from the other names, but {name!r} stands twice")
+            yield Problem(("classes", i), f"must differ from the other names, but {name!r} appears twice")
     if len(classes) < 2:
         yield Problem(("classes",), f"must name at least 2 classes, but got {len(classes)}")
 

@@ -1,4 +1,4 @@
-"""Drafts of a ConcernSpec, to be read by somebody who knows what the classes mean."""
+"""Drafts of a `ConcernSpec`, for someone who knows what the classes mean to review."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,16 +9,16 @@ from mpcs_torch.concern.spec import ConcernSpec
 
 
 def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """How the classes border on each other in an embedding such as t-SNE.
+    """Compute how much the classes overlap in an embedding such as t-SNE: the classes of the nearest neighbours.
 
     Args:
-        embedding: ``(N, D)`` floating point positions.
+        embedding: ``(N, D)`` floating-point positions.
         labels: ``(N,)`` integer class indices.
-        num_classes: C.
-        neighbours: How many nearest neighbours of each sample to look at.
+        num_classes: The number of classes, C.
+        neighbours: The number of nearest neighbours of each sample to count.
 
     Returns:
-        ``(C, C)`` float64: of the neighbours of the row's samples, the share in the column's class.
+        ``(C, C)`` float64 in [0, 1]: of the neighbours of the row's samples, the share in the column's class.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -30,31 +30,37 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
 
 
 def spec_from_neighbours(
-    shares: Tensor, classes: Sequence[str], *, least_share: float = 0.01, factor: float = 0.5
+    shares: Tensor, classes: Sequence[str], *, min_share: float = 0.01, factor: float = 0.5
 ) -> ConcernSpec:
-    """Release, in both directions, each pair of classes of which one has at least this share of the other's neighbours.
+    """Release each pair of classes, in both directions, if one has at least ``min_share`` of the other's neighbours.
 
-    The paper released the pairs that are adjacent in a t-SNE projection: what is hard to tell apart is forgiven. That
-    is a statement about the data; whether such an error does no harm is for you to say.
+    The paper released the pairs that are adjacent in a t-SNE projection, that is, classes that are hard to separate.
+    This describes the data; only you can say whether such an error does harm.
+
+    Args:
+        shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`.
+        classes: The C class names.
+        min_share: The smallest share of neighbours that releases a pair.
+        factor: The concern of a released pair.
     """
-    adjacent = (torch.maximum(shares, shares.t()) >= least_share).fill_diagonal_(False)
+    adjacent = (torch.maximum(shares, shares.t()) >= min_share).fill_diagonal_(False)
     releases = [[classes[i], *_where(adjacent[i], classes)] for i in range(len(classes)) if adjacent[i].any()]
     return ConcernSpec(list(classes), releases=releases, factor=factor)
 
 
 def spec_from_tree(
-    tree: object, *, classes: Sequence[str] | None = None, farthest: int = 2, factor: float = 0.5
+    tree: object, *, classes: Sequence[str] | None = None, max_distance: int = 2, factor: float = 0.5
 ) -> ConcernSpec:
-    """Release pairs of classes that are near in a class hierarchy.
+    """Release pairs of classes that are close in a class hierarchy.
 
     Args:
         tree: Nested mappings whose leaves are lists of class names, or lists of lists, as read from YAML.
-        farthest: Release pairs of classes up to so many edges apart; 2 are siblings.
-        classes: All classes in index order. Default: in the order of the tree.
-        factor: Concern of a released pair.
+        classes: All classes in index order. Default: the order of the tree.
+        max_distance: Release pairs of classes that are at most this many edges apart; siblings are 2 apart.
+        factor: The concern of a released pair.
 
     Raises:
-        ValueError: If the tree holds something else or a class twice, or ``classes`` are others.
+        ValueError: If the tree contains anything else or a class twice, or ``classes`` differ from its leaves.
 
     Example:
         >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
@@ -65,10 +71,10 @@ def spec_from_tree(
     names = [name for name, _ in paths]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"tree must hold each class once, but {', '.join(sorted(twice))} stands twice.")
+        raise ValueError(f"tree must contain each class once, but {', '.join(sorted(twice))} appears twice.")
     releases = []
     for name, path in paths:
-        near = [other for other, other_path in paths if other != name and _edges(path, other_path) <= farthest]
+        near = [other for other, other_path in paths if other != name and _edges(path, other_path) <= max_distance]
         if near:
             releases.append([name, *near])
     if classes is not None and sorted(classes) != sorted(names):
@@ -77,10 +83,10 @@ def spec_from_tree(
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
-    """Weights in proportion to the costs of taking each true class (row) for another (column); the dearest weighs 1.
+    """Weigh each confusion of a true class (row) with another (column) by its cost; the highest cost gets weight 1.
 
     Raises:
-        ConcernError: If the costs are no square matrix of numbers above 0 off the diagonal.
+        ConcernError: If the costs are not a square matrix whose off-diagonal elements are above 0.
     """
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.matrix().fill_diagonal_(0)
@@ -88,7 +94,7 @@ def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) ->
 
 
 def spec_from_order(classes: Sequence[str]) -> ConcernSpec:
-    """Weights in proportion to how far apart classes stand in their order, the farthest weighing 1.
+    """Weigh each confusion by the distance of the two classes in their order; the largest distance gets weight 1.
 
     Example:
         >>> spec_from_order(["healthy", "mild", "severe"]).weights
@@ -104,7 +110,7 @@ def _where(row: Tensor, classes: Sequence[str]) -> list[str]:
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The classes, each with the branches that lead to it."""
+    """Yield each class with the branches that lead to it."""
     if isinstance(tree, str):
         yield tree, above
     elif isinstance(tree, Mapping):
@@ -115,11 +121,11 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
             yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
     else:
         where = "/".join(above) or "its root"
-        raise ValueError(f"tree must hold mappings, lists and class names, but has {tree!r} at {where}.")
+        raise ValueError(f"tree must contain only mappings, lists and class names, but has {tree!r} at {where}.")
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
-    """Edges between two leaves: up from one to the last shared branch, and down to the other."""
+    """Count the edges between two leaves: up from one to the last shared branch, and down to the other."""
     shared = 0
     while shared < min(len(path), len(other)) and path[shared] == other[shared]:
         shared += 1

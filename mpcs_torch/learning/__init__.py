@@ -1,4 +1,4 @@
-"""Parts for anyone's training loop: losses, a learning-rate scheduler, a checkpoint selector."""
+"""Losses, a learning-rate scheduler and a checkpoint selector for any training loop."""
 
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
 from mpcs_torch.learning.loss import ConcernLoss, ConcernLossScale, SoftmaxMarginLoss

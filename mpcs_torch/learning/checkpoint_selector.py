@@ -1,4 +1,4 @@
-"""Keep the checkpoints of the best epochs on disk, through crashes."""
+"""Keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -19,22 +19,23 @@ from mpcs_torch.tables import Table
 
 
 class CheckpointSelector:
-    """Saves the best epochs, and no others, in a folder; usable in any loop.
+    """Save the checkpoints of the best epochs, and only those, in a folder; usable in any training loop.
 
-    The folder's ``manifest.json`` is the ledger of all epochs, kept through restarts: make a selector on the same
-    folder to go on. Checkpoints are written to a temporary file, brought to the disk, entered in the manifest, and only
-    then are others deleted; a process that dies at any moment loses neither the best checkpoint nor the ledger. Files
-    that the manifest does not own are never touched.
+    ``manifest.json`` in the folder records the metrics of all epochs. To resume, create a selector on the same folder.
+    A checkpoint is written to a temporary file, flushed to disk and recorded in the manifest before others are deleted,
+    so a process that dies at any moment loses neither the best checkpoint nor the record. Files that are not in the
+    manifest are never touched.
 
     Args:
-        folder: Made if it is not there.
-        rule: Which epoch is the best.
-        top_k: How many of the best to keep.
-        keep_last: Whether to keep the last epoch as well.
-        keep_every: Keep every n-th epoch as well; 0 for none.
+        folder: The folder of the checkpoints; created if it does not exist.
+        rule: The rule that ranks the epochs.
+        top_k: The number of best epochs to keep.
+        keep_last: Whether to also keep the last epoch.
+        keep_every: Also keep every n-th epoch; 0 for none.
 
     Raises:
-        ManifestError: A ValueError, if the manifest is of another rule or cannot be read.
+        ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
+        ValueError: If ``top_k`` or ``keep_every`` is too small.
 
     Example:
         >>> import tempfile, torch
@@ -63,40 +64,40 @@ class CheckpointSelector:
         self.folder, self.rule = Path(folder), rule
         self.top_k, self.keep_last, self.keep_every = top_k, keep_last, keep_every
         self.epochs: list[SavedEpoch] = []
-        """The ledger, in the order of the updates."""
+        """All epochs, in the order of the updates."""
         self._garbage: list[SavedEpoch] = []
         self._is_pending = False
-        """Whether the ledger's last epoch is not entered in the manifest yet."""
+        """Whether the last epoch is not in the manifest yet."""
         self._is_settled = False
-        """Whether what an earlier process had begun is finished. It may be alive, so that waits for an update."""
+        """Whether work left by an earlier process is finished. It may still run, so this waits for an update."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if (self.folder / manifest.NAME).exists():
             self._take_over(Manifest.read(self.folder))
 
     @property
     def best(self) -> SavedEpoch | None:
-        """The best epoch so far; None before the first one that keeps to the rule's limits."""
+        """Return the best epoch so far; None if no epoch is within the limits of the rule yet."""
         ranking = self.rule.ranking(self.epochs)
-        return ranking[0] if ranking else None  # type: ignore[return-value]  # a ranking gives back what it took
+        return ranking[0] if ranking else None  # type: ignore[return-value]  # a ranking returns the epochs it was given
 
     @property
     def last_epoch(self) -> int | None:
-        """The latest epoch in the ledger: a resumed loop goes on after it."""
+        """Return the number of the latest epoch, after which a resumed loop continues; None before the first."""
         return self.epochs[-1].number if self.epochs else None
 
     def update(self, state: object | Callable[[], object], *, epoch: int, **values: float | Tensor) -> None:
-        """Enter an epoch, and save its state if it is to be kept.
+        """Record an epoch, and save its state if the rule keeps it.
 
         Args:
-            state: What `torch.save` takes and ``weights_only=True`` loads, or a function that gives it (called only if
-                it is to be saved).
-            epoch: Its number. An epoch that a resumed loop repeats with the same values changes nothing, unless its
-                checkpoint was lost; with other values it is a further candidate.
-            **values: Its metrics, at least those of the rule; NaN is allowed and never wins.
+            state: An object that `torch.save` writes and ``weights_only=True`` loads, or a function that returns one,
+                which is called only if the state is saved.
+            epoch: The number of the epoch. Repeating an epoch with the same values after a restart changes nothing,
+                unless its checkpoint was lost; with other values it is another candidate.
+            **values: The metrics of the epoch, at least those of the rule; NaN is allowed and never wins.
 
         Raises:
             ValueError: If a metric of the rule is missing.
-            OSError: If the checkpoint cannot be written; the ledger and the kept checkpoints are as they were.
+            OSError: If the checkpoint cannot be written; the record and the kept checkpoints stay unchanged.
         """
         missing = [name for name in self.rule.metrics if name not in values]
         if missing:
@@ -117,16 +118,16 @@ class CheckpointSelector:
         except OSError as error:
             if (saved := epochs[place].file) is not None:
                 (self.folder / saved).unlink(missing_ok=True)
-            message = f"the checkpoint of epoch {epoch} cannot be saved, and those before it are kept"
+            message = f"the checkpoint of epoch {epoch} cannot be saved; earlier checkpoints are kept"
             raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
 
     def load_best(self, map_location: Any = "cpu") -> Any:
-        """Load the best checkpoint whose file is whole, with ``weights_only=True``.
+        """Load the best checkpoint whose file is intact, with ``weights_only=True``.
 
-        A torn or missing file is reported as a warning, and the one next to it in the ranking is loaded.
+        If a file is damaged or missing, a warning says so and the next best checkpoint is loaded.
 
         Raises:
-            FileNotFoundError: If there is none.
+            FileNotFoundError: If no checkpoint is intact.
         """
         for entry in self.rule.ranking(self.epochs):
             assert isinstance(entry, SavedEpoch)
@@ -135,33 +136,33 @@ class CheckpointSelector:
             path = self.folder / entry.file
             if entry.is_whole_in(self.folder):
                 return torch.load(path, map_location=map_location, weights_only=True)
-            warn(f"{path} is not the file that was saved; trying the next best epoch", stacklevel=2)
-        raise FileNotFoundError(f"{self.folder} holds no whole checkpoint that keeps to the rule")
+            warn(f"{path} is missing or damaged; trying the next best epoch", stacklevel=2)
+        raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of an epoch that is kept, with ``weights_only=True``.
+        """Load the checkpoint of one epoch, with ``weights_only=True``.
 
         Raises:
-            FileNotFoundError: If it is not kept, or its file is torn.
+            FileNotFoundError: If the epoch was not kept, or its file is damaged.
         """
         for entry in self.epochs:
             if entry.number == epoch and entry.is_whole_in(self.folder):
                 return torch.load(self.folder / str(entry.file), map_location=map_location, weights_only=True)
-        raise FileNotFoundError(f"{self.folder} holds no whole checkpoint of epoch {epoch}")
+        raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
 
     def explain(self) -> Table:
-        """What the rule picks, what each metric would have picked alone, and what that means for the others."""
+        """Return a table of the epoch that the rule picks and those that each metric alone would have picked."""
         return explain(self.rule, self.epochs)
 
     def _kept(self, epochs: Sequence[SavedEpoch], *, new: SavedEpoch | None = None) -> list[Epoch]:
-        """The epochs whose checkpoints stay: an epoch without one, lost or never kept, keeps no other from staying."""
+        """Return the epochs whose checkpoints stay; epochs without a checkpoint do not take a place among the best."""
         among = [epoch for epoch in epochs if epoch.file is not None or epoch is new]
         kept = self.rule.could_win(epochs, self.top_k, among=among)
         kept += [epoch for epoch in epochs if self.keep_every and epoch.number % self.keep_every == 0]
         return [*kept, epochs[-1]] if self.keep_last and epochs else kept
 
     def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:
-        """Bring a checkpoint to the disk; until it is entered, the manifest knows it as pending."""
+        """Write a checkpoint to disk; the manifest lists it as pending until `_enter` records it."""
         temporary = self.folder / manifest.temporary_name(entry.number)
         sha256 = write_whole(temporary, lambda file: torch.save(state, file))
         name = manifest.free_name(self.folder, entry.number)
@@ -175,7 +176,7 @@ class CheckpointSelector:
         return saved
 
     def _enter(self, epochs: list[SavedEpoch]) -> None:
-        """Make this the ledger, and delete the files that it no longer keeps."""
+        """Record these epochs in the manifest, and delete the checkpoints that are no longer kept."""
         kept = self._kept(epochs)
         dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
         entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
@@ -186,7 +187,7 @@ class CheckpointSelector:
 
     def _delete_garbage(self) -> None:
         for epoch in self._garbage:
-            with suppress(OSError):  # it stays garbage, and is tried again
+            with suppress(OSError):  # tried again at the next update
                 (self.folder / str(epoch.file)).unlink(missing_ok=True)
         self._garbage = [epoch for epoch in self._garbage if (self.folder / str(epoch.file)).exists()]
 
@@ -196,7 +197,7 @@ class CheckpointSelector:
     def _take_over(self, found: Manifest) -> None:
         if found.rule != json.loads(json.dumps(asdict(self.rule))):
             path = self.folder / manifest.NAME
-            raise ManifestError(f"{path} is of another rule, {found.rule}: choose another folder.")
+            raise ManifestError(f"{path} was written for another rule, {found.rule}: choose another folder.")
         self.epochs = [self._without_lost_file(epoch) for epoch in found.epochs]
         self._garbage = [epoch for epoch in found.garbage if epoch.is_whole_in(self.folder)]
         if found.pending is not None and found.pending.is_whole_in(self.folder):
@@ -204,7 +205,7 @@ class CheckpointSelector:
             self._is_pending = True
 
     def _settle(self) -> None:
-        """Finish what a process that died had begun, and remove its temporary files."""
+        """Finish the work of a process that died, and delete its temporary files."""
         if self._is_pending:
             self._enter(self.epochs)
         self._delete_garbage()
@@ -215,5 +216,5 @@ class CheckpointSelector:
     def _without_lost_file(self, epoch: SavedEpoch) -> SavedEpoch:
         if epoch.file is None or epoch.is_whole_in(self.folder):
             return epoch
-        warn(f"{self.folder / epoch.file} is not the file that was saved: epoch {epoch.number} is lost", stacklevel=4)
+        warn(f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost", stacklevel=4)
         return replace(epoch, file=None, sha256="")

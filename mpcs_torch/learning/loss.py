@@ -1,4 +1,4 @@
-"""Losses that know what errors matter."""
+"""Losses that weigh errors by their concern."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ class ConcernLoss(nn.Module):
     """`functional.concern_loss` as a module: the differentiable limit of MPCS; lower is better.
 
     Args:
-        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: every error matters as much.
-        concern_share: How much of the loss pushes away from wrong classes, 0 (cross entropy) to 1. 1/2 is MPCS.
-        weight: ``(C,)`` weights >= 0 of the true classes.
-        ignore_index: Label of samples that count for nothing.
-        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors matter equally.
+        concern_share: The share of the loss that penalizes wrong classes, from 0 (cross entropy) to 1; 1/2 is MPCS.
+        weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
+        ignore_index: The label of samples that are ignored.
+        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
@@ -55,7 +55,7 @@ class ConcernLoss(nn.Module):
         self.label_smoothing, self.reduction = label_smoothing, reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The loss of logits (N, C, ...) for labels (N, ...)."""
+        """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
         if self.concern is not None:
             _check_classes(self.concern, logits)
         return checked_concern_loss(
@@ -71,14 +71,16 @@ class ConcernLoss(nn.Module):
 
 
 class SoftmaxMarginLoss(nn.Module):
-    """`functional.softmax_margin_loss` as a module: cross entropy with a margin for what matters; lower is better.
+    """`functional.softmax_margin_loss` as a module: cross entropy with margins by concern; lower is better.
+
+    The true class must win by a larger margin over a class where the error matters more.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0.
-        margin: >= 0, in nats for a concern of 1; 0 is cross entropy.
-        weight: ``(C,)`` weights >= 0 of the true classes.
-        ignore_index: Label of samples that count for nothing.
-        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy.
+        weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
+        ignore_index: The label of samples that are ignored.
+        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
@@ -114,7 +116,7 @@ class SoftmaxMarginLoss(nn.Module):
         self.label_smoothing, self.reduction = label_smoothing, reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """The loss of logits (N, C, ...) for labels (N, ...)."""
+        """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
         _check_classes(self.concern, logits)
         return checked_softmax_margin_loss(
             logits,
@@ -131,7 +133,7 @@ class SoftmaxMarginLoss(nn.Module):
 def _checked_matrix(concern: ConcernSpec | Tensor) -> Tensor:
     matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
     check_concern(matrix, len(matrix))
-    return matrix.float()  # float64 would not move to every device
+    return matrix.float()  # some devices do not support float64
 
 
 def _check_classes(concern: Tensor, logits: Tensor) -> None:
@@ -140,10 +142,10 @@ def _check_classes(concern: Tensor, logits: Tensor) -> None:
 
 
 class ConcernLossScale:
-    """Multiplies batch losses by a score, as the published learning runs did with the MPCS of the training set.
+    """Multiply the loss of each batch by a score, as the paper did with the MPCS of the training set.
 
-    It is here to repeat those runs, not to be recommended: over 20 seeds (`mpcs reproduce figure6`) it makes 1.7 % more
-    dangerous errors than learning without. What helps (`mpcs study`) is `SoftmaxMarginLoss`.
+    Use it to repeat the paper's runs. It is not recommended: over 20 seeds (`mpcs reproduce figure6`) training with it
+    makes 1.7 % more dangerous errors than training without. `SoftmaxMarginLoss` helps (`mpcs study`).
 
     Example:
         >>> import torch
@@ -158,10 +160,10 @@ class ConcernLossScale:
         self.score = 1.0
 
     def update(self, score: float | Tensor) -> None:
-        """Take a new score, a finite number >= 0; until the first one losses stay as they are.
+        """Set the score, a finite number >= 0; before the first update it is 1.
 
         Raises:
-            ValueError: If it is not; the old score stays.
+            ValueError: If the score is negative or not finite; the old score stays.
         """
         value = float(score)
         if not 0 <= value < torch.inf:
@@ -169,13 +171,13 @@ class ConcernLossScale:
         self.score = value
 
     def __call__(self, loss: Tensor) -> Tensor:
-        """The loss times the latest score."""
+        """Return the loss times the latest score."""
         return loss * self.score
 
     def state_dict(self) -> dict[str, Any]:
-        """The latest score."""
+        """Return the latest score."""
         return {"score": self.score}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved score."""
+        """Restore a saved score."""
         self.update(state["score"])

@@ -10,38 +10,37 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 
 class MPCSLR(ReduceLROnPlateau):
-    r"""Sets the learning rate from a score such as MPCS: high while much is wrong, low when little is.
+    r"""Set the learning rate from a score such as MPCS: high while the score is high, low once it is low.
 
     .. math::
         \eta = \eta_0 \cdot \min(1, \tfrac{n + 1}{w + 1}) \cdot \mathrm{clip}((s / s_0)^a, l, h)
 
-    with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, and :math:`n` counting the steps
-    of the scheduler, :math:`w` of them warmup. It is a `ReduceLROnPlateau`, because frameworks hand a metric to
-    schedulers of that class alone: call ``scheduler.step(score)`` after each evaluation. (Under Accelerate, which steps
-    a prepared scheduler once for each process, pass ``step_scheduler_with_optimizer=False``.)
+    with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, the number :math:`n` of scheduler
+    steps so far and the number :math:`w` of warmup steps. Call ``scheduler.step(score)`` after each evaluation. It is a
+    `ReduceLROnPlateau` because frameworks pass a metric only to schedulers of that class. (Under Accelerate, which
+    steps a prepared scheduler once for each process, pass ``step_scheduler_with_optimizer=False``.)
 
     Args:
-        optimizer: Its learning rates now are :math:`\eta_0`, one for each parameter group.
-        power: a, at least 0; 1 is the paper's proposal, 0 leaves the warmup alone.
-        reference: :math:`s_0 > 0`; None takes the first score.
-        lowest: l, the lowest factor, from 0.
+        optimizer: The optimizer, whose current learning rates are :math:`\eta_0`, one for each parameter group.
+        power: a >= 0; 1 is the paper's proposal, 0 disables everything except the warmup.
+        reference: :math:`s_0 > 0`; None uses the first score.
+        lowest: l >= 0, the lowest factor.
         highest: h, the highest factor.
-        smoothing: Weight of the past in the running mean of the scores, from 0 (none) to below 1.
-        warmup_steps: w; the first of them begins at once.
+        smoothing: The weight of past scores in the running mean, from 0 (no smoothing) to below 1.
+        warmup_steps: w; the warmup starts before the first step.
 
     Attributes:
-        reason: Why the learning rate is what it is, in words.
+        reason: The reason for the current learning rate, as text.
 
     Raises:
-        ValueError: If a setting breaks its rule above.
+        ValueError: If a setting is outside its range.
 
     Over 20 seeds on MNIST (`mpcs study`) no variant helped: the best one makes 17 % more dangerous errors than a cosine
-    schedule with a warmup. What helps there is that schedule with `SoftmaxMarginLoss`, and
-    `functional.least_concern_decision` on top.
+    schedule with warmup. That schedule helps together with `SoftmaxMarginLoss` and `functional.least_concern_decision`.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section III-C. Deviations: reference, power,
-        bounds, smoothing and warmup are ours.
+        bounds, smoothing and warmup are not in the paper.
 
     Example:
         >>> import torch
@@ -79,7 +78,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
-        """Take the score of an evaluation; a score that is not finite changes nothing."""
+        """Set the learning rate from the score of an evaluation; a score that is not finite changes nothing."""
         score = float(metrics)
         self._steps += 1
         self.last_epoch = self._steps if epoch is None else epoch
@@ -97,7 +96,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._set_factor(factor)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a saved state, at its learning rates."""
+        """Restore a saved state and its learning rates."""
         super().load_state_dict(state_dict)
         self._set_lrs(state_dict["_last_lr"])
 

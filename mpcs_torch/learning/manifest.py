@@ -1,4 +1,4 @@
-"""The ledger of a folder of checkpoints: which epochs were, which files are whose, what was about to happen."""
+"""The manifest of a folder of checkpoints: all epochs, the file of each, and unfinished work."""
 
 import itertools
 import json
@@ -13,55 +13,55 @@ from mpcs_torch.learning.selection import Epoch
 
 
 class ManifestError(MpcsError, ValueError):
-    """A manifest that cannot be read, or that belongs to another rule."""
+    """A manifest that cannot be read, or that was written for another rule."""
 
 
 NAME = "manifest.json"
 TEMPORARY_FILES = (".epoch-*.pt.tmp", f".{NAME}.tmp")
-"""Patterns of what a process that died may leave."""
+"""Patterns of the files that a process may leave when it dies."""
 
 
 @dataclass(frozen=True)
 class SavedEpoch(Epoch):
-    """An epoch in the ledger, and its checkpoint while that is kept."""
+    """An epoch in the manifest, with its checkpoint file while that is kept."""
 
     file: str | None = None
     sha256: str = ""
 
     def is_same(self, other: Epoch) -> bool:
-        """Whether number and values are equal, NaN to NaN."""
+        """Return whether number and values are equal; NaN equals NaN."""
         return json.dumps([self.number, dict(self.values)], sort_keys=True) == json.dumps(
             [other.number, dict(other.values)], sort_keys=True
         )
 
     def is_whole_in(self, folder: Path) -> bool:
-        """Whether its checkpoint is there as it was saved."""
+        """Return whether the checkpoint file exists and is as it was saved."""
         return self.file is not None and holds(folder / self.file, self.sha256)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a restart must know."""
+    """The contents of ``manifest.json``, from which a selector resumes."""
 
     rule: Mapping[str, Any]
     epochs: Sequence[SavedEpoch]
-    """In the order of the updates."""
+    """All epochs, in the order of the updates."""
     pending: SavedEpoch | None = None
-    """An epoch that is to be entered; it counts once its checkpoint has its name."""
+    """An epoch whose checkpoint is being saved; it counts once the file has its final name."""
     garbage: Sequence[SavedEpoch] = ()
-    """Their files may still be there, and are to go."""
+    """Epochs whose files may still exist and will be deleted."""
 
     def write(self, folder: Path) -> None:
-        """Replace the folder's manifest by this one, whole."""
+        """Replace the manifest of a folder in one step."""
         text = json.dumps({"format": 1, **asdict(self)}, indent=1) + "\n"
         replace_text(folder / NAME, text)
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read the folder's manifest.
+        """Read the manifest of a folder.
 
         Raises:
-            ManifestError: If the file is something else.
+            ManifestError: If the file is not a manifest.
         """
         path = folder / NAME
         try:
@@ -70,24 +70,22 @@ class Manifest:
             epochs, garbage = ([SavedEpoch(**entry) for entry in plain[key]] for key in ("epochs", "garbage"))
             return cls(dict(plain["rule"]), epochs, pending, garbage)
         except (ValueError, KeyError, TypeError) as error:
-            raise ManifestError(
-                f"{path} must be the manifest of a CheckpointSelector, but cannot be read: {error!r}."
-            ) from None
+            raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {error!r}.") from None
 
 
 def temporary_name(epoch: int) -> str:
-    """The name of a checkpoint that is being written."""
+    """Return the name of a checkpoint while it is being written."""
     return f".epoch-{epoch:0>5}.pt.tmp"
 
 
 def free_name(folder: Path, epoch: int) -> str:
-    """A name for a checkpoint that nothing in the folder has."""
+    """Return a name for a checkpoint that is not taken in the folder."""
     names = itertools.chain([f"epoch-{epoch:05}.pt"], (f"epoch-{epoch:05}-{n}.pt" for n in itertools.count(2)))
     return next(name for name in names if not (folder / name).exists())
 
 
 def delete_checkpoints(folder: Path) -> None:
-    """Delete the manifest of a folder and the files that it owns, and no others."""
+    """Delete the manifest of a folder and the checkpoints it lists, and no other files."""
     if not (folder / NAME).exists():
         return
     found = Manifest.read(folder)

@@ -1,4 +1,4 @@
-"""Which epoch to keep: one metric, its direction, and what the others must not fall below."""
+"""Rank epochs by one metric, with limits on others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Ties = Literal["first", "last"]
 
 @dataclass(frozen=True)
 class Epoch:
-    """The metrics of an epoch."""
+    """An epoch and its metrics."""
 
     number: int
     values: Mapping[str, float]
@@ -22,19 +22,20 @@ class Epoch:
 
 @dataclass(frozen=True)
 class SelectionRule:
-    """The best epoch by one metric among those that keep to limits.
+    """Rank the epochs that are within limits by one metric.
 
     Args:
-        by: The metric that decides.
-        directions: For each metric, ``"min"`` or ``"max"``, or a torchmetrics `Metric` (or its class) that says which
-            way is better. Never guessed from a name.
-        within: How far a metric may be from its own best over all epochs, such as ``{"accuracy": 0.001}``.
-        at_most: Highest allowed values, such as ``{"dangerous_rate": 0.02}``.
-        at_least: Lowest allowed values.
-        ties: Which of equally good epochs is the better one.
+        by: The metric that ranks the epochs.
+        directions: For each metric, ``"min"`` or ``"max"``, or a torchmetrics `Metric` (or its class) whose
+            ``higher_is_better`` is set. A direction is never guessed from a name.
+        within: The largest allowed distance of a metric from its best value over all epochs, such as
+            ``{"accuracy": 0.001}``.
+        at_most: The highest allowed values, such as ``{"dangerous_rate": 0.02}``.
+        at_least: The lowest allowed values.
+        ties: Whether the ``"first"`` or the ``"last"`` of equally good epochs ranks higher.
 
     Raises:
-        ValueError: If a metric has no direction, or a limit is on a metric that has none.
+        ValueError: If ``by`` or a metric in ``within`` has no direction, a distance is negative or ``ties`` unknown.
     """
 
     by: str
@@ -62,22 +63,22 @@ class SelectionRule:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """All metrics that the rule reads."""
+        """Return the names of all metrics that the rule reads."""
         return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
 
     def ranking(self, epochs: Sequence[Epoch]) -> list[Epoch]:
-        """The epochs that keep to the limits, best first; an epoch whose deciding metric is NaN is never among them."""
+        """Return the epochs within the limits, best first; an epoch whose ranking metric is NaN is left out."""
         best = {name: self._best(epochs, name) for name in self.within}
         allowed = [epoch for epoch in epochs if self._keeps_limits(epoch, best)]
         ordered = allowed if self.ties == "first" else allowed[::-1]
         return sorted(ordered, key=lambda epoch: self._loss(epoch, self.by))  # stable, so ties stay in order
 
     def could_win(self, epochs: Sequence[Epoch], places: int, *, among: Sequence[Epoch] | None = None) -> list[Epoch]:
-        """The epochs that are, or may yet come, among the first places, whatever epochs follow.
+        """Return the epochs that are, or could still become, the best ``places`` epochs as more epochs follow.
 
-        Only those ``among`` compete (default: all), but limits come from all epochs.
-        A later best can put epochs outside ``within``. So an epoch is out only when so many others are ranked before
-        it that will stay within as long as it does.
+        Only the epochs in ``among`` compete (default: all), but the limits come from all epochs. A later best value can
+        move epochs outside ``within``. So an epoch is out only if at least ``places`` others rank before it and will
+        stay within the limits at least as long.
         """
         ranking = [epoch for epoch in self.ranking(epochs) if among is None or epoch in among]
         return [
@@ -88,12 +89,12 @@ class SelectionRule:
         ]
 
     def picked_by_each(self, epochs: Sequence[Epoch]) -> dict[str, Epoch]:
-        """What each metric with a direction would pick on its own."""
+        """Return the epoch that each metric with a direction would pick on its own."""
         alone = {name: SelectionRule(name, self.directions, ties=self.ties) for name in self.directions}
         return {name: ranking[0] for name, rule in alone.items() if (ranking := rule.ranking(epochs))}
 
     def _loss(self, epoch: Epoch, name: str) -> float:
-        """The value, turned so that lower is better."""
+        """Return the value of a metric, negated if higher is better."""
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
     def _best(self, epochs: Sequence[Epoch], name: str) -> float:
@@ -101,7 +102,7 @@ class SelectionRule:
         return min((loss for loss in losses if loss == loss), default=float("nan"))
 
     def _keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
-        # Comparisons with NaN are false, so NaN keeps no limit.
+        # Comparisons with NaN are false, so NaN is outside every limit.
         return (
             epoch.values[self.by] == epoch.values[self.by]
             and all(self._loss(epoch, name) - best[name] <= slack for name, slack in self.within.items())
@@ -111,7 +112,7 @@ class SelectionRule:
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
-    """The pick of the rule, and of each metric alone, with what it gains or costs beside the rule's pick."""
+    """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule."""
     picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
     picked |= rule.picked_by_each(epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
@@ -133,10 +134,12 @@ def _beside(epoch: Epoch, reference: Epoch | None, name: str) -> str:
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
-    if isinstance(given, str):  # a Metric turns every comparison into a Metric, which is true
+    if isinstance(given, str):  # a Metric compared with a string is a Metric, which is true
         higher_is_better = {"min": False, "max": True}.get(given)
     else:
         higher_is_better = getattr(given, "higher_is_better", None)
     if not isinstance(higher_is_better, bool):
-        raise ValueError(f"the direction of {name} must be 'min', 'max' or a Metric that knows, but got {given!r}.")
+        raise ValueError(
+            f"the direction of {name} must be 'min', 'max' or a Metric with higher_is_better, but got {given!r}."
+        )
     return "max" if higher_is_better else "min"

@@ -1,4 +1,4 @@
-"""Soft F as a loss."""
+"""Soft F1 as a loss."""
 
 from torch import Tensor, nn
 
@@ -8,16 +8,16 @@ from mpcs_torch.functional.soft.sums import SoftAverage, score_of, soft_sums
 
 
 class SoftF1Loss(nn.Module):
-    """1 minus `functional.soft_f1` of a batch: pulls predictions to soft labels; in [0, 1], lower is better.
+    """Compute 1 minus `functional.soft_f1` of a batch, for soft labels; in [0, 1], lower is better.
 
-    F is a ratio of sums over the batch, so a class wants to occur in it: small batches make ``"macro"`` noisy.
+    F1 is a ratio of sums over the batch. ``"macro"`` is noisy on small batches, because some classes may be missing.
 
     Args:
-        average: ``"micro"`` over all elements, ``"macro"``, or ``"weighted"`` by how much of each class is true.
+        average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
 
     Raises:
         ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Values outside
-            [0, 1] are taken for the nearer end.
+            [0, 1] raise no error; they are clamped.
 
     Example:
         >>> import torch

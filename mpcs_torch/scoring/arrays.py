@@ -1,4 +1,4 @@
-"""Predictions as arrays: npy (memory-mapped), npz (read through the archive), pt (memory-mapped)."""
+"""Read predictions from arrays: npy and pt files are memory-mapped, npz files are read as a stream."""
 
 import zipfile
 from collections.abc import Callable, Iterator
@@ -14,19 +14,19 @@ from torch import Tensor
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, rows_at_a_time
 
 SCORES, LABELS = "preds", "target"
-"""Names in an npz or pt file."""
+"""Names of the two arrays in an npz or pt file."""
 
 
 class Array(NamedTuple):
-    """An array on disk, read from front to back."""
+    """An array on disk that is read in the order of its rows."""
 
     shape: tuple[int, ...]
     read: Callable[[int, int], NDArray[np.generic] | Tensor]
-    """Rows from a start to a stop."""
+    """Return the rows from a start to a stop."""
 
 
 class ArrayFile:
-    """Two arrays, read side by side."""
+    """An array of scores and an array of labels that are read together."""
 
     def __init__(self, path: Path, target: Path | None) -> None:
         self.path, self._target = path, target
@@ -39,7 +39,7 @@ class ArrayFile:
         self.columns = [str(column) for column in range(scores[1])]
 
     def chunks(self) -> Iterator[Chunk]:
-        """All rows."""
+        """Yield all rows in chunks."""
         scores, labels = _open_arrays(self.path, self._target)
         rows, step = scores.shape[0], rows_at_a_time(len(self.columns))
         for start in range(0, rows, step):
@@ -50,10 +50,10 @@ class ArrayFile:
 def _open_arrays(path: Path, target: Path | None) -> tuple[Array, Array]:
     if path.suffix == ".npy":
         if target is None:
-            raise PredictionsError(path, "holds scores alone: give the labels with --target FILE")
+            raise PredictionsError(path, "contains only scores: give the labels with --target FILE")
         return _mapped(path), _mapped(target)
     if target is not None:
-        raise PredictionsError(path, f"holds its labels itself, as {LABELS}: --target goes with npy files")
+        raise PredictionsError(path, f"contains its own labels, as {LABELS}: --target is only for npy files")
     if path.suffix == ".npz":
         archive = zipfile.ZipFile(path)
         return _member(path, archive, SCORES), _member(path, archive, LABELS)
@@ -73,7 +73,7 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
     try:
         stream, size = archive.open(f"{name}.npy"), archive.getinfo(f"{name}.npy").file_size
     except KeyError:
-        raise PredictionsError(path, f"must hold arrays named {SCORES} and {LABELS}, but lacks {name}") from None
+        raise PredictionsError(path, f"must contain arrays named {SCORES} and {LABELS}, but has no {name}") from None
     shape, dtype, is_fortran = _header(path, stream)
     if is_fortran:
         raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
@@ -90,7 +90,7 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
 def _tensors(path: Path) -> tuple[Array, Array]:
     held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     if not isinstance(held, dict) or not all(isinstance(held.get(name), Tensor) for name in (SCORES, LABELS)):
-        raise PredictionsError(path, f"must hold a dictionary with tensors {SCORES} and {LABELS}")
+        raise PredictionsError(path, f"must contain a dictionary with tensors {SCORES} and {LABELS}")
     scores, labels = (held[name] for name in (SCORES, LABELS))
     return (
         Array(tuple(scores.shape), lambda start, stop: scores[start:stop]),
@@ -103,7 +103,7 @@ def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.g
     read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     shape, is_fortran, dtype = read(file)
     if dtype.kind not in "fiub" or dtype.itemsize > 8:
-        raise PredictionsError(path, f"must hold numbers of at most 8 bytes, but holds {dtype}")
+        raise PredictionsError(path, f"must contain numbers of at most 8 bytes, but contains {dtype}")
     return shape, dtype, is_fortran
 
 
@@ -118,5 +118,5 @@ def _check_whole(path: Path, shape: tuple[int, ...], dtype: np.dtype[np.generic]
 def _as_tensor(held: "NDArray[np.generic] | Tensor") -> Tensor:
     if isinstance(held, Tensor):
         return held
-    wide = np.int64 if held.dtype.kind == "u" else held.dtype.newbyteorder("=")  # torch hardly knows unsigned types
+    wide = np.int64 if held.dtype.kind == "u" else held.dtype.newbyteorder("=")  # torch barely supports unsigned
     return torch.from_numpy(np.array(held, dtype=wide))

@@ -1,4 +1,4 @@
-"""What every format of predictions comes down to."""
+"""What the readers of all formats of predictions share: chunks of rows and errors with a place."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +10,11 @@ from torch import Tensor
 from mpcs_torch.errors import MpcsError
 
 VALUES = 2**17
-"""Scores read at a time, about."""
+"""About how many scores are read at a time."""
 
 
 class PredictionsError(MpcsError, ValueError):
-    """A file of predictions that cannot be read or scored; says where. Rows count from 1, without a header."""
+    """A file of predictions that cannot be read or scored, and where. Rows count from 1, without the header."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
@@ -24,22 +24,22 @@ class PredictionsError(MpcsError, ValueError):
 
 
 class Chunk(NamedTuple):
-    """Rows that follow each other."""
+    """Consecutive rows of a file."""
 
     first_row: int
     scores: Tensor
     """(n, C)."""
     target: Tensor
-    """(n,) labels, or (n, C) degrees of truth."""
+    """(n,) labels, or (n, C) soft labels."""
 
 
 def rows_at_a_time(classes: int) -> int:
-    """How many rows to read together."""
+    """Return how many rows to read at a time."""
     return max(1, VALUES // classes)
 
 
 def is_number(value: object) -> bool:
-    """Whether a value or its text is a number, NaN among them."""
+    """Return whether a value is a number or the text of one; NaN is a number."""
     try:
         float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -49,11 +49,11 @@ def is_number(value: object) -> bool:
 
 @contextmanager
 def reading(path: Path, row: int | None = None) -> Iterator[None]:
-    """Say of whatever a damaged file makes its parser raise which file it is, and from which row on."""
+    """Turn any error of a parser into a `PredictionsError` that names the file, and the row it had reached."""
     try:
         yield
     except (PredictionsError, FileNotFoundError):
         raise
-    except Exception as error:  # parsers of zip, npy, pickle, csv and parquet raise a dozen kinds
+    except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error

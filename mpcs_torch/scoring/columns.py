@@ -1,6 +1,7 @@
-"""Predictions as columns: csv, and parquet where pyarrow is installed.
+"""Read predictions from columns: csv, and parquet if pyarrow is installed.
 
-The column ``target`` holds labels, or columns ``target_NAME`` degrees of truth; the columns ``NAME`` hold scores.
+The columns ``NAME`` contain the scores of the classes; the column ``target`` contains labels, or the columns
+``target_NAME`` contain soft labels.
 """
 
 import csv
@@ -18,14 +19,14 @@ Row = Sequence[object]
 
 
 class ColumnFile:
-    """A table with a header, read by batches of rows."""
+    """A table with a header that is read in batches of rows."""
 
     def __init__(self, path: Path, class_names: Sequence[str] | None) -> None:
         self.path = path
         self._names = _parquet_names(path) if path.suffix == ".parquet" else _csv_names(path)
         repeated = sorted({name for name in self._names if self._names.count(name) > 1})
         if repeated:
-            raise PredictionsError(path, f"columns must have different names, but {repeated} are repeated")
+            raise PredictionsError(path, f"columns must have different names, but {repeated} appear more than once")
         soft = [name for name in self._names if name.startswith(SOFT)]
         found = [name for name in self._names if name != LABEL and name not in soft]
         self.columns = _in_order(path, found, class_names)
@@ -36,7 +37,7 @@ class ColumnFile:
         self._label_names = {name: label for label, name in enumerate(self.columns)}
 
     def chunks(self) -> Iterator[Chunk]:
-        """All rows."""
+        """Yield all rows in chunks."""
         step, first = rows_at_a_time(len(self.columns)), 1
         is_parquet = self.path.suffix == ".parquet"
         for held in _parquet_batches(self.path, step) if is_parquet else _csv_batches(self.path, self._names, step):
@@ -65,10 +66,10 @@ class ColumnFile:
 
 
 def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -> list[str]:
-    """The columns of scores in the order of the classes: by name, or by number where they are numbered."""
+    """Return the columns of scores in the order of the classes: by number if they are numbered, else by name."""
     unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
     if unnamed or len(found) < 2:
-        rule = f"must have a column of scores for each class and no others beside {LABEL}"
+        rule = f"must have a column of scores for each class, and no other columns than {LABEL}"
         raise PredictionsError(path, f"{rule}, but has {found}")
     numbered = [str(label) for label in range(len(found))]
     if set(found) == set(numbered):
@@ -113,7 +114,7 @@ def _parquet_names(path: Path) -> list[str]:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
-        raise PredictionsError(path, "needs pyarrow to be read: pip install 'mpcs_torch[parquet]'") from None
+        raise PredictionsError(path, "requires pyarrow: pip install 'mpcs_torch[parquet]'") from None
     return list(parquet.read_schema(path).names)
 
 

@@ -1,4 +1,4 @@
-"""Files of predictions, by their suffix; every value is checked on its way in."""
+"""Read files of predictions, in the format that their suffix names, and check every value."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,22 +12,22 @@ from mpcs_torch.scoring.columns import ColumnFile
 
 ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
 SUM_TOLERANCE = 1e-3
-"""Forgives printed decimals, as the metrics do."""
+"""How far a sum of probabilities may be from 1, for files with rounded decimals; the metrics allow the same."""
 
 
 class Predictions:
-    """The rows of a file as probabilities and labels.
+    """Read the rows of a file as probabilities and labels.
 
     Args:
         path: ``.npz`` or ``.pt`` with ``preds`` (N, C) and ``target``; ``.npy`` with scores (N, C); ``.csv`` or
             ``.parquet`` with a column for each class, named after it or numbered from 0, and ``target`` or
             ``target_NAME`` columns.
-        target: The labels of an ``.npy`` file: (N,) integer classes, or (N, C) degrees of truth.
-        from_logits: Whether scores are logits, of which a softmax is taken, rather than probabilities.
-        class_names: The classes in their order. Default: the columns in theirs.
+        target: The labels of an ``.npy`` file: (N,) integer classes, or (N, C) soft labels.
+        from_logits: Whether the scores are logits, to which softmax is applied, instead of probabilities.
+        class_names: The classes in index order. Default: the columns of scores in their order.
 
     Raises:
-        PredictionsError: If the file cannot be read; it names row and column where there is one.
+        PredictionsError: If the file cannot be read; the message names row and column if they are known.
     """
 
     def __init__(
@@ -36,23 +36,23 @@ class Predictions:
         if path.suffix not in (*ARRAYS, *COLUMNS):
             raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
         if path.suffix in COLUMNS and target is not None:
-            raise PredictionsError(path, "holds its labels itself: --target goes with npy files")
+            raise PredictionsError(path, "contains its own labels: --target is only for npy files")
         self.path, self.from_logits = path, from_logits
         with reading(path):
             self._source = ArrayFile(path, target) if path.suffix in ARRAYS else ColumnFile(path, class_names)
         columns = self._source.columns
         if class_names is not None and len(class_names) != len(columns):
-            problem = f"has scores for {len(columns)} classes, but the concern is of {len(class_names)}"
+            problem = f"has scores for {len(columns)} classes, but the concern covers {len(class_names)}"
             raise PredictionsError(path, problem)
         self.class_names = list(columns if class_names is None else class_names)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Rows as probabilities (n, C) and labels (n,), or as degrees of truth (n, C) of both.
+        """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
 
-        Probabilities of hard labels sum to 1; rounding of the file is undone.
+        With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
 
         Raises:
-            PredictionsError: At the first value that breaks a rule.
+            PredictionsError: If a value breaks a rule; the message names the first one.
         """
         chunks, row = self._source.chunks(), 1
         while True:

@@ -1,4 +1,4 @@
-"""Scores of a detector and their labels, from csv or from text in Kaldi's manner."""
+"""Read the scores and labels of a detector from csv or from text in Kaldi's format."""
 
 import csv
 from array import array
@@ -14,29 +14,30 @@ from torch import Tensor
 from mpcs_torch.scoring.chunks import PredictionsError, is_number, reading
 
 ROWS = 2**16
-"""Read at a time."""
+"""The number of rows that are read at a time."""
 LABELS = {"1": 1, "target": 1, "true": 1, "0": 0, "nontarget": 0, "false": 0}
 Texts = tuple[Sequence[int], list[str], list[str]]
-"""Numbers, scores and labels of some rows."""
+"""Row numbers, scores and labels of some rows."""
 
 
 class Trials(NamedTuple):
-    """What a detector said of each trial, and what is true."""
+    """The score and the label of each trial."""
 
     scores: Tensor
     """(N,), float64."""
     labels: Tensor
-    """(N,), bool: targets."""
+    """(N,), bool: True for target trials, False for non-target trials."""
 
 
 def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None]) -> Trials:
-    """Read a file of scores, `advance` being told how many were added.
+    """Read the scores and labels of a detector.
 
     Args:
-        path: A csv with columns ``score`` and ``label``; or text, a line for each trial: score and label, or with
-            ``trials`` the names of both sides and the score. Labels are 1, target or true, and 0, nontarget or false.
-        trials: Kaldi's list of trials: the names of both sides, and the label.
-        advance: Shows progress.
+        path: A csv file with columns ``score`` and ``label``, or a text file with one trial on each line: score and
+            label, or with ``trials`` two names and the score. Labels are 1, target or true for target trials, and 0,
+            nontarget or false for non-target trials.
+        trials: A list of trials in Kaldi's format: two names and the label on each line.
+        advance: Called with the number of rows after each batch, to show progress.
 
     Raises:
         PredictionsError: If a file cannot be read, a value breaks a rule, or scores and trials do not match.
@@ -44,7 +45,9 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
     scores, labels = array("d"), array("b")
     is_csv = path.suffix.lower() == ".csv"
     if is_csv and trials is not None:
-        raise PredictionsError(path, "holds its labels itself: --trials goes with text of two names and a score")
+        raise PredictionsError(
+            path, "contains its own labels: --trials is only for text files with two names and a score"
+        )
     with reading(path):
         texts = _of_csv(path) if is_csv else _of_lines(path) if trials is None else _of_pairs(path, trials)
         for rows, score_texts, label_texts in texts:
@@ -52,11 +55,13 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
             labels.extend(_labels(path, rows, label_texts))
             advance(len(rows))
     if not scores:
-        raise PredictionsError(path, "holds no row")
+        raise PredictionsError(path, "contains no rows")
     found = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
-    for name, is_missing in (("target", not found.labels.any()), ("nontarget", found.labels.all())):
+    for name, is_missing in (("target", not found.labels.any()), ("non-target", found.labels.all())):
         if is_missing:
-            raise PredictionsError(trials or path, f"must hold targets and nontargets, but holds no {name}")
+            raise PredictionsError(
+                trials or path, f"must contain target and non-target trials, but contains no {name} trial"
+            )
     return found
 
 
@@ -65,7 +70,7 @@ def _of_csv(path: Path) -> Iterator[Texts]:
         reader = csv.reader(file)
         header = [name.strip() for name in next(reader, [])]
         if "score" not in header or "label" not in header:
-            rule = "must begin with a header that names score and label"
+            rule = "must begin with a header that contains score and label"
             raise PredictionsError(path, f"{rule}, but begins with {header}")
         score, label = header.index("score"), header.index("label")
         for rows, held in _numbered(reader):
@@ -81,19 +86,19 @@ def _of_lines(path: Path) -> Iterator[Texts]:
 
 
 def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
-    """Scores with the labels of their trials; each trial must have one score."""
+    """Yield scores with the labels of their trials; each trial must have one score."""
     labels = _labels_of_pairs(trials)
     scored: set[tuple[str, str]] = set()
     for rows, held in _fields(path, 3, "two names and a score"):
         for row, (one, other, _) in zip(rows, held, strict=True):
             if (one, other) in scored or (one, other) not in labels:
-                problem = "stands twice" if (one, other) in scored else f"is no trial of {trials}"
+                problem = "appears twice" if (one, other) in scored else f"is not in {trials}"
                 raise PredictionsError(path, f"{one} {other} {problem}", row=row)
             scored.add((one, other))
         yield rows, [fields[2] for fields in held], [labels[fields[0], fields[1]] for fields in held]
     if len(scored) < len(labels):
         one, other = next(pair for pair in labels if pair not in scored)
-        problem = f"lacks the scores of {len(labels) - len(scored)} trials of {trials}, such as {one} {other}"
+        problem = f"has no scores for {len(labels) - len(scored)} trials of {trials}, such as {one} {other}"
         raise PredictionsError(path, problem)
 
 
@@ -104,23 +109,23 @@ def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
             _labels(trials, rows, [fields[2] for fields in held])
             for row, (one, other, label) in zip(rows, held, strict=True):
                 if (one, other) in labels:
-                    raise PredictionsError(trials, f"{one} {other} stands twice", row=row)
+                    raise PredictionsError(trials, f"{one} {other} appears twice", row=row)
                 labels[one, other] = label
     return labels
 
 
 def _fields(path: Path, count: int, rule: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """Lines cut at white space."""
+    """Yield row numbers and lines split at white space."""
     with path.open(encoding="utf-8-sig") as file:
         for rows, held in _numbered(line.split() for line in file):
             for row, fields in zip(rows, held, strict=True):
                 if len(fields) != count:
-                    raise PredictionsError(path, f"must hold {rule}, but holds {len(fields)} fields", row=row)
+                    raise PredictionsError(path, f"must contain {rule}, but contains {len(fields)} fields", row=row)
             yield rows, held
 
 
 def _numbered(rows: Iterator[list[str]]) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """Some rows at a time that are not empty, and where they stand, from 1."""
+    """Yield batches of rows that are not empty, with their numbers, counted from 1."""
     numbered = ((number, row) for number, row in enumerate(rows, start=1) if row)
     while held := list(islice(numbered, ROWS)):
         yield [number for number, _ in held], [row for _, row in held]

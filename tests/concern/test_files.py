@@ -1,4 +1,4 @@
-"""Concern files: safe, and every error with its line."""
+"""Concern files: safe loading, and errors with their lines."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_case_study_releases_the_published_pairs() -> None:
     assert spec.factor == 0.5
 
 
-def test_all_errors_stand_together_with_their_places(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together_with_their_places(tmp_path: Path) -> None:
     path = write(
         tmp_path,
         "classes: [red, yellow, green]\nreleases:\n  - [red, purple]\n  - [green, 7]\nfactor: 2\ncolour: blue\n",
@@ -51,10 +51,10 @@ def test_all_errors_stand_together_with_their_places(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("classes: [a, b\n", "concern.yaml:2:1: not valid YAML"),
-        ("- a\n", "must hold a mapping with the keys classes, releases, factor, weights"),
-        ("", "must hold a mapping with the keys"),
+        ("- a\n", "must be a mapping with the keys classes, releases, factor, weights"),
+        ("", "must be a mapping with the keys"),
         ("factor: 0.5\n", "concern.yaml:1:1: must have the key classes"),
-        ("classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n", "concern.yaml:3:1: not valid YAML: factor stands twice"),
+        ("classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n", "concern.yaml:3:1: not valid YAML: factor appears twice"),
         ("classes: !!python/object/apply:os.getcwd []\n", "not valid YAML: could not determine a constructor"),
     ],
 )
@@ -63,7 +63,7 @@ def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> No
         load_concern(write(tmp_path, text))
 
 
-def test_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyyaml_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.delitem(sys.modules, "mpcs_torch.yaml_files", raising=False)
     with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[train\]'"):
@@ -73,7 +73,7 @@ def test_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "concern.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConcernError, match=r"concern.yaml: is no UTF-8 text"):
+    with pytest.raises(ConcernError, match=r"concern.yaml: is not UTF-8 text"):
         load_concern(path)
 
 

@@ -1,4 +1,4 @@
-"""What a concern spec means, and what it refuses."""
+"""The matrices of a concern spec, and the errors in its arguments."""
 
 from typing import Any
 
@@ -10,27 +10,27 @@ from mpcs_torch import ConcernError, ConcernSpec
 LIGHTS = ["red", "yellow", "green"]
 
 
-def test_releases_get_the_factor_and_the_rest_one() -> None:
+def test_released_pairs_get_the_factor_and_all_others_one() -> None:
     spec = ConcernSpec(LIGHTS, releases=[["red", "yellow"], ["yellow", "red", "green"]], factor=0.25)
     expected = torch.tensor([[1, 0.25, 1], [0.25, 1, 0.25], [1, 1, 1]], dtype=torch.float64)
     assert torch.equal(spec.matrix(), expected)
     assert torch.equal(spec.released(), expected < 1)
 
 
-def test_classes_go_by_name_or_index() -> None:
+def test_classes_are_given_by_name_or_index() -> None:
     by_index = ConcernSpec(LIGHTS, releases=[[0, 1], [2, 0]])
     by_name = ConcernSpec(LIGHTS, releases=[["red", "yellow"], ["green", "red"]])
     assert torch.equal(by_index.matrix(), by_name.matrix())
     assert ConcernSpec(3).class_names == ("0", "1", "2")
 
 
-def test_a_pair_listed_with_factor_one_is_still_released() -> None:
+def test_a_pair_released_with_factor_one_is_still_released() -> None:
     spec = ConcernSpec(2, releases=[[0, 1]], factor=1.0)
     assert torch.equal(spec.matrix(), torch.ones(2, 2, dtype=torch.float64))
     assert spec.released().tolist() == [[False, True], [False, False]]
 
 
-def test_weights_below_one_are_released_and_the_diagonal_is_not_read() -> None:
+def test_weights_below_one_are_released_and_the_diagonal_is_ignored() -> None:
     spec = ConcernSpec(2, weights=[[0, 3], [0.5, 0]])
     assert spec.matrix().tolist() == [[1, 3], [0.5, 1]]
     assert spec.released().tolist() == [[False, False], [True, False]]
@@ -68,9 +68,9 @@ def test_specs_are_values() -> None:
         ({"classes": 10**20}, "classes: must be at least 2 and at most 10000, but got 1000"),
         ({"classes": 2, "weights": [[1, 10**400], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number above 0"),
         ({"classes": ["a"]}, "classes: must name at least 2 classes, but got 1"),
-        ({"classes": ["a", "b", "a"]}, r"classes\[2\]: must differ from the other names, but 'a' stands twice"),
+        ({"classes": ["a", "b", "a"]}, r"classes\[2\]: must differ from the other names, but 'a' appears twice"),
         ({"classes": [0, 1]}, r"classes\[0\]: must be a name in quotes, but got 0"),
-        ({"classes": "ab"}, "classes: must be a list of names or their number, but got 'ab'"),
+        ({"classes": "ab"}, "classes: must be a list of names or the number of classes, but got 'ab'"),
         ({"classes": 2, "weights": [[1, 0], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number above 0, but got 0"),
         (
             {"classes": 2, "weights": [[1, -1], [1, 1]]},
@@ -79,7 +79,10 @@ def test_specs_are_values() -> None:
         ({"classes": 2, "weights": [[1, 1]]}, "weights: must have 2 rows, one per class, but got 1"),
         ({"classes": 2, "weights": [[1, 1], [1]]}, r"weights\[1\]: must be a list of 2 numbers, but got \[1\]"),
         ({"classes": 2, "weights": 3}, r"weights: must be a matrix \(a list of rows\), but got 3"),
-        ({"classes": 2, "weights": [[1, 1], [1, 1]], "releases": [[0, 1]]}, "weights: must not stand beside releases"),
+        (
+            {"classes": 2, "weights": [[1, 1], [1, 1]], "releases": [[0, 1]]},
+            "weights: cannot be combined with releases",
+        ),
     ],
 )
 def test_wrong_input_is_named(arguments: dict[str, Any], message: str) -> None:

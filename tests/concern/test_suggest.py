@@ -16,7 +16,7 @@ from mpcs_torch.concern.suggest import (
 )
 
 
-def test_classes_that_overlap_are_released_and_those_apart_are_not() -> None:
+def test_only_classes_that_overlap_are_released() -> None:
     generator = torch.Generator().manual_seed(0)
     middles = torch.tensor([[0.0, 0.0], [1.5, 0.0], [50.0, 0.0]])
     labels = torch.arange(300) % 3
@@ -27,7 +27,7 @@ def test_classes_that_overlap_are_released_and_those_apart_are_not() -> None:
     spec = spec_from_neighbours(shares, ["a", "b", "c"], factor=0.25)
     assert spec.releases == ((0, 1), (1, 0))
     assert spec.factor == 0.25
-    assert spec_from_neighbours(shares, ["a", "b", "c"], least_share=0.99).releases == ()
+    assert spec_from_neighbours(shares, ["a", "b", "c"], min_share=0.99).releases == ()
 
 
 TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]}
@@ -43,8 +43,8 @@ def test_siblings_of_a_tree_are_released() -> None:
 
 
 def test_cousins_are_released_when_the_distance_allows_them() -> None:
-    assert ("cat", "cow") in released_names(spec_from_tree(TREE, farthest=4))
-    assert ("cat", "car") not in released_names(spec_from_tree(TREE, farthest=4))
+    assert ("cat", "cow") in released_names(spec_from_tree(TREE, max_distance=4))
+    assert ("cat", "car") not in released_names(spec_from_tree(TREE, max_distance=4))
     assert spec_from_tree([["a", "b"], ["c"]]).releases == ((0, 1), (1, 0))
 
 
@@ -58,13 +58,15 @@ def test_classes_named_like_places_keep_their_distances_and_their_order() -> Non
 
 
 def test_a_broken_tree_is_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("tree must hold each class once, but cat stands twice.")):
+    with pytest.raises(ValueError, match=re.escape("tree must contain each class once, but cat appears twice.")):
         spec_from_tree({"a": ["cat"], "b": ["cat", "dog"]})
-    with pytest.raises(ValueError, match=re.escape("tree must hold mappings, lists and class names, but has 3 at a.")):
+    with pytest.raises(
+        ValueError, match=re.escape("tree must contain only mappings, lists and class names, but has 3 at a.")
+    ):
         spec_from_tree({"a": 3})
 
 
-def test_costs_become_weights_of_which_the_dearest_is_1() -> None:
+def test_the_highest_cost_gets_weight_1() -> None:
     spec = spec_from_costs([[0, 2.0], [8.0, 0]], ["well", "ill"])
     assert spec.weights == ((1.0, 0.25), (1.0, 1.0))
     with pytest.raises(ConcernError, match="must be a finite number above 0"):

@@ -1,6 +1,6 @@
-"""Kill a loop of saves again and again, at random moments; exit with 1 if a checkpoint or a foreign file was lost.
+"""Kill a loop that saves checkpoints at random moments; exit with 1 if a checkpoint or a foreign file was lost.
 
-Forked from one process that has torch already, because 200 imports of it would take minutes.
+The loops are forked from one process that has imported torch, because 200 imports would take minutes.
 """
 
 import os
@@ -24,26 +24,26 @@ def values(epoch: int) -> dict[str, float]:
 
 
 def train(folder: Path) -> None:
-    """A loop that goes on where the ledger ends."""
+    """Continue the loop after the last recorded epoch."""
     selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10)
     for epoch in range((selector.last_epoch or 0) + 1, EPOCHS + 1):
         selector.update({"weight": torch.full((64, 64), float(epoch))}, epoch=epoch, **values(epoch))
 
 
 def check(folder: Path, entered: int) -> int:
-    """That the best of all entered epochs loads, and that nothing else was touched; gives how many are entered."""
+    """Check that the best of all recorded epochs loads and no other file was touched; return the number recorded."""
     selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10)
     if not selector.epochs:
-        assert entered == 0, "the ledger was lost"
+        assert entered == 0, "the manifest was lost"
         return 0
-    assert len(selector.epochs) >= entered, "the ledger lost epochs"
+    assert len(selector.epochs) >= entered, "the manifest lost epochs"
     assert [epoch.number for epoch in selector.epochs] == list(range(1, len(selector.epochs) + 1))
     assert selector.best is not None
     assert selector.load_best()["weight"][0, 0] == selector.best.number, "another checkpoint than the best"
     assert (folder / "epoch-00003.pt").read_text() == "foreign", "a foreign file was touched"
     before = {path.name for path in folder.iterdir()}
     last = selector.epochs[-1].number
-    selector.update({}, epoch=last, **values(last))  # in the ledger already: only finishes what was begun
+    selector.update({}, epoch=last, **values(last))  # recorded already: only finishes pending work
     owned = {epoch.file for epoch in selector.epochs if epoch.file}
     found = {path.name for path in folder.iterdir()} - {"manifest.json", "epoch-00003.pt"}
     assert found == owned, f"left over or missing: {found ^ owned}"
@@ -69,7 +69,7 @@ def main(root: Path, kills: int) -> None:
             if child == 0:
                 train(folder)
                 os._exit(0)
-            time.sleep(draw.uniform(0.02, 0.2))  # a fork takes a part of it
+            time.sleep(draw.uniform(0.02, 0.2))  # forking takes part of it
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             done += os.WIFSIGNALED(status)

@@ -1,4 +1,4 @@
-"""Checkpoints on disk: the right ones, whole, through kills, full disks and restarts."""
+"""The right checkpoints stay intact on disk, even after kills, full disks and restarts."""
 
 import errno
 import json
@@ -26,7 +26,7 @@ def checkpoints(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name != "manifest.json")
 
 
-def test_the_best_checkpoint_stays_and_the_others_go(tmp_path: Path) -> None:
+def test_only_the_best_checkpoint_is_kept(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path / "new" / "folder", RULE)
     for epoch, mpcs in enumerate([0.5, 0.3, float("nan"), 0.4, 0.3], start=1):
         update(selector, epoch, mpcs)
@@ -69,7 +69,7 @@ def test_reading_a_folder_leaves_the_files_of_a_live_run(tmp_path: Path) -> None
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]
 
 
-def test_a_repeated_epoch_changes_nothing_or_is_a_further_candidate(tmp_path: Path) -> None:
+def test_a_repeated_epoch_changes_nothing_or_is_another_candidate(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.3)
     before = (tmp_path / "manifest.json").read_bytes()
@@ -81,24 +81,24 @@ def test_a_repeated_epoch_changes_nothing_or_is_a_further_candidate(tmp_path: Pa
     assert checkpoints(tmp_path) == ["epoch-00001-2.pt"]
 
 
-def test_a_torn_file_is_reported_and_the_next_best_is_loaded(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_and_the_next_best_is_loaded(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE, top_k=2)
     update(selector, 1, 0.2)
     update(selector, 2, 0.1)
     (tmp_path / "epoch-00002.pt").write_bytes((tmp_path / "epoch-00002.pt").read_bytes()[:100])
-    with pytest.warns(UserWarning, match=r"epoch-00002.pt is not the file that was saved"):
+    with pytest.warns(UserWarning, match=r"epoch-00002.pt is missing or damaged"):
         assert selector.load_best() == {"weight": torch.tensor(1)}
     (tmp_path / "epoch-00001.pt").unlink()
     with (
         pytest.warns(UserWarning, match="trying the next best"),
-        pytest.raises(FileNotFoundError, match="no whole checkpoint"),
+        pytest.raises(FileNotFoundError, match="no intact checkpoint"),
     ):
         selector.load_best()
 
 
 @pytest.mark.parametrize("at", ["checkpoint", "manifest"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
+def test_a_disk_error_is_reported_and_keeps_the_old_best(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, code: int
 ) -> None:
     def full_disk(file: Any) -> None:
@@ -115,7 +115,7 @@ def test_a_disk_that_refuses_is_named_and_keeps_the_old_best(
 
     monkeypatch.setattr(checkpoint_selector, "write_whole", failing)
     monkeypatch.setattr(files, "write_whole", failing)
-    with pytest.raises(OSError, match="epoch 2 cannot be saved, and those before it are kept: " + os.strerror(code)):
+    with pytest.raises(OSError, match="epoch 2 cannot be saved; earlier checkpoints are kept: " + os.strerror(code)):
         update(selector, 2, 0.1)
     monkeypatch.undo()
     assert (tmp_path / "manifest.json").read_bytes() == before
@@ -133,7 +133,7 @@ def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to read-only folders")
-def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
+def test_a_read_only_folder_is_reported(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
     tmp_path.chmod(0o500)
@@ -145,7 +145,7 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
 
 
-def test_a_failure_at_the_last_step_leaves_no_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.2)
     write = manifest.Manifest.write
@@ -166,7 +166,7 @@ def test_a_failure_at_the_last_step_leaves_no_orphan(tmp_path: Path, monkeypatch
     assert checkpoints(tmp_path) == ["epoch-00002.pt"]
 
 
-def test_a_lost_best_is_reported_and_holds_no_place(tmp_path: Path) -> None:
+def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     update(selector, 1, 0.1)
     (tmp_path / "epoch-00001.pt").unlink()
@@ -204,20 +204,20 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["{", "[]", '{"rule": {}}', '{"rule": 1, "epochs": 2, "garbage": [], "pending": null}']
 )
-def test_a_manifest_of_something_else_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(ValueError, match=r"manifest.json must be the manifest of a CheckpointSelector"):
+    with pytest.raises(ValueError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
         CheckpointSelector(tmp_path, RULE)
     assert (tmp_path / "manifest.json").read_text() == text
 
 
 def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path, RULE), 1, 0.2)
-    with pytest.raises(ValueError, match="is of another rule"):
+    with pytest.raises(ValueError, match="was written for another rule"):
         CheckpointSelector(tmp_path, SelectionRule("accuracy", RULE.directions))
 
 
-def test_missing_metrics_and_wrong_counts_are_named(tmp_path: Path) -> None:
+def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     with pytest.raises(ValueError, match=re.escape("update needs the metrics of the rule, but accuracy is missing.")):
         selector.update({}, epoch=1, mpcs=0.1)

@@ -1,4 +1,4 @@
-"""Scheduler and selector under Lightning's Trainer, which must take the one for a plateau scheduler."""
+"""Scheduler and selector in Lightning's Trainer, which must recognize the scheduler as a plateau scheduler."""
 
 import warnings
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The losses: the limit that one claims to be, cross entropy where they should, finite where others are not."""
+"""The losses: their equations, their limits MPCS and cross entropy, and finite values for extreme logits."""
 
 import math
 import re
@@ -35,14 +35,14 @@ def in_plain_python(logits: Tensor, target: Tensor, concern: Tensor, share: floa
 
 
 @given(seed=st.integers(0, 10**6), share=st.sampled_from([0.0, 0.3, 0.5, 1.0]))
-def test_it_is_its_equation(seed: int, share: float) -> None:
+def test_the_concern_loss_matches_its_equation(seed: int, share: float) -> None:
     logits, target, concern = draw(seed)
     ours = concern_loss(logits, target, concern=concern, concern_share=share, reduction="none")
     assert ours.tolist() == pytest.approx(in_plain_python(logits, target, concern, share), rel=1e-7, abs=1e-9)
 
 
 @given(seed=st.integers(0, 10**6))
-def test_it_is_the_limit_of_mpcs(seed: int) -> None:
+def test_the_concern_loss_is_the_limit_of_mpcs(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     probs = 0.05 + torch.rand(20, 4, generator=generator, dtype=torch.float64)
     probs /= probs.sum(1, keepdim=True)
@@ -55,7 +55,7 @@ def test_it_is_the_limit_of_mpcs(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10**6), margin=st.sampled_from([0.5, 1.0, 4.0]))
-def test_the_softmax_margin_is_its_equation(seed: int, margin: float) -> None:
+def test_the_softmax_margin_loss_matches_its_equation(seed: int, margin: float) -> None:
     logits, target, concern = draw(seed)
     ours = softmax_margin_loss(logits, target, concern=concern, margin=margin, reduction="none")
     expected = []
@@ -68,7 +68,7 @@ def test_the_softmax_margin_is_its_equation(seed: int, margin: float) -> None:
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_without_a_share_or_a_margin_they_are_torchs_cross_entropy(
+def test_with_share_or_margin_zero_they_equal_cross_entropy(
     reduction: str, label_smoothing: float, weighted: bool
 ) -> None:
     logits, target, _ = draw(3)
@@ -84,7 +84,7 @@ def test_without_a_share_or_a_margin_they_are_torchs_cross_entropy(
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
-def test_gradients_are_right(label_smoothing: float) -> None:
+def test_gradients_match_finite_differences(label_smoothing: float) -> None:
     logits, target, concern = draw(1)
     logits.requires_grad_()
 
@@ -114,7 +114,7 @@ def test_saturated_logits_give_finite_values_and_gradients(
     assert loss.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
 
 
-def test_a_complement_keeps_its_digits_where_a_probability_rounds_to_one() -> None:
+def test_the_complement_of_a_probability_that_rounds_to_one_is_accurate() -> None:
     exact = log_complement(torch.tensor([[40.0, 0.0, 0.0]], dtype=torch.float64))
     assert log_complement(torch.tensor([[40.0, 0.0, 0.0]])).tolist()[0] == pytest.approx(exact.tolist()[0], rel=1e-6)
     assert exact[0, 0].item() == pytest.approx(-40 + torch.tensor(2.0).double().log().item(), rel=1e-12)
@@ -147,7 +147,7 @@ def test_a_module_checks_its_concern_once(module: Callable[[Tensor], nn.Module])
         module(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))
 
 
-def test_nothing_to_count_is_nan_as_in_torch() -> None:
+def test_the_mean_over_no_samples_is_nan_as_in_torch() -> None:
     assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100])).isnan()
     assert concern_loss(torch.zeros(2, 3), torch.tensor([-100, -100]), reduction="sum") == 0
 
@@ -165,14 +165,14 @@ def test_nothing_to_count_is_nan_as_in_torch() -> None:
         ({"target": torch.ones(3, dtype=torch.int64)}, "target must have shape (2,) to match preds, but got (3,)."),
     ],
 )
-def test_wrong_settings_are_named(changed: dict[str, object], message: str) -> None:
+def test_wrong_settings_are_refused(changed: dict[str, object], message: str) -> None:
     arguments = {"logits": torch.zeros(2, 3), "target": torch.tensor([0, 1]), **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
         concern_loss(**arguments)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("margin", [-0.5, math.nan, math.inf])
-def test_a_margin_is_finite_and_not_negative(margin: float) -> None:
+def test_a_margin_must_be_finite_and_nonnegative(margin: float) -> None:
     with pytest.raises(ValueError, match="margin must be finite and >= 0, but got "):
         softmax_margin_loss(torch.zeros(2, 3), torch.tensor([0, 1]), concern=torch.ones(3, 3), margin=margin)
 

@@ -1,4 +1,4 @@
-"""The learning rate that follows a score: its equation, its reasons, its restarts."""
+"""`MPCSLR`: its equation, the reasons it gives, and restarts."""
 
 import io
 import re
@@ -27,7 +27,9 @@ def test_frameworks_see_a_plateau_scheduler() -> None:
     smoothing=st.sampled_from([0.0, 0.9]),
     warmup=st.integers(0, 4),
 )
-def test_it_is_its_equation(scores: list[float], power: float, smoothing: float, warmup: int) -> None:
+def test_the_learning_rate_matches_its_equation(
+    scores: list[float], power: float, smoothing: float, warmup: int
+) -> None:
     own = optimizer(0.1, 0.02)
     scheduler = MPCSLR(own, power=power, lowest=0.05, highest=1.5, smoothing=smoothing, warmup_steps=warmup)
     running = scores[0]
@@ -45,7 +47,7 @@ def test_warmup_begins_before_the_first_score() -> None:
     assert own.param_groups[0]["lr"] == pytest.approx(0.1 / 5)
 
 
-def test_every_change_has_its_reason() -> None:
+def test_every_learning_rate_has_a_reason() -> None:
     scheduler = MPCSLR(optimizer(), warmup_steps=2)
     reasons = [scheduler.reason]
     for score in (0.0, 0.8, float("nan"), 0.4):
@@ -99,6 +101,6 @@ def test_a_resumed_run_equals_an_unbroken_one() -> None:
         ({"warmup_steps": -1}, "warmup_steps must be at least 0, but got -1."),
     ],
 )
-def test_wrong_settings_are_named(setting: dict[str, float], message: str) -> None:
+def test_wrong_settings_are_refused(setting: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         MPCSLR(optimizer(), **setting)  # type: ignore[arg-type]

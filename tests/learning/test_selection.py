@@ -1,4 +1,4 @@
-"""Which epoch a rule picks, and that an online selector never drops the one that an offline one would pick."""
+"""The epoch that a rule picks; a selector during training never drops the epoch that it would pick afterwards."""
 
 import math
 
@@ -77,7 +77,7 @@ def test_keeping_what_could_win_loses_no_pick(
         assert len(kept) <= places
 
 
-def test_each_metric_names_its_own_pick() -> None:
+def test_each_metric_has_its_own_pick() -> None:
     runs = epochs((0.3, 0.7), (0.2, 0.6), (NAN, NAN))
     table = explain(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.65}), runs)
     assert list(table.header) == ["picked by", "epoch", "mpcs", "accuracy"]
@@ -96,6 +96,6 @@ def test_each_metric_names_its_own_pick() -> None:
         ({"directions": {"mpcs": None}}, "the direction of mpcs must be 'min', 'max' or a Metric"),
     ],
 )
-def test_a_rule_that_would_have_to_guess_is_refused(arguments: dict[str, object], message: str) -> None:
+def test_an_incomplete_or_wrong_rule_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SelectionRule(**{"by": "mpcs", "directions": DIRECTIONS, **arguments})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Files of scores: what they may look like, what is refused and where, and what comes out."""
+"""Files of detection scores: their formats, their errors and their metrics."""
 
 import random
 import re
@@ -38,7 +38,7 @@ def read(path: Path, trials: Path | None = None) -> Trials:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 2**16])
-def test_all_formats_hold_the_same(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials_module, "ROWS", rows)
     told: list[int] = []
     files = [
@@ -58,9 +58,14 @@ def test_all_formats_hold_the_same(rows: int, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("name", "text", "trials", "message"),
     [
-        ("s.csv", "", None, "must begin with a header that names score and label, but begins with []"),
-        ("s.csv", "a,label\n1,1\n", None, "must begin with a header that names score and label, but begins with ['a'"),
-        ("s.csv", "score,label\n", None, "s.csv: holds no row"),
+        ("s.csv", "", None, "must begin with a header that contains score and label, but begins with []"),
+        (
+            "s.csv",
+            "a,label\n1,1\n",
+            None,
+            "must begin with a header that contains score and label, but begins with ['a'",
+        ),
+        ("s.csv", "score,label\n", None, "s.csv: contains no rows"),
         ("s.csv", "score,label\n1,1\n2,0\nx,1\n", None, "s.csv, row 3, column score: must be a number, but is 'x'"),
         ("s.csv", "score,label\n1,1\nnan,0\n", None, "s.csv, row 2, column score: must be a number, but is 'nan'"),
         (
@@ -70,25 +75,30 @@ def test_all_formats_hold_the_same(rows: int, tmp_path: Path, monkeypatch: pytes
             "row 2, column label: must be one of 1, target, true, 0, nontarget,",
         ),
         ("s.csv", "score,label\n1,1\n1\n", None, "s.csv, row 2: has 1 of 2 values"),
-        ("s.csv", "score,label\n1,1\n2,1\n", None, "must hold targets and nontargets, but holds no nontarget"),
-        ("s.txt", "1 0\n", None, "must hold targets and nontargets, but holds no target"),
+        (
+            "s.csv",
+            "score,label\n1,1\n2,1\n",
+            None,
+            "must contain target and non-target trials, but contains no non-target",
+        ),
+        ("s.txt", "1 0\n", None, "must contain target and non-target trials, but contains no target"),
         (
             "s.txt",
             "1 0\n\n1 x y\n",
             None,
-            "s.txt, row 3: must hold a score and a label (for two names and a score, give",
+            "s.txt, row 3: must contain a score and a label (for two names and a score, give",
         ),
-        ("s.txt", "a b 1\n", None, "give --trials FILE), but holds 3 fields"),
-        ("s.txt", "a x 1\nc x 2\n", "a x target\n", "s.txt, row 2: c x is no trial of "),
-        ("s.txt", "a x 1\na x 2\n", "a x target\n", "s.txt, row 2: a x stands twice"),
-        ("s.txt", "a x 1\n", "a x target\nb y 0\n", "lacks the scores of 1 trials of "),
-        ("s.txt", "a x 1\n", "a x target\na x 0\n", "trials, row 2: a x stands twice"),
+        ("s.txt", "a b 1\n", None, "give --trials FILE), but contains 3 fields"),
+        ("s.txt", "a x 1\nc x 2\n", "a x target\n", "s.txt, row 2: c x is not in "),
+        ("s.txt", "a x 1\na x 2\n", "a x target\n", "s.txt, row 2: a x appears twice"),
+        ("s.txt", "a x 1\n", "a x target\nb y 0\n", "has no scores for 1 trials of "),
+        ("s.txt", "a x 1\n", "a x target\na x 0\n", "trials, row 2: a x appears twice"),
         ("s.txt", "a x 1\n", "a x yes\n", "trials, row 1, column label: must be one of 1, target"),
-        ("s.txt", "a x 1\n", "a target\n", "trials, row 1: must hold two names and a label, but holds 2 fields"),
-        ("s.csv", "score,label\n1,1\n", "a x 1\n", "holds its labels itself"),
+        ("s.txt", "a x 1\n", "a target\n", "trials, row 1: must contain two names and a label, but contains 2 fields"),
+        ("s.csv", "score,label\n1,1\n", "a x 1\n", "contains its own labels"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(
+def test_errors_name_the_file_and_the_place(
     name: str, text: str, trials: str | None, message: str, tmp_path: Path
 ) -> None:
     listed = None if trials is None else written(tmp_path, "trials", trials)
@@ -96,7 +106,7 @@ def test_what_is_wrong_is_named_with_its_place(
         read(written(tmp_path, name, text), listed)
 
 
-def test_damaged_files_end_in_a_message_or_in_values(tmp_path: Path) -> None:
+def test_a_damaged_file_gives_values_or_a_predictions_error(tmp_path: Path) -> None:
     generator = random.Random(0)
     refused = 0
     for name, text in (("s.csv", CSV), ("s.txt", TEXT)):

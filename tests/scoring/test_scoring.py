@@ -1,4 +1,4 @@
-"""Files of predictions: every format gives the same values, and every damage is named by row and column."""
+"""Files of predictions: all formats give the same values, and errors name row and column."""
 
 import csv
 import random
@@ -73,7 +73,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_every_format_of_hard_labels_gives_the_metrics_values(tmp_path: Path, write: Write) -> None:
+def test_every_format_of_hard_labels_gives_the_values_of_the_metrics(tmp_path: Path, write: Write) -> None:
     values = scored(write(tmp_path, LOGITS, TARGET), from_logits=True, concern=CONCERN)
     mpcs = MetaPatternConcernScore(CLASSES, concern=CONCERN)
     assert values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
@@ -88,7 +88,7 @@ def test_every_format_of_hard_labels_gives_the_metrics_values(tmp_path: Path, wr
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_every_format_of_soft_labels_gives_the_metrics_values(tmp_path: Path, write: Write) -> None:
+def test_every_format_of_soft_labels_gives_the_values_of_the_metrics(tmp_path: Path, write: Write) -> None:
     probs, target = soft_batch(100, seed=1)
     values = scored(write(tmp_path, probs, target))
     assert values["soft_f1_macro"] == pytest.approx(SoftF1(CLASSES, average="macro")(probs, target).item())
@@ -100,7 +100,7 @@ def test_every_format_of_soft_labels_gives_the_metrics_values(tmp_path: Path, wr
         scored(write(tmp_path, probs, target), concern=CONCERN)
 
 
-def test_labels_of_several_truths_need_no_sum(tmp_path: Path) -> None:
+def test_soft_labels_need_not_sum_to_one(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("rain,wind,target_wind,target_rain\n0.9,0.8,0.8,0.9\n0.1,1.0005,1,0.1\n")
     assert scored([tmp_path / "p.csv"])["soft_f1_macro"] == pytest.approx(1)
 
@@ -114,7 +114,7 @@ def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
         assert values["error_rate of cat"] == 0.5
 
 
-def test_columns_belong_to_classes_by_name_or_number(tmp_path: Path) -> None:
+def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("1,0,target\n0.1,0.9,0\n")
     assert scored([path])["weighted_error_rate"] == 0
@@ -123,11 +123,13 @@ def test_columns_belong_to_classes_by_name_or_number(tmp_path: Path) -> None:
     with pytest.raises(PredictionsError, match=r"columns must be named after the classes \['cat', 'dog'\], but are"):
         scored([path], concern=ConcernSpec(["cat", "dog"]))
     path.write_text(",cat,dog,target\n0,0.1,0.9,0\n")
-    with pytest.raises(PredictionsError, match="a column of scores for each class and no others beside target, but"):
+    with pytest.raises(
+        PredictionsError, match="a column of scores for each class, and no other columns than target, but"
+    ):
         scored([path], from_logits=True)
 
 
-def test_half_types_may_sum_to_about_one(tmp_path: Path) -> None:
+def test_half_precision_probabilities_may_sum_to_about_one(tmp_path: Path) -> None:
     torch.save({"preds": PROBS.bfloat16(), "target": TARGET}, tmp_path / "p.pt")
     exact = scored(write_npz(tmp_path, PROBS, TARGET))
     assert scored([tmp_path / "p.pt"])["reported_decisiveness"] == pytest.approx(
@@ -147,7 +149,7 @@ def test_predictions_may_be_read_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_damage_never_ends_in_another_error(tmp_path: Path, write: Write) -> None:
+def test_a_damaged_file_is_always_a_predictions_error(tmp_path: Path, write: Write) -> None:
     path, *rest = write(tmp_path, PROBS, TARGET)
     whole, draw = path.read_bytes(), random.Random(0)
     refused = 0
@@ -193,14 +195,14 @@ HEADER = "target,a,b\n"
         ("0,0.5,0.5\n", "p.csv: must begin with a header of column names, but begins with ['0', '0.5', '0.5']"),
         (
             "target,a\n0,1\n",
-            "p.csv: must have a column of scores for each class and no others beside target, but has ['a']",
+            "p.csv: must have a column of scores for each class, and no other columns than target, but has ['a']",
         ),
         ("a,b\n0.5,0.5\n", "p.csv: must have a column target, or target_NAME for each of the classes ['a', 'b']"),
-        ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] are repeated"),
+        ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] appear more than once"),
         ("target_a,target_b,a,b\n1,2,0.5,0.5\n", "row 1, column b: the label must be from 0 to 1, but is 2"),
     ],
 )
-def test_damage_in_a_csv_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_a_damaged_csv_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(PredictionsError, match=re.escape(message)):
         scored([tmp_path / "p.csv"])
@@ -219,21 +221,21 @@ def test_rows_are_counted_through_all_chunks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_file_that_was_cut_off_is_refused(tmp_path: Path, write: Write) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path, write: Write) -> None:
     path, *rest = write(tmp_path, PROBS, TARGET)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(PredictionsError, match=re.escape(str(path))):
         scored([path, *rest])
 
 
-def test_a_cut_npy_is_named_by_row_and_column(tmp_path: Path) -> None:
+def test_a_truncated_npy_is_refused_with_row_and_column(tmp_path: Path) -> None:
     path, target = write_npy(tmp_path, PROBS, TARGET)
     path.write_bytes(path.read_bytes()[: -4 * (4 * 10 + 2)])  # ten rows and two numbers of float32
     with pytest.raises(PredictionsError, match=r"p.npy, row 290, column 2: the file ends here, before row 300"):
         scored([path, target])
 
 
-def test_what_arrays_must_be(tmp_path: Path) -> None:
+def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
     def refused(message: str, *files: Path) -> None:
         with pytest.raises(PredictionsError, match=re.escape(message)):
             scored(list(files))
@@ -242,16 +244,16 @@ def test_what_arrays_must_be(tmp_path: Path) -> None:
     refused("the labels must have shape (300,) or (300, 4)", *write_npy(tmp_path, PROBS, TARGET[:5]))
     refused("the labels must be integers, but are torch.float32", *write_npy(tmp_path, PROBS, TARGET.float()))
     refused("the scores must be floating point, but are torch.int64", *write_npz(tmp_path, LOGITS.long(), TARGET))
-    refused("holds scores alone: give the labels with --target", tmp_path / "p.npy")
-    refused("holds its labels itself", tmp_path / "p.npz", tmp_path / "t.npy")
+    refused("contains only scores: give the labels with --target", tmp_path / "p.npy")
+    refused("contains its own labels", tmp_path / "p.npz", tmp_path / "t.npy")
     refused("must be one of .npz, .npy, .pt, .csv, .parquet", tmp_path / "p.txt")
     np.savez(tmp_path / "p.npz", preds=PROBS)
-    refused("must hold arrays named preds and target, but lacks target", tmp_path / "p.npz")
+    refused("must contain arrays named preds and target, but has no target", tmp_path / "p.npz")
     np.savez(tmp_path / "p.npz", preds=np.asfortranarray(PROBS), target=TARGET)
     refused("preds must be stored row by row", tmp_path / "p.npz")
     np.save(tmp_path / "p.npy", np.array([[object(), 1]]), allow_pickle=True)
-    refused("must hold numbers of at most 8 bytes, but holds object", tmp_path / "p.npy", tmp_path / "t.npy")
+    refused("must contain numbers of at most 8 bytes, but contains object", tmp_path / "p.npy", tmp_path / "t.npy")
     torch.save([PROBS], tmp_path / "p.pt")
-    refused("must hold a dictionary with tensors preds and target", tmp_path / "p.pt")
-    with pytest.raises(PredictionsError, match="has scores for 4 classes, but the concern is of 2"):
+    refused("must contain a dictionary with tensors preds and target", tmp_path / "p.pt")
+    with pytest.raises(PredictionsError, match="has scores for 4 classes, but the concern covers 2"):
         scored(write_pt(tmp_path, PROBS, TARGET), concern=ConcernSpec(2))

@@ -59,7 +59,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
         (MINIMAL, ["name.first=a"], "override 'name.first=a': name holds a value, not keys"),
         (MINIMAL, ["seed=["], r"override 'seed=\[': not valid YAML"),
         (MINIMAL, ["seed=2020-13-45"], r"override 'seed=2020-13-45': not valid YAML: month must be in 1..12"),
-        (MINIMAL + "seed: 1\nseed: 2\n", [], r"run.yaml: not valid YAML: line 5, column 1: seed stands twice"),
+        (MINIMAL + "seed: 1\nseed: 2\n", [], r"run.yaml: not valid YAML: line 5, column 1: seed appears twice"),
         (MINIMAL, ["training.batch_size=true"], r"training.batch_size.*: Input should be a valid integer"),
         (MINIMAL, ["score.concern.releases=[[yes, no]]"], r"score.concern.releases.0.0.*: Input should be a valid"),
         (MINIMAL, ["data.name=[iris]"], r"data: name must be one of iris, digits"),
