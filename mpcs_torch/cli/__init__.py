@@ -1,4 +1,4 @@
-"""The ``mpcs`` command: parse, call, print; one verb per file."""
+"""The ``mpcs`` command: each verb is a file that parses arguments, calls the library and prints."""
 
 import sys
 

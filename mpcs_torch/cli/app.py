@@ -1,4 +1,4 @@
-"""The ``mpcs`` command: its own options; the verbs follow in `VerbGroup`."""
+"""The ``mpcs`` command and its own options; `VerbGroup` adds the verbs."""
 
 from collections.abc import Sequence
 from typing import Annotated, NoReturn

@@ -1,4 +1,4 @@
-"""``mpcs data``: the data files that experiments need."""
+"""``mpcs data``: download and list data sets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 data = typer.Typer(
     cls=FlagGroup,
-    help="Get the data files that experiments need, and see what is there.",
+    help="Download and list the data sets of the experiments.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -38,14 +38,14 @@ def get(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="mnist, add, or ucr/NAME with a name in the UCR archive.",
+            help="mnist, add, or ucr/NAME with the name of a set in the UCR archive.",
             callback=_check_names,
             autocompletion=_known,
         ),
     ],
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Download data sets; what is there and right is kept, and a broken download goes on where it broke."""
+    """Download data sets. Correct files are kept, and an interrupted download is resumed."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -67,7 +67,7 @@ def get(
 
 @data.command("list")
 def show(data_root: DataRoot = Path("data")) -> None:
-    """Say which data sets are in the data root, and whether they are the published ones."""
+    """List the data sets in the data root, and whether their checksums are correct."""
     from mpcs_torch.tables import Table
     from mpcs_torch.trainer.data.sources import status
 

@@ -1,4 +1,4 @@
-"""``mpcs demo``: the case study's story on data inside scikit-learn."""
+"""``mpcs demo``: the paper's case study on a data set of scikit-learn."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from mpcs_torch.cli.options import Out, Overwrite
 
 
 def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
-    """Train on DIGITS, pick a turn by MPCS and by the usual metrics, and write OUT/demo/report.html to look at."""
+    """Train on digits, pick a turn by MPCS and by the usual metrics, and write a report to OUT/demo/report.html."""
     from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.paper.case_study import picks, picks_table
     from mpcs_torch.paper.experiments import experiment_config, finish_run

@@ -1,4 +1,4 @@
-"""``mpcs detect``: the metrics of a detector's scores."""
+"""``mpcs detect``: compute the metrics of a file of detection scores."""
 
 import json
 import math
@@ -23,14 +23,19 @@ def detect(
     scores: Annotated[
         Path,
         typer.Argument(
-            metavar="SCORES", exists=True, dir_okay=False, help="csv or text: the score and the label of each trial."
+            metavar="SCORES",
+            exists=True,
+            dir_okay=False,
+            help="csv or text file with the score and label of each trial.",
         ),
     ],
     trials: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Kaldi's list of trials: two names and a label on each line."),
+        typer.Option(
+            exists=True, dir_okay=False, help="List of trials in Kaldi's format: two names and a label on each line."
+        ),
     ] = None,
-    llr: Annotated[bool, typer.Option("--llr", help="Scores are natural-log likelihood ratios.")] = False,
+    llr: Annotated[bool, typer.Option("--llr", help="The scores are natural-log likelihood ratios.")] = False,
     point: Annotated[
         list[str] | None,
         typer.Option(
@@ -39,15 +44,17 @@ def detect(
             help="Operating point; repeat for several. Costs are 1 unless given.",
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples; 0 for no bootstrap intervals.")] = 200,
+    resamples: Annotated[
+        int, typer.Option(min=0, help="Number of bootstrap resamples; 0 for no bootstrap intervals.")
+    ] = 200,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
 ) -> None:
     """Measure how well the scores of a detector separate targets from non-targets, and what its decisions cost.
 
-    A csv has the columns score and label (1, target or true; 0, nontarget or false). Any other file is text with one
-    trial on each line: score and label, or with --trials two names and the score.
+    A csv file has the columns score and label. Any other file is text with one trial on each line: score and label, or
+    with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
     """
     points = [_numbers(text) for text in point or POINTS]
     check_report(html, overwrite=overwrite)
@@ -65,7 +72,7 @@ def detect(
         from mpcs_torch.report.detection import write_detection_report
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReversedScoresWarning)  # printed already
+            warnings.simplefilter("ignore", ReversedScoresWarning)  # already printed
             write_detection_report(scores.name, found, html)
         typer.echo(f"wrote {html}", err=as_json)
 
@@ -112,5 +119,5 @@ def _print(found: "DetectionScores", *, as_json: bool) -> None:
         typer.echo(json.dumps({**sizes, "metrics": finite}, indent=1))
     else:
         typer.echo(f"{counts.targets} targets, {counts.nontargets} non-targets\n\n{found.table().markdown()}\n")
-        typer.echo("Costs are relative to the cost of the best constant decision. In brackets: 95 % Clopper-Pearson.")
-        typer.echo("All intervals assume independent trials. * rests on fewer than 30 errors: may be off by 30 %.")
+        typer.echo("Costs are divided by that of the better constant decision. In brackets: 95 % Clopper-Pearson.")
+        typer.echo("All intervals assume independent trials. * fewer than 30 errors: may be off by more than 30 %.")

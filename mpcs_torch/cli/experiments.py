@@ -1,4 +1,4 @@
-"""Runs of the paper's experiments for ``mpcs reproduce``, and what it prints of them."""
+"""Run the paper's experiments, and print their results, for ``mpcs reproduce``."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -24,12 +24,12 @@ from mpcs_torch.trainer.records import read_records
 
 
 def check_records(paths: Sequence[Path]) -> None:
-    """Refuse published records that cannot be read, before any work."""
+    """Refuse published records that cannot be read, before training starts."""
     for path in paths:
         try:
             read_records(path)
         except (TypeError, ValueError) as error:
-            raise typer.BadParameter(f"{path} must hold numbers alone: {error}", param_hint="--records") from None
+            raise typer.BadParameter(f"{path} must contain only numbers: {error}", param_hint="--records") from None
 
 
 def check_evaluation_free(folder: Path, *, overwrite: bool) -> None:
@@ -39,7 +39,7 @@ def check_evaluation_free(folder: Path, *, overwrite: bool) -> None:
 
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *, overwrite: bool) -> Reproduction:
-    """Run an experiment in a process of its own, which makes its peak memory its own, and print and report it."""
+    """Run an experiment in a separate process, so that its peak memory can be measured, and print and report it."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         finished = pool.submit(_in_child, name, data_root, out / name, records, overwrite).result()
     run = finished.run
@@ -49,9 +49,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *
     if finished.agreement is not None:
         typer.echo(f"{finished.agreement}.\n")
     elif records is not None:
-        typer.echo(
-            "No comparison by turns: no record to replay was published (or its data were split without a seed).\n"
-        )
+        typer.echo("Not compared turn by turn: no record was published, or its data were split without a seed.\n")
     if name == "case-study":
         typer.echo(f"{picks_table(picks(run)).markdown()}\n\n{figure_5_comparison(run)}\n")
     write_report(run, out / name / "report.html")
@@ -65,7 +63,7 @@ def _in_child(name: str, data_root: Path, folder: Path, records: Path | None, ov
 
 
 def repeat(name: str, seeds: int, data_root: Path, out: Path, *, overwrite: bool) -> tuple[Interval, ...]:
-    """Run an experiment under several seeds, and print the intervals of its correlations."""
+    """Run an experiment with several seeds, and print the intervals of its correlations."""
     configs = [seeded_config(name, seed) for seed in range(seeds)]
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds", overwrite=overwrite)
     intervals = seed_intervals(runs)
@@ -73,7 +71,7 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path, *, overwrite: bool
         [benchmark, *(f"{value:.4f}" for value in (i.mean, i.low, i.high, i.least, i.most))]
         for benchmark, i in zip(BENCHMARKS, intervals, strict=True)
     ]
-    header = ["Spearman of mpcs_count with", "mean", "95 % from", "to", "least run", "most"]
+    header = ["Spearman of mpcs_count with", "mean", "95 % from", "to", "lowest run", "highest"]
     typer.echo(f"\n## {name} over seeds 0 to {seeds - 1}\n\n{Table(header, rows).markdown()}")
     return intervals
 
@@ -86,7 +84,6 @@ def write_everything(
     for _, title, table, _ in evaluation_tables(finished, intervals):
         typer.echo(f"\n## {title}\n\n{table.markdown()}")
     costs = measured_costs(finished)
-    typer.echo(
-        f"\nDearer than in the paper, relative to accuracy: {'; '.join(dearer_than_printed(costs)) or 'nothing'}."
-    )
+    dearer = "; ".join(dearer_than_printed(costs)) or "nothing"
+    typer.echo(f"\nMore expensive than in the paper, relative to accuracy: {dearer}.")
     typer.echo(f"\nwrote {folder / 'report.html'}, tables as .md and .csv, figure4.png and figure4.svg")

@@ -1,4 +1,4 @@
-"""How errors reach the user: one message for what the user can fix, and a request to report for a bug."""
+"""Print errors as one message: those of the user, interrupts and bugs."""
 
 import traceback
 from collections.abc import Iterator
@@ -11,9 +11,12 @@ from mpcs_torch.errors import MpcsError
 
 @contextmanager
 def reported_errors(*, debug: bool) -> Iterator[None]:
-    """Print an error and exit: with 2 if the user can fix it, with 130 after Ctrl-C, and with 1 for a bug.
+    """Print an error and exit: with status 2 if the user can fix it, 130 after Ctrl-C, and 1 for a bug.
 
-    Typer prints its own errors, those in the arguments, and knows what to do about a closed pipe.
+    Typer handles errors in the arguments and closed pipes itself.
+
+    Args:
+        debug: Whether to print the traceback as well.
     """
     try:
         yield
@@ -22,12 +25,12 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
             raise
         if debug:
             traceback.print_exc()
-        message, status = _told(error)
+        message, status = _message_and_status(error)
         typer.echo(f"mpcs: {message}", err=True)
         raise SystemExit(status) from None
 
 
-def _told(error: BaseException) -> tuple[str, int]:
+def _message_and_status(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
     if isinstance(error, OSError) and error.filename is not None and not isinstance(error, MpcsError):

@@ -1,4 +1,4 @@
-"""``mpcs reproduce figure6``: learning with MPCS against learning without."""
+"""Compare training with MPCS and without, for ``mpcs reproduce figure6``."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from mpcs_torch.plots.learning_comparison import figure_6
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int, overwrite: bool) -> None:
-    """Run the published seed, and further ones; print the ratios, and draw the four panels to OUT/figure6.png."""
+    """Run the published seed and others, print the ratios, and draw the four panels to OUT/figure6.png."""
     published = comparison_configs()
     plain, with_mpcs = finish_all("figure6", published, data_root, out, overwrite=overwrite)
     typer.echo(f"\n## figure6: seed {published[0].seed}\n\n{ratios_table(ratios(plain, with_mpcs)).markdown()}")

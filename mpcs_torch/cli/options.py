@@ -1,4 +1,4 @@
-"""Arguments and options that several verbs take, and checks that they share."""
+"""Options and checks that several verbs share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,18 +7,18 @@ import typer
 
 DataRoot = Annotated[
     Path,
-    typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data files."),
+    typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets."),
 ]
-Out = Annotated[Path, typer.Option(help="Folder of the runs.")]
+Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of the same name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON (null for NaN and infinity) instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, with null for NaN and infinity.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
-OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace the report.")]
+OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
 
 
 def check_report(html: Path | None, *, overwrite: bool) -> None:
     """Refuse a report whose folder does not exist, or that exists and may not be replaced."""
     if html is not None and not html.parent.is_dir():
-        raise typer.BadParameter(f"{html}: there is no folder {html.parent}", param_hint="--html")
+        raise typer.BadParameter(f"{html}: the folder {html.parent} does not exist", param_hint="--html")
     if html is not None and html.exists() and not overwrite:
         raise typer.BadParameter(f"{html} exists: choose another file or pass --overwrite", param_hint="--html")

@@ -11,7 +11,7 @@ from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 
 @contextmanager
 def progress_bar(name: str, turns: int) -> Iterator[Hook]:
-    """A hook that moves a bar on standard error, with the accuracy and MPCS of the last turn."""
+    """Show a progress bar with the accuracy and MPCS of the last turn; yield the hook that advances it."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -31,7 +31,7 @@ def progress_bar(name: str, turns: int) -> Iterator[Hook]:
 
 @contextmanager
 def counting_bar(name: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar of runs; call what it gives when one is done."""
+    """Show a progress bar; yield a function to call after each item."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=total)
@@ -40,7 +40,7 @@ def counting_bar(name: str, total: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def row_counter(name: str) -> Iterator[Callable[[int], None]]:
-    """A count of rows whose end is not known; call what it gives with how many were added."""
+    """Show a growing number of rows; yield a function to call with the number of new rows."""
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=None)

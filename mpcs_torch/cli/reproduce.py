@@ -1,4 +1,4 @@
-"""``mpcs reproduce``: the paper's experiments, their numbers beside the printed ones."""
+"""``mpcs reproduce``: repeat the paper's experiments."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,13 +19,17 @@ def _names() -> list[str]:
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EXPERIMENT", help=f"Any of {', '.join(NAMES)}.", autocompletion=_names),
+        typer.Argument(metavar="EXPERIMENT", help=f"One or more of {', '.join(NAMES)}.", autocompletion=_names),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All of them, and OUT/evaluation with Tables II and III and Figure 4.")
+        bool,
+        typer.Option("--all", help="Run all experiments, and write Tables II and III and Figure 4 to OUT/evaluation."),
     ] = False,
     seeds: Annotated[
-        int, typer.Option(min=0, help="Repeat over seeds 0 to N-1 as well; with --all, only what takes seconds a run.")
+        int,
+        typer.Option(
+            min=0, help="Also repeat each experiment with seeds 0 to SEEDS - 1; with --all, only the fast ones."
+        ),
     ] = 0,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
@@ -34,12 +38,12 @@ def reproduce(
         typer.Option(
             exists=True,
             file_okay=False,
-            help="Folder of published per-turn records to compare with, if you have them.",
+            help="Folder of the published per-turn records, to compare with.",
         ),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Run experiments of the paper; print their correlations, and the case study's picks, beside the paper's."""
+    """Run experiments of the paper, and print their results next to the paper's."""
     names = _check_names(experiments or [], everything)
     published = [] if records is None else _record_files(names, records)
 
@@ -64,10 +68,10 @@ def reproduce(
 
 def _check_names(names: list[str], everything: bool) -> list[str]:
     if everything == bool(names):
-        raise typer.BadParameter(f"name experiments ({', '.join(NAMES)}) or pass --all")
+        raise typer.BadParameter(f"name one or more experiments ({', '.join(NAMES)}) or pass --all")
     unknown = [name for name in names if name not in NAMES]
     if unknown:
-        raise typer.BadParameter(f"{', '.join(unknown)}: must be among {', '.join(NAMES)}")
+        raise typer.BadParameter(f"{', '.join(unknown)}: must be one of {', '.join(NAMES)}")
     if len(set(names)) < len(names):
         raise typer.BadParameter(f"{' '.join(names)}: name each experiment once")
     return names or list(NAMES)

@@ -1,4 +1,4 @@
-"""``mpcs score``: all metrics of a file of predictions."""
+"""``mpcs score``: compute the metrics of a file of predictions."""
 
 import json
 import math
@@ -17,26 +17,26 @@ def score(
             metavar="PREDICTIONS",
             exists=True,
             dir_okay=False,
-            help="npz, npy, pt, csv or parquet: a row for each sample.",
+            help="npz, npy, pt, csv or parquet file with one row per sample.",
         ),
     ],
     concern: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML file that says which errors matter.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML file that says how much each error matters.")
     ] = None,
     target: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="The labels, where PREDICTIONS is an npy of scores."),
+        typer.Option(exists=True, dir_okay=False, help="File of the labels, if PREDICTIONS is an npy file."),
     ] = None,
-    logits: Annotated[bool, typer.Option("--logits", help="Scores are logits, not probabilities.")] = False,
+    logits: Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")] = False,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
 ) -> None:
-    """Score a file of predictions by all metrics that it allows, in one pass of bounded memory.
+    """Compute all metrics that a file of predictions allows, in one pass with bounded memory.
 
-    npz and pt hold preds (N, C) and target; csv and parquet a column of scores for each class, named after it or
-    numbered from 0, and a column target, or target_NAME columns of soft labels; npy scores alone, whose labels --target
-    names.
+    npz and pt files contain preds (N, C) and target. csv and parquet files contain a column of scores for each class,
+    named after the class or numbered from 0, and a column target, or columns target_NAME of soft labels. npy files
+    contain only scores; --target gives the labels.
     """
     check_report(html, overwrite=overwrite)
 

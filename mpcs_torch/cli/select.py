@@ -1,8 +1,8 @@
-"""``mpcs select``: which turn of a finished run a rule picks."""
+"""``mpcs select``: apply a selection rule to a finished run."""
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from mpcs_torch.learning.selection import Epoch
     from mpcs_torch.trainer.learning_config import SelectorConfig
 
-Limits = Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE", help="May stand several times.")]
+
+def _limit(text: str) -> Any:
+    return typer.Option(metavar="COLUMN=VALUE", help=f"{text} Repeat for several columns.")
 
 
 class Ties(StrEnum):
-    """Which of several equal turns is picked."""
+    """The turn to pick if several are equally good."""
 
     FIRST = "first"
     LAST = "last"
@@ -22,24 +24,24 @@ class Ties(StrEnum):
 
 def select(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", exists=True, file_okay=False, help="Folder of a run, with its records.csv.")
+        Path,
+        typer.Argument(metavar="RUN", exists=True, file_okay=False, help="Folder of a finished run, with records.csv."),
     ],
-    by: Annotated[str, typer.Option(help="The column that decides.")] = "mpcs",
-    within: Limits = None,
-    at_most: Limits = None,
-    at_least: Limits = None,
-    ties: Annotated[Ties, typer.Option(help="The turn to pick of several that are equal.")] = Ties.FIRST,
-    top_k: Annotated[int, typer.Option(min=1, help="How many of the best turns to name.")] = 1,
+    by: Annotated[str, typer.Option(help="Column to rank turns by.")] = "mpcs",
+    within: Annotated[list[str] | None, _limit("Largest distance from the best value.")] = None,
+    at_most: Annotated[list[str] | None, _limit("Highest value.")] = None,
+    at_least: Annotated[list[str] | None, _limit("Lowest value.")] = None,
+    ties: Annotated[Ties, typer.Option(help="Turn to pick if several are equally good.")] = Ties.FIRST,
+    top_k: Annotated[int, typer.Option(min=1, help="Number of best turns to print.")] = 1,
 ) -> None:
-    """Print the turn that a rule picks, and what each metric alone would have picked instead.
+    """Print the turn that a rule picks, and the turns that each metric alone would have picked.
 
-    --within accuracy=0.001 leaves only turns whose accuracy is within 0.1 points of the best; --at-most and --at-least
-    limit values.
+    For example, --within accuracy=0.001 considers only turns whose accuracy is within 0.1 points of the best.
     """
     limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
     records = run / "records.csv"
     if not records.is_file():
-        raise typer.BadParameter(f"{run} holds no records.csv", param_hint="RUN")
+        raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.learning.selection import explain
 
@@ -47,13 +49,13 @@ def select(
     epochs = _epochs(records)
     missing = [name for name in config.columns if name not in epochs[0].values]
     if missing:
-        raise typer.BadParameter(f"{records} lacks the columns {', '.join(missing)}")
+        raise typer.BadParameter(f"{records} has no column {', '.join(missing)}")
     rule = config.rule(epochs[0].values)
     typer.echo(explain(rule, epochs).markdown())
     ranking = rule.ranking(epochs)
     typer.echo(f"\nBest first: {', '.join(str(epoch.number) for epoch in ranking[: config.top_k]) or 'no turn'}")
     if not ranking:
-        typer.echo("No turn keeps to the limits.")
+        typer.echo("No turn is within the limits.")
 
 
 def _limits(given: list[str] | None) -> dict[str, float]:
@@ -63,7 +65,7 @@ def _limits(given: list[str] | None) -> dict[str, float]:
         try:
             limits[name] = float(value)
         except ValueError:
-            raise typer.BadParameter(f"{entry!r} must read COLUMN=VALUE with a number") from None
+            raise typer.BadParameter(f"{entry!r} must have the form COLUMN=VALUE with a number") from None
     return limits
 
 
@@ -86,7 +88,7 @@ def _epochs(path: Path) -> "list[Epoch]":
     try:
         epochs = [Epoch(int(record.pop("turn")), record) for record in read_records(path)]
     except (KeyError, TypeError, ValueError) as error:
-        raise typer.BadParameter(f"{path} must hold a column turn, and numbers alone: {error}") from None
+        raise typer.BadParameter(f"{path} must contain a column turn and only numbers: {error}") from None
     if not epochs:
-        raise typer.BadParameter(f"{path} holds no turn")
+        raise typer.BadParameter(f"{path} contains no turns")
     return epochs

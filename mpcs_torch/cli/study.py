@@ -1,4 +1,4 @@
-"""``mpcs study``: which ways of learning with human values help, over many seeds."""
+"""``mpcs study``: compare methods of learning with human values over many seeds."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,15 +29,14 @@ def study(
             metavar="NAME", help=f"One of {', '.join(LEARNING_RATES)}.", callback=_check_name, autocompletion=_names
         ),
     ] = "mnist",
-    seeds: Annotated[int, typer.Option(min=2, help="Seeds 0 to N-1.")] = 20,
+    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds: 0 to SEEDS - 1.")] = 20,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
 ) -> None:
-    """Train every method at every learning rate under every seed, and compare them on test data.
+    """Train every method with every learning rate and seed, and compare the methods on test data.
 
-    Learning rates, decision factors and checkpoints are chosen on validation data; what they pick is trained again
-    under twice as many fresh seeds. Runs go to OUT/study-NAME, in parallel; a study that was cut off goes on where it
-    stopped.
+    Learning rates, decision factors and checkpoints are chosen on validation data; the chosen methods are trained again
+    with twice as many new seeds. Runs are parallel and go to OUT/study-NAME; an interrupted study is resumed.
     """
     from mpcs_torch.study.figure import study_figure
     from mpcs_torch.study.results import Study, results_table, verdict

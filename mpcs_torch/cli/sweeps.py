@@ -1,4 +1,4 @@
-"""A sweep under a progress bar."""
+"""Sweeps with a progress bar."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from mpcs_torch.trainer.sweep import sweep
 def finish_all(
     title: str, configs: list[RunConfig], data_root: Path, out: Path, *, overwrite: bool
 ) -> list[list[Record]]:
-    """The records of each config, in the order of the configs, whichever finishes first."""
+    """Run all configs, and return the records of each in the order of the configs."""
     finished: dict[str, list[Record]] = {}
     with counting_bar(title, len(configs)) as advance:
         for config, records in sweep(configs, data_root, out, overwrite=overwrite):

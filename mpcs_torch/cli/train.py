@@ -1,4 +1,4 @@
-"""``mpcs train``: one run from a config."""
+"""``mpcs train``: train a model as a config says."""
 
 import sys
 from pathlib import Path
@@ -12,18 +12,21 @@ from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", exists=True, dir_okay=False, help="Run config (YAML).")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Such as training.batch_size=32")
+        list[str] | None,
+        typer.Argument(
+            metavar="KEY=VALUE", help="Settings that replace those of CONFIG, such as training.batch_size=32"
+        ),
     ] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     overwrite: Overwrite = False,
 ) -> None:
-    """Train as a config says; write OUT/<name>/records.csv, a row per turn, and config.yaml."""
+    """Train as CONFIG says, and write OUT/NAME/records.csv with one row per turn and OUT/NAME/config.yaml."""
     from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.trainer.config import load_config
     from mpcs_torch.trainer.folder import check_free, run_in_folder
 
-    sys.path.insert(0, str(Path.cwd()))  # where a user's own model or data set, named by import path, lies
+    sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     settings = load_config(config, overrides or [])
     folder = out / settings.name
     check_free([folder], overwrite=overwrite)

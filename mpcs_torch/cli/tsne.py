@@ -1,4 +1,4 @@
-"""A concern suggested by a t-SNE of a data set, for ``mpcs concern suggest``."""
+"""Suggest a concern spec from a t-SNE of a data set, for ``mpcs concern suggest``."""
 
 from pathlib import Path
 
@@ -12,27 +12,27 @@ from mpcs_torch.plots.embedding import embedding_figure
 from mpcs_torch.trainer.config import DataConfig
 from mpcs_torch.trainer.data import DATASETS
 
-SMALLEST = 30
-"""A t-SNE needs more samples than its perplexity, which is 30."""
-SAMPLES = 3000
-"""As many as a t-SNE embeds in seconds."""
+PERPLEXITY = 30
+"""Default of scikit-learn; a t-SNE needs more samples than this."""
+MAX_SAMPLES = 3000
+"""A t-SNE of this many samples takes seconds."""
 
 
-def spec_from_tsne(name: str, data_root: Path, picture: Path, *, least_share: float, factor: float) -> ConcernSpec:
-    """Release the classes of a data set that border on each other in a t-SNE, and draw the t-SNE."""
+def spec_from_tsne(name: str, data_root: Path, picture: Path, *, min_share: float, factor: float) -> ConcernSpec:
+    """Release the classes of a data set that overlap in a t-SNE, and draw the t-SNE."""
     name, _, ucr_set = name.partition("/")
     if name not in DATASETS or (name == "ucr") != bool(ucr_set):
-        raise typer.BadParameter(f"{name}: must be among {', '.join(DATASETS)}, the UCR sets as ucr/NAME")
+        raise typer.BadParameter(f"{name}: must be one of {', '.join(DATASETS)}, with UCR sets as ucr/NAME")
     data = DataConfig.model_validate({"name": name, **({"set": ucr_set} if ucr_set else {})}).load(data_root)
-    if len(data.train_labels) <= SMALLEST:
+    if len(data.train_labels) <= PERPLEXITY:
         raise typer.BadParameter(
-            f"{name}: a t-SNE needs more than {SMALLEST} samples, but it has {len(data.train_labels)}"
+            f"{name}: a t-SNE needs more than {PERPLEXITY} samples, but it has {len(data.train_labels)}"
         )
-    chosen = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(0))[:SAMPLES]
+    chosen = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(0))[:MAX_SAMPLES]
     inputs, labels = data.train_inputs[chosen].flatten(1), data.train_labels[chosen]
     embedding = torch.from_numpy(TSNE(random_state=0).fit_transform(inputs.numpy()))
     shares = neighbour_shares(embedding, labels, len(data.class_names))
-    spec = spec_from_neighbours(shares, data.class_names, least_share=least_share, factor=factor)
+    spec = spec_from_neighbours(shares, data.class_names, min_share=min_share, factor=factor)
     embedding_figure(embedding, labels, spec.released(), data.class_names).savefig(picture, dpi=110)
     typer.echo(f"wrote {picture}")
     return spec

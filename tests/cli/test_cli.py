@@ -1,4 +1,4 @@
-"""The command line: what it writes, what it prints, how it fails."""
+"""The command line: files, output and errors."""
 
 import subprocess
 import sys
@@ -71,7 +71,7 @@ def test_train_reports_settings_that_do_not_fit_the_data(tmp_path: Path, capsys:
     assert "k must be from 1 to the number of classes (3), but got 9" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("in the way")
     assert run("train", IRIS, "--out", tmp_path / "file") == 2
     assert "Not a directory" in capsys.readouterr().err
@@ -150,26 +150,26 @@ def test_select_applies_a_rule_to_the_records_of_a_run(tmp_path: Path, capsys: p
         [" accuracy           ", " 1     "],
         [" the rule           ", " 1     "],
     ]
-    assert picked[2][-1] == "No turn keeps to the limits."
+    assert picked[2][-1] == "No turn is within the limits."
     for wrong in (("--by", "loss"), ("--within", "accuracy"), ("--within", "accuracy=x"), ("--ties", "best")):
         assert run("select", tmp_path, *wrong) == 2
     assert run("select", tmp_path / "nothing") == 2
 
 
-def test_select_reads_records_of_others_and_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
     assert run("select", tmp_path, "--top-k", "2") == 0
     out = capsys.readouterr().out
     assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in out
     assert "Best first: 2, 3\n" in out
     assert run("select", tmp_path, "--at-most", "dangerous=3") == 2
-    assert "lacks the columns dangerous" in capsys.readouterr().err
+    assert "has no column dangerous" in capsys.readouterr().err
     (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n")
     assert run("select", tmp_path) == 2
-    assert "holds no turn" in capsys.readouterr().err
+    assert "contains no turns" in capsys.readouterr().err
 
 
-def test_demo_tells_the_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_prints_the_picks_and_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("demo", "--out", tmp_path) == 0
     assert "| picked by" in capsys.readouterr().out
     assert "Which turn would you ship? DIGITS" in (tmp_path / "demo" / "report.html").read_text()

@@ -1,4 +1,4 @@
-"""``mpcs concern suggest``: a file that loads, and a picture beside it."""
+"""``mpcs concern suggest``: a file that loads, and a t-SNE plot beside it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``mpcs data``: what it lists, gets, and says when it cannot."""
+"""``mpcs data``: downloads, the list, and errors."""
 
 import hashlib
 from pathlib import Path

@@ -17,7 +17,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "s.csv"
 
 
-def test_a_table_of_a_detector(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_of_a_detector(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("detect", file, "--resamples", 5, "--point", "0.2,3,1") == 0
     out = capsys.readouterr().out
     assert out.startswith("30 targets, 60 non-targets\n")
@@ -41,14 +41,14 @@ def test_json_and_the_report_of_likelihood_ratios(
     assert page.stat().st_mtime_ns == before
 
 
-def test_kaldi_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_are_matched_with_a_list_of_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "scores").write_text("a x 1.5\nb y -2\n")
     (tmp_path / "trials").write_text("b y nontarget\na x target\n")
     assert run("detect", tmp_path / "scores", "--trials", tmp_path / "trials", "--resamples", 0) == 0
     assert "| equal error rate        | 0 " in capsys.readouterr().out
 
 
-def test_reversed_scores_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n")
     assert run("detect", tmp_path / "s.txt", "--resamples", 3, "--html", tmp_path / "r.html") == 0
     assert capsys.readouterr().err.count("the area under the ROC is 0, below 1/2") == 1
@@ -70,7 +70,7 @@ def test_a_wrong_operating_point_is_refused(
     assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
 
 
-def test_a_wrong_value_is_named_with_its_place(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_value_is_reported_with_its_place(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("score,label\n0.5,1\n0.x,0\n")
     assert run("detect", file) == 2
     assert "s.csv, row 2, column score: must be a number, but is '0.x'" in capsys.readouterr().err

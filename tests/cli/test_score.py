@@ -1,4 +1,4 @@
-"""``mpcs score``: the table, JSON, the report, and files that stay."""
+"""``mpcs score``: the table, JSON, the report, and files that are not replaced."""
 
 import json
 from pathlib import Path
@@ -26,13 +26,13 @@ def test_a_table_with_all_metrics(files: tuple[Path, Path], capsys: pytest.Captu
         assert f"| {name} " in out
 
 
-def test_json_tells_the_same_and_knows_values(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_the_same_values(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("score", files[0], "--concern", files[1], "--json") == 0
     scores = json.loads(capsys.readouterr().out)
     assert (scores["rows"], scores["classes"]) == (4, ["red", "yellow", "green"])
     assert scores["metrics"]["dangerous"] == 1
     assert scores["metrics"]["micro_fscore"] == 0.5
-    assert scores["metrics"]["macro_precision"] is None  # nothing is taken for green
+    assert scores["metrics"]["macro_precision"] is None  # no sample is predicted as green
     assert run("score", files[0], "--json") == 0
     assert json.loads(capsys.readouterr().out)["metrics"]["dangerous"] == 2
 

@@ -70,7 +70,9 @@ def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tm
     assert result.returncode == 2
     assert "Error" in result.stderr
     assert "Traceback" not in result.stderr
-    assert not loaded & (HEAVY if arguments in MISTAKES else HEAVY | {"pydantic"})  # Typer reads values by pydantic
+    assert not loaded & (
+        HEAVY if arguments in MISTAKES else HEAVY | {"pydantic"}
+    )  # Typer converts values with pydantic
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
