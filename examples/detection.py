@@ -1,4 +1,4 @@
-"""Is it the same digit? Two detectors on pairs of handwritten digits, and a threshold learnt on other pairs."""
+"""Compare two detectors of pairs that show the same handwritten digit, with thresholds learned on other pairs."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -16,7 +16,7 @@ TRAIN, DEVELOPMENT, EVALUATION = slice(0, 600), slice(600, 1000), slice(1000, 17
 
 
 def pairs(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Similarity of each sample to a hundred others, and whether they show the same digit."""
+    """Compute the similarity of each sample to a hundred others, and whether they show the same digit."""
     steps = torch.randint(1, len(labels), (len(labels), 100), generator=torch.Generator().manual_seed(0))
     others = (torch.arange(len(labels)).unsqueeze(1) + steps) % len(labels)
     scores = cosine_similarity(features.unsqueeze(1), features[others], dim=2)
@@ -24,22 +24,22 @@ def pairs(features: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, t
 
 
 def main() -> None:
-    """Print what each detector is worth and what its threshold costs on new pairs, and draw the curves."""
+    """Print the error rates and costs of each detector on new pairs, and draw the DET curves."""
     digits = load_digits()
     pixels, labels = torch.tensor(digits.data), torch.tensor(digits.target)
     projection = LinearDiscriminantAnalysis().fit(digits.data[TRAIN], digits.target[TRAIN])
     systems = {"pixels": pixels, "discriminant analysis": torch.tensor(projection.transform(digits.data))}
     curves = {}
-    print("detector               equal error  least cost  cost at the learnt threshold")
+    print("detector               equal error rate  minimum cost  cost at the learned threshold")
     for name, features in systems.items():
         development = MinDetectionCost(POINT)
         development.update(*pairs(features[DEVELOPMENT], labels[DEVELOPMENT]))
         actual = ActualDetectionCost(POINT)
         actual.threshold_from(development)
-        evaluation = MetricCollection(  # they keep the scores once
+        evaluation = MetricCollection(  # keeps the scores once for all metrics
             {
                 "eer": EqualErrorRate(),
-                "least": MinDetectionCost(POINT),
+                "minimum": MinDetectionCost(POINT),
                 "actual": actual,
                 "curve": DetectionCurve(),
             }
@@ -47,7 +47,7 @@ def main() -> None:
         evaluation.update(*pairs(features[EVALUATION], labels[EVALUATION]))
         values = evaluation.compute()
         curves[name] = evaluation["curve"].compute()
-        print(f"{name:22} {100 * values['eer']:9.2f} %  {values['least']:10.3f}  {values['actual']:10.3f}")
+        print(f"{name:22} {100 * values['eer']:14.2f} %  {values['minimum']:12.3f}  {values['actual']:12.3f}")
     det_curves(curves, points=[POINT]).savefig("det.png", dpi=110)
     print("wrote det.png")
 

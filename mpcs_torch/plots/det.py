@@ -1,4 +1,4 @@
-"""DET curves: misses over false alarms on probit axes."""
+"""DET curves: miss rate over false-alarm rate on probit axes."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -20,9 +20,9 @@ from mpcs_torch.plots.text import literal
 
 MARKERS = "os^DvPX"
 HIGHEST = 0.6
-"""Where the axes end, unless a marked point lies beyond."""
+"""The upper end of the axes, unless a marked point lies above."""
 INSIDE = 1e-9
-"""How near to 0 and 1, where probits are infinite, lines are drawn."""
+"""The smallest distance from 0 and 1 that is drawn: there probits are infinite."""
 TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
@@ -32,15 +32,16 @@ def det_curves(
     points: OperatingPoint | Sequence[OperatingPoint] = (),
     confidence: float = 0.95,
 ) -> Figure:
-    """Draw misses over false alarms of detectors on axes on which scores of two Gaussians give a straight line.
+    """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
-    A marker stands where an operating point costs least, in a box of the Clopper-Pearson intervals of both rates, as
-    if trials were independent. Beyond a dotted line rates rest on fewer than 30 errors (of the smallest set).
+    On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point, in a box
+    of the Clopper-Pearson intervals of both rates, which assume independent trials. To the left of and below the dotted
+    lines, rates are based on fewer than 30 errors (in the smallest set).
 
     Args:
-        systems: The curve of each detector by its name, as `functional.detection_curve` gives it.
-        points: An operating point to mark, or several.
-        confidence: Of the intervals, in (0, 1).
+        systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
+        points: An operating point to mark, or any number of them.
+        confidence: The confidence of the intervals, in (0, 1).
 
     Raises:
         ValueError: If there is no system, or if an operating point or the confidence breaks its rule.
@@ -49,7 +50,7 @@ def det_curves(
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
     """
     if not systems:
-        raise ValueError("systems must hold a curve, but is empty.")
+        raise ValueError("systems must hold at least one curve, but is empty.")
     check_confidence(confidence)
     marked = as_points(points)
     counts = [rates.counts() for rates in systems.values()]
@@ -57,7 +58,7 @@ def det_curves(
     costs = [[min_cost_of(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
     highest = [max(rate.item() for cost in flat for rate in (cost.p_miss, cost.p_fa)) for flat in costs if flat]
     figure = Figure(figsize=(7, 7), layout="constrained")
-    axes = figure.add_subplot(xlabel="false alarms, %", ylabel="misses, %", aspect="equal")
+    axes = figure.add_subplot(xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
     _set_probit_axes(
         axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in highest)]))
     )
@@ -71,7 +72,7 @@ def det_curves(
             _mark(axes, rates, cost, colour, marker, confidence)
     for marker, point in zip(cycle(MARKERS), marked, strict=False):
         axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=f"minimum cost, {point.label()}")
-    axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal errors, by the convex hull")
+    axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal error rate (convex hull)")
     axes.plot([], [], ":", color=GREY, linewidth=0.9, label="30 errors")
     axes.legend(loc="upper right", fontsize=8)
     return figure
@@ -80,7 +81,7 @@ def det_curves(
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) -> None:
     trials = {side: [int(getattr(rates, side)) for rates in systems] for side in ("nontargets", "targets")}
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials.values()]
-    axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, for which 0 is infinitely far
+    axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
     axes.set_xscale("function", functions=(ndtri, ndtr))
     axes.set_yscale("function", functions=(ndtri, ndtr))
     for counts, (lowest, _), set_ticks, draw in zip(
@@ -104,4 +105,4 @@ def _mark(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, marke
     axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25))
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
     x, y = min(max(cost.p_fa.item(), low_x), high_x), min(max(cost.p_miss.item(), low_y), high_y)
-    axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge if it lies beyond
+    axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge of the axes if it lies outside

@@ -1,4 +1,4 @@
-"""The colours of all figures, from Okabe and Ito's palette, which colour-blind readers can tell apart."""
+"""The colours of all figures, from the palette of Okabe and Ito, which colour-blind readers can distinguish."""
 
 BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
 AMBER, SKY, BLACK, WHITE = "#e69f00", "#56b4e9", "#000000", "white"
@@ -6,7 +6,7 @@ RED = "#b00020"
 GREY, DARK_GREY, LIGHT_GREY, FAINT_GREY, GRID = "#999999", "#666666", "#cccccc", "#bbbbbb", "#eeeeee"
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
-"""Systems that are compared in one figure, in this order."""
+"""The colours of the systems in one figure, in this order."""
 TARGETS, NONTARGETS = ORANGE, BLUE
 RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE

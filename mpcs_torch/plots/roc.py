@@ -1,4 +1,4 @@
-"""The ROC of a detector, and its convex hull."""
+"""The ROC of a detector and its convex hull."""
 
 from matplotlib.figure import Figure
 
@@ -10,11 +10,11 @@ from mpcs_torch.plots.text import literal
 
 
 def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
-    """Draw hits over false alarms with their convex hull, and where its errors are equal.
+    """Draw the hit rate over the false-alarm rate, with the convex hull and its equal error rate.
 
     Args:
-        rates: What `functional.detection_curve` gives.
-        title: What stands above.
+        rates: The curve of the detector, as returned by `functional.detection_curve`.
+        title: The title of the figure.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
@@ -25,7 +25,7 @@ def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
     equal = crossing_of(hull).rate.item()
     figure = Figure(figsize=(5.6, 5.6), layout="constrained")
     axes = figure.add_subplot(
-        xlabel="false alarms", ylabel="hits", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
+        xlabel="false-alarm rate", ylabel="hit rate", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
     )
     axes.set_title(literal(title), fontsize=10)
     axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)

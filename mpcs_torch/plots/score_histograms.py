@@ -1,4 +1,4 @@
-"""How the scores of targets and nontargets lie."""
+"""The distributions of the scores of targets and non-targets."""
 
 import torch
 from matplotlib.figure import Figure
@@ -11,16 +11,18 @@ from mpcs_torch.plots.text import literal
 
 BINS = 100
 DRAWN = 1e300
-"""Scores beyond are drawn as infinite ones: sums of theirs are infinite."""
+"""Scores of a larger magnitude are drawn like infinite ones: their differences can overflow."""
 
 
 def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
-    """Draw the density of both classes' scores, infinite ones in the outer bins, and where errors are equal.
+    """Draw the density of the scores of targets and non-targets, and the threshold of equal errors.
+
+    Infinite scores are drawn in the outer bins.
 
     Args:
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        title: What stands above.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        title: The title of the figure.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -41,7 +43,7 @@ def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
         axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=f"{int(counts.sum())} {name}")
     middle = middle_of(equal.low, equal.high).item()
     if low <= middle <= high:
-        label = f"equal errors at {middle:.4g}"
+        label = f"equal error rates at {middle:.4g}"
         axes.axvline(middle, color=BLACK, linewidth=0.9, linestyle=":", label=label)
     axes.legend(fontsize=9)
     return figure

@@ -1,7 +1,7 @@
-"""Names of the user's as figures show them."""
+"""Texts of the user in figures."""
 
 
 def literal(name: str) -> str:
-    """A name that matplotlib shows as it is: $ begins no formula, and a leading _ hides it from no legend."""
+    """Escape a name for matplotlib: $ would start a formula, and a leading _ would hide it from the legend."""
     shown = name.replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown

@@ -1,4 +1,4 @@
-"""The scores of a detector as one page."""
+"""The report page of a detector."""
 
 from pathlib import Path
 
@@ -9,7 +9,13 @@ from mpcs_torch.scoring import DetectionScores
 
 
 def write_detection_report(name: str, found: DetectionScores, path: Path) -> None:
-    """Write the table, the DET curve, the ROC, the scores' histograms and, of likelihood ratios, the Bayes error."""
+    """Write a page with the metrics of a detector and its DET curve, ROC, score histograms and (for LLRs) Bayes error.
+
+    Args:
+        name: The name of the detector, such as that of its file.
+        found: The metrics.
+        path: The HTML file to write.
+    """
     rates = found.summary.counts.rates()
     figures = [
         det_curves({name: rates}, points=found.points),

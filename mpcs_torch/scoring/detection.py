@@ -1,4 +1,4 @@
-"""What the scores of a detector are worth, with intervals."""
+"""The metrics of a file of detection scores, with confidence intervals."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -27,18 +27,18 @@ CALIBRATION_LOSS, MINIMUM = "calibration loss", "minimum "
 
 
 class Value(NamedTuple):
-    """A metric's value."""
+    """A metric of a detector and its value."""
 
     name: str
     value: float
     interval: tuple[float, float] | None
-    """Of the bootstrap."""
+    """The bootstrap interval."""
     cost: DetectionCost | None
-    """What a detection cost comes from; of equal errors, where the rates differ least."""
+    """The error rates and threshold behind the value; for the equal error rate, those where the rates differ least."""
 
 
 class DetectionScores(NamedTuple):
-    """The values of a file of scores."""
+    """The metrics of a file of detection scores."""
 
     trials: Trials
     points: list[OperatingPoint]
@@ -47,20 +47,21 @@ class DetectionScores(NamedTuple):
     values: list[Value]
 
     def named(self) -> dict[str, float]:
-        """All numbers."""
+        """Return all numbers by name: values, ends of intervals, thresholds and error rates."""
         named: dict[str, float] = {}
         for name, value, interval, cost in self.values:
             named[name] = value
             if interval is not None:
                 named |= {f"{name}, low": interval[0], f"{name}, high": interval[1]}
             if cost is not None:
-                parts = {"threshold": cost.threshold, "misses": cost.p_miss, "false alarms": cost.p_fa}
-                named |= {f"{name}, {part}": number.item() for part, number in parts.items()}
+                details = {"threshold": cost.threshold, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
+                named |= {f"{name}, {key}": number.item() for key, number in details.items()}
         return named
 
     def table(self) -> Table:
-        """A row for each metric; rates that rest on fewer than 30 errors bear an asterisk."""
-        header = ["metric", "value", f"{100 * CONFIDENCE:g} % (bootstrap)", "threshold", "misses, %", "false alarms, %"]
+        """Return a table with a row for each metric; an asterisk marks rates based on fewer than 30 errors."""
+        bootstrap = f"{100 * CONFIDENCE:g} % (bootstrap)"
+        header = ["metric", "value", bootstrap, "threshold", "miss rate, %", "false-alarm rate, %"]
         rows = []
         for name, value, ends, cost in self.values:
             interval = "" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}"
@@ -83,14 +84,17 @@ def score_detection(
     resamples: int,
     advance: Callable[[], None] = lambda: None,
 ) -> DetectionScores:
-    """Score a detector, all from one sort.
+    """Compute the metrics of a detector from one sort of its scores.
 
     Args:
         trials: Scores and labels.
-        points: Where least costs are taken, and with likelihood ratios actual ones.
-        is_llr: Whether scores are natural-log likelihood ratios, which have a cost and a Bayes threshold themselves.
-        resamples: Of the bootstrap; 0 for no intervals.
-        advance: Called after each resample.
+        points: The operating points of the minimum costs, and with ``is_llr`` also of the actual costs.
+        is_llr: Whether scores are natural-log likelihood ratios: adds Cllr and the costs at the Bayes thresholds.
+        resamples: The number of bootstrap resamples; 0 for no intervals.
+        advance: Called after each resample, to show progress.
+
+    Raises:
+        ValueError: If an operating point or the number of resamples breaks its rule.
     """
     summary = detection_summary(*trials, points=points)
     names, values, costs = zip(*_values(trials, summary, points, is_llr=is_llr), strict=True)
@@ -99,13 +103,13 @@ def score_detection(
 
         def statistic(scores: Tensor, labels: Tensor) -> Tensor:
             drawn = Trials(scores, labels)
-            parts = _values(drawn, detection_summary(scores, labels, points=points), points, is_llr=is_llr)
-            return torch.stack([value for _, value, _ in parts])
+            resampled = _values(drawn, detection_summary(scores, labels, points=points), points, is_llr=is_llr)
+            return torch.stack([value for _, value, _ in resampled])
 
         low, high = stratified_bootstrap(
             statistic, *trials, resamples=resamples, confidence=CONFIDENCE, advance=advance
         )
-        # Resamples repeat scores, which the best threshold fits too well: intervals of minimum costs would be wrong.
+        # Resamples repeat scores, which the best threshold overfits: intervals of minimum costs would be wrong.
         known = [name != CALIBRATION_LOSS and not name.startswith(MINIMUM) for name in names]
         ends = zip(low.tolist(), high.tolist(), strict=True)
         intervals = [pair if is_known else None for is_known, pair in zip(known, ends, strict=True)]
@@ -141,7 +145,7 @@ def _values(
 
 
 def _rate(rate: Tensor, trials: Tensor) -> str:
-    """With its Clopper-Pearson interval."""
+    """Format a rate in percent with its Clopper-Pearson interval."""
     errors = round((rate * trials).item())
     low, high = clopper_pearson(errors, int(trials), confidence=CONFIDENCE)
     return f"{100 * rate.item():.3g}{'' if meets_rule_of_30(errors) else '*'} ({100 * low:.3g} to {100 * high:.3g})"

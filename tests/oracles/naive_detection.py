@@ -1,4 +1,4 @@
-"""The deck's and the BOSARIS guide's definitions in plain Python, by looking at every threshold."""
+"""Definitions of Kinnunen's slides and the BOSARIS guide in plain Python, by trying every threshold."""
 
 import math
 from itertools import combinations
@@ -8,7 +8,7 @@ Point = tuple[float, float, float]
 
 
 def curve(scores: list[float], labels: list[bool]) -> list[tuple[float, float, float]]:
-    """(p_miss, p_fa, threshold) of every distinct score and of infinity."""
+    """Return (p_miss, p_fa, threshold) for every distinct score and for infinity."""
     targets = [s for s, is_target in zip(scores, labels, strict=True) if is_target]
     nontargets = [s for s, is_target in zip(scores, labels, strict=True) if not is_target]
     return [
@@ -18,7 +18,7 @@ def curve(scores: list[float], labels: list[bool]) -> list[tuple[float, float, f
 
 
 def equal_error_rate(scores: list[float], labels: list[bool]) -> float:
-    """The largest Bayes error that any prior can have: at a prior where two thresholds are equally good."""
+    """Return the largest Bayes error over all priors, which lies at a prior where two thresholds are equally good."""
     points = curve(scores, labels)
     priors = [0.5]
     for (miss, fa, _), (other_miss, other_fa, _) in combinations(points, 2):
@@ -29,7 +29,7 @@ def equal_error_rate(scores: list[float], labels: list[bool]) -> float:
 
 
 def cost(miss: float, fa: float, point: Point) -> float:
-    """Normalised."""
+    """Return the normalised cost."""
     p, c_miss, c_fa = point
     return (c_miss * p * miss + c_fa * (1 - p) * fa) / min(c_miss * p, c_fa * (1 - p))
 
@@ -51,8 +51,8 @@ def cllr(scores: list[float], labels: list[bool]) -> float:
 
 
 def min_cllr(scores: list[float], labels: list[bool]) -> float:
-    """Pool adjacent violators, block by block."""
-    blocks: list[list[float]] = []  # targets, trials
+    """Pool adjacent violators, block by block, and return the cost of the calibrated ratios."""
+    blocks: list[list[float]] = []  # [targets, trials]
     for score in sorted(set(scores)):
         tied = [y for s, y in zip(scores, labels, strict=True) if s == score]
         blocks.append([sum(tied), len(tied)])

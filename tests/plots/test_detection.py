@@ -1,4 +1,4 @@
-"""What the detection figures hold."""
+"""The content of the detection figures."""
 
 import math
 
@@ -40,7 +40,7 @@ def test_det_marks_the_minimum_costs_within_their_intervals() -> None:
 
 
 def test_on_probit_axes_gaussian_scores_lie_on_a_line() -> None:
-    """Of slope -sd0 / sd1."""
+    """The slope is -sd0 / sd1, the ratio of the standard deviations."""
     shares = (torch.arange(20_000) + 0.5) / 20_000
     normal = torch.distributions.Normal(0.0, 1.0).icdf(shares).double()
     scores, labels = torch.cat([2 * normal + 3, normal]), torch.arange(40_000) < 20_000
@@ -62,7 +62,7 @@ def test_perfect_and_tiny_sets_can_be_drawn() -> None:
         score_histograms(scores, labels, "one").canvas.draw()
 
 
-def test_roc_names_both_areas() -> None:
+def test_roc_shows_both_areas() -> None:
     figure = roc_with_hull(detection_curve(torch.tensor([1.0, 3.0, 2.0, 4.0]), torch.tensor([0, 0, 1, 1])), "one")
     assert labels_of(figure) == ["ROC, area 0.7500", "convex hull, area 0.8750", "equal error rate 25.00 %"]
 
@@ -86,7 +86,7 @@ def test_histograms_are_densities_and_take_infinite_scores() -> None:
     figure.canvas.draw()
 
 
-def test_a_line_of_many_points_is_thinned_and_stays_where_it_was() -> None:
+def test_a_line_of_many_points_is_thinned_without_moving() -> None:
     x = torch.linspace(0, 1, 10**6, dtype=torch.float64)
     kept_x, kept_y = thinned(x, x * x)
     assert len(kept_x) < 10_000
@@ -96,7 +96,7 @@ def test_a_line_of_many_points_is_thinned_and_stays_where_it_was() -> None:
     assert (step_x, step_y) == ([0.0, 0.0, 0.5, 0.5], pytest.approx([0.0, 0.7, 0.7, 1.0]))
 
 
-def test_names_are_shown_as_they_are() -> None:
+def test_special_characters_in_names_are_shown() -> None:
     rates = detection_curve(SCORES, LABELS)
     figure = det_curves({"_a$_^$": rates, "b": rates})
     assert [label.split(",")[0] for label in labels_of(figure)[:2]] == [r" _a\$_^\$", "b"]
@@ -106,15 +106,15 @@ def test_names_are_shown_as_they_are() -> None:
     bayes_error_curve(SCORES, LABELS, "$x_^$").canvas.draw()
 
 
-def test_histograms_reach_over_all_floats() -> None:
+def test_histograms_cover_all_finite_floats() -> None:
     scores = torch.tensor([-1.7e308, -1e299, 1e299, 1.7e308], dtype=torch.float64)
     figure = score_histograms(scores, torch.tensor([0, 0, 1, 1]), "far apart")
     assert [int(stairs.get_data().values.argmax()) for stairs in figure.axes[0].patches] == [0, 99]
     figure.canvas.draw()
 
 
-def test_no_system_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"systems must hold a curve, but is empty\."):
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"systems must hold at least one curve, but is empty\."):
         det_curves({})
     with pytest.raises(ValueError, match="confidence must be between 0 and 1, but got 95"):
         det_curves({"one": detection_curve(SCORES, LABELS)}, confidence=95)

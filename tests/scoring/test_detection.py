@@ -40,7 +40,7 @@ def read(path: Path, trials: Path | None = None) -> Trials:
 @pytest.mark.parametrize("rows", [1, 2, 2**16])
 def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials_module, "ROWS", rows)
-    told: list[int] = []
+    read_rows: list[int] = []
     files = [
         (written(tmp_path, "s.csv", CSV), None),
         (written(tmp_path, "s.txt", TEXT), None),
@@ -49,10 +49,10 @@ def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch
         (written(tmp_path, "scores", PAIRS), written(tmp_path, "trials", LIST)),
     ]
     for path, trials in files:
-        scores, labels = read_trials(path, trials, told.append)
+        scores, labels = read_trials(path, trials, read_rows.append)
         assert scores.tolist() == [0.5, -torch.inf, 0.002, 1.0]
         assert labels.tolist() == [True, False, True, False]
-    assert sum(told) == 20
+    assert sum(read_rows) == 20
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def trials_of(size: int = 300) -> Trials:
     return Trials(scores.double(), labels.bool())
 
 
-def test_values_are_those_of_the_functions() -> None:
+def test_values_equal_those_of_the_functions() -> None:
     trials = trials_of()
     found = score_detection(trials, POINTS, is_llr=True, resamples=0)
     named = found.named()
     assert named["equal error rate"] == equal_error_rate(*trials)
     nearest = equal_error_rate_details(*trials, method="nearest")
     assert nearest.low < named["equal error rate, threshold"] <= nearest.high
-    assert (named["equal error rate, misses"] + named["equal error rate, false alarms"]) / 2 == nearest.rate
+    assert (named["equal error rate, miss rate"] + named["equal error rate, false-alarm rate"]) / 2 == nearest.rate
     assert named["area under the ROC"] == pytest.approx(partial_auc(*trials).item())
     assert named["Cllr"] == cllr(*trials)
     assert named["minimum Cllr"] == min_cllr(*trials)
@@ -148,11 +148,11 @@ def test_values_are_those_of_the_functions() -> None:
         assert named[f"minimum cost, {name}, threshold"] == minimum.threshold
         actual = actual_detection_cost_details(*trials, points=point)
         assert named[f"actual cost, {name}"] == actual.normalized
-        assert named[f"actual cost, {name}, misses"] == actual.p_miss
+        assert named[f"actual cost, {name}, miss rate"] == actual.p_miss
     assert "Cllr" not in score_detection(trials, POINTS, is_llr=False, resamples=0).named()
 
 
-def test_intervals_surround_their_values_and_few_errors_are_marked() -> None:
+def test_intervals_contain_their_values_and_few_errors_are_marked() -> None:
     calls: list[Any] = []
     found = score_detection(trials_of(60), POINTS, is_llr=True, resamples=40, advance=lambda: calls.append(0))
     assert len(calls) == 40

@@ -1,1 +1,1 @@
-"""Error rates and costs of detectors."""
+"""Error rates and costs of detectors, from scores and target or non-target labels."""

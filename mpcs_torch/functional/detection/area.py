@@ -1,4 +1,4 @@
-"""Areas under the ROC, and single points of it."""
+"""Areas under the ROC, and single points on it."""
 
 import torch
 from torch import Tensor
@@ -7,17 +7,17 @@ from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, h
 
 
 def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tensor:
-    r"""Area under the ROC up to a false-alarm rate, standardised; higher is better, 1 is perfect, 1/2 is chance.
+    r"""Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1 perfect, 1/2 chance.
 
-    With the area :math:`A` of the ROC below the false-alarm rate m, and :math:`a = m^2 / 2` that of chance:
+    With :math:`A` the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` the area of chance:
 
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
-    With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a nontarget, ties counting half.
+    With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
 
     Args:
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
         max_p_fa: m, in (0, 1].
 
     Returns:
@@ -40,9 +40,12 @@ def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tens
 
 
 def miss_at_false_alarm(preds: Tensor, target: Tensor, *, p_fa: float) -> Tensor:
-    """The least miss rate of the thresholds whose false-alarm rate is at most ``p_fa``, in [0, 1]; lower is better.
+    """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    Arguments and errors are otherwise those of `partial_auc`.
+    The other arguments and the errors are those of `partial_auc`.
+
+    Returns:
+        A float64 scalar.
 
     Example:
         >>> miss_at_false_alarm(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_fa=0.0)
@@ -54,9 +57,12 @@ def miss_at_false_alarm(preds: Tensor, target: Tensor, *, p_fa: float) -> Tensor
 
 
 def false_alarm_at_miss(preds: Tensor, target: Tensor, *, p_miss: float) -> Tensor:
-    """The least false-alarm rate of the thresholds whose miss rate is at most ``p_miss``, in [0, 1]; lower is better.
+    """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
-    Arguments and errors are otherwise those of `partial_auc`.
+    The other arguments and the errors are those of `partial_auc`.
+
+    Returns:
+        A float64 scalar.
 
     Example:
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
@@ -68,10 +74,13 @@ def false_alarm_at_miss(preds: Tensor, target: Tensor, *, p_miss: float) -> Tens
 
 
 def precision_recall_break_even(preds: Tensor, target: Tensor) -> Tensor:
-    """How many errors of either kind there are where misses and false alarms are equally many; lower is better.
+    """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
 
-    There precision equals recall: both are 1 minus this over the number of targets. The counts cross between the
-    vertices of the convex hull. Arguments and errors are those of `partial_auc`.
+    At this point precision equals recall: both are 1 minus this number divided by the number of targets. The point lies
+    on the convex hull, so the number need not be whole. Arguments and errors are those of `partial_auc`.
+
+    Returns:
+        A float64 scalar, from 0 to the number of targets.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011 (PRBEP).

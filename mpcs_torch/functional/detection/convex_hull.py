@@ -1,4 +1,4 @@
-"""The convex hull of a curve of error counts, millions of points at a time."""
+"""The convex hull of a curve of error counts, fast for millions of points."""
 
 from typing import Protocol
 
@@ -6,26 +6,26 @@ import torch
 from torch import Tensor
 
 SAMPLE = 2**13
-"""How many points a first, coarse hull is made of."""
+"""The number of points from which a first, coarse hull is made."""
 
 
 class Staircase(Protocol):
-    """Points in whole numbers, from the one with all false alarms to the one with all misses."""
+    """Points with integer coordinates, from all false alarms to all misses."""
 
     @property
     def misses(self) -> Tensor:
-        """(K,), int64, not falling."""
+        """(K,), int64, never falling."""
 
     @property
     def false_alarms(self) -> Tensor:
-        """(K,), int64, not rising."""
+        """(K,), int64, never rising."""
 
 
 def hull_vertices(points: Staircase) -> Tensor:
-    """Where the vertices of the lower convex hull are, both ends included: ascending indices, int64.
+    """Return the indices of the vertices of the lower convex hull, both ends included: ascending, int64.
 
-    In whole numbers, whose products are exact up to 2^63. Most points are left out before the hull is made: those that
-    a neighbour betters, and those above the hull of a sample.
+    Integer products are exact up to 2^63. Most points are removed first: those that a neighbour improves on without
+    more errors of the other kind, and those above the hull of a sample.
     """
     x, y = points.false_alarms, points.misses
     last = len(x) - 1
@@ -40,7 +40,7 @@ def hull_vertices(points: Staircase) -> Tensor:
 
 
 def _quickhull(x: Tensor, y: Tensor) -> Tensor:
-    """On all edges at once: each round keeps the points below their edge; the lowest of each becomes a vertex."""
+    """Run quickhull on all edges at once: each round keeps the points below an edge and makes the lowest a vertex."""
     vertices = torch.tensor([0, len(x) - 1], device=x.device)
     inside = torch.arange(1, len(x) - 1, device=x.device)
     while len(inside):
@@ -56,7 +56,7 @@ def _quickhull(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _depth(x: Tensor, y: Tensor, vertices: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-    """Twice the area between each point and the edge over it, positive below the edge; and which edge that is."""
+    """Return twice the triangle area of each point and the edge above it (positive below the edge), and its edge."""
     edge = torch.searchsorted(vertices, inside, right=True).clamp(max=len(vertices) - 1) - 1
     a, b = vertices[edge], vertices[edge + 1]
     return (x[a] - x[b]) * (y[b] - y[inside]) - (x[inside] - x[b]) * (y[b] - y[a]), edge

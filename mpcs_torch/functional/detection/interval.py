@@ -1,4 +1,4 @@
-"""How far error rates that were measured on a sample can be trusted."""
+"""Confidence intervals of error rates and other statistics of trials."""
 
 import warnings
 from collections.abc import Callable
@@ -10,14 +10,18 @@ from mpcs_torch.functional.detection.errors import ReversedScoresWarning, checke
 
 
 def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of an error rate, in [0, 1]: it holds the true rate at least as often as ``confidence`` says.
+    """Compute the exact confidence interval of an error rate, in [0, 1].
 
-    It takes trials to be independent, which scores that share a speaker or a patient are not. Needs scipy.
+    It contains the true rate with a probability of at least ``confidence``. It assumes independent trials; trials that
+    share a speaker or a patient are not independent. Needs scipy.
 
     Args:
-        errors: How many trials were decided wrongly, from 0 to ``trials``.
-        trials: At least 1.
+        errors: The number of errors, from 0 to ``trials``.
+        trials: The number of trials, at least 1.
         confidence: In (0, 1).
+
+    Returns:
+        The lower and the upper end.
 
     Raises:
         ValueError: If a setting breaks its rule above.
@@ -42,9 +46,9 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tu
 
 
 def meets_rule_of_30(errors: int) -> bool:
-    """Whether an error rate rests on at least 30 errors.
+    """Check whether an error rate is based on at least 30 errors.
 
-    Only then is the true rate within 30 % of the measured one with a confidence of 90 %, if trials are independent.
+    With 30 errors and independent trials, the true rate lies within 30 % of the measured one with 90 % confidence.
 
     References:
         Doddington et al.: The NIST speaker recognition evaluation, Speech Communication 31, 2000.
@@ -66,22 +70,23 @@ def stratified_bootstrap(
     seed: int = 0,
     advance: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:
-    """The percentile interval of a statistic of scores, from resamples that keep the number of targets and nontargets.
+    """Compute the percentile interval of a statistic of scores by bootstrap, with targets and non-targets separate.
 
-    It takes trials to be independent. It is not for what looks for the best threshold, such as least costs: resamples
-    repeat scores, a threshold finds more to fit in them, and the interval misses the true value far too often.
+    Each resample has as many targets and non-targets as the data. Trials are assumed to be independent. Do not use it
+    for statistics that search for the best threshold, such as minimum costs: resamples repeat scores, which a threshold
+    overfits, so the interval misses the true value far too often.
 
     Args:
-        statistic: Takes scores and labels, as the functions for detection do, and gives a tensor of any shape.
+        statistic: A function of scores and labels, like the detection functions, that returns a tensor of any shape.
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        resamples: How many to draw, at least 1.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        resamples: The number of resamples, at least 1.
         confidence: In (0, 1).
-        seed: Of the draws, which are the same on every device.
+        seed: The seed of the draws, which are the same on every device.
         advance: Called after each resample, to show progress.
 
     Returns:
-        The lower and the upper end, float64, each of the statistic's shape.
+        The lower and the upper end, float64, each in the shape of the statistic.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -105,20 +110,21 @@ def stratified_bootstrap(
     generator = torch.Generator().manual_seed(seed)
     values = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ReversedScoresWarning)  # of the resamples; those of the scores come before
+        warnings.simplefilter("ignore", ReversedScoresWarning)  # resamples of scores near chance can look reversed
         for _ in range(resamples):
             drawn = [
-                part[torch.randint(len(part), (len(part),), generator=generator).to(part.device)] for part in strata
+                stratum[torch.randint(len(stratum), (len(stratum),), generator=generator).to(stratum.device)]
+                for stratum in strata
             ]
             values.append(statistic(torch.cat(drawn), stacked).double())
             advance()
     tail = (1 - confidence) / 2
     found = torch.stack(values)
-    # Ends are values that were drawn: between a finite and an infinite one would lie NaN.
+    # Take the ends from the drawn values: interpolation between a finite and an infinite value gives NaN.
     return found.quantile(tail, dim=0, interpolation="lower"), found.quantile(1 - tail, dim=0, interpolation="higher")
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a share outside (0, 1)."""
+    """Refuse a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, but got {confidence}.")

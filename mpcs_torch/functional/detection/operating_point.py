@@ -1,48 +1,59 @@
-"""Where a detector is used: how frequent targets are, and what errors cost."""
+"""Operating points: the prior of targets and the costs of errors where a detector is used."""
 
 from collections.abc import Sequence
 from math import inf, log
 from typing import Any, NamedTuple
 
-LEAST_WEIGHT = 1e-300
-"""Of a cost times how frequent it is: less vanishes among floats."""
+MIN_WEIGHT = 1e-300
+"""The smallest cost times prior: smaller products underflow."""
 
 
 class OperatingPoint(NamedTuple):
-    """How frequent targets are where a detector is used, and what its errors cost there."""
+    """The prior of targets and the costs of errors where a detector is used."""
 
     p_target: float
-    """In (0, 1)."""
+    """The prior probability of a target, in (0, 1)."""
     c_miss: float = 1.0
-    """Above 0."""
+    """The cost of rejecting a target, above 0."""
     c_fa: float = 1.0
-    """Above 0."""
+    """The cost of accepting a non-target, above 0."""
 
     def label(self) -> str:
-        """As figures and tables name it."""
+        """Return the text that figures and tables show."""
         costs = "" if self.c_miss == self.c_fa == 1 else f", costs {self.c_miss:.15g} and {self.c_fa:.15g}"
         return f"p = {self.p_target:.15g}{costs}"
 
     @property
     def weights(self) -> tuple[float, float]:
-        """What a miss and a false alarm cost times how frequent their class is."""
+        """The costs of a miss and of a false alarm, each times the prior of its class."""
         return self.c_miss * self.p_target, self.c_fa * (1 - self.p_target)
 
     @property
     def effective_prior(self) -> float:
-        r"""The prior that means the same with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        r"""The prior that gives the same decisions with costs of 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
         miss, false_alarm = self.weights
         return miss / (miss + false_alarm)
 
     @property
     def bayes_threshold(self) -> float:
-        """The log-likelihood ratio above which to accept: -logit of the effective prior."""
+        """The log-likelihood ratio above which accepting costs less: -logit of the effective prior."""
         miss, false_alarm = self.weights
         return log(false_alarm) - log(miss)
 
 
 def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
-    """The prior of targets in (0, 1) that means the same with costs of 1.
+    """Compute the prior of targets, in (0, 1), that gives the same decisions with costs of 1.
+
+    Args:
+        p_target: The prior probability of a target, in (0, 1).
+        c_miss: The cost of rejecting a target, above 0.
+        c_fa: The cost of accepting a non-target, above 0.
+
+    Raises:
+        ValueError: If an argument breaks its rule above.
+
+    References:
+        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.
 
     Example:
         >>> round(effective_prior(0.01, c_miss=10), 4)
@@ -52,7 +63,9 @@ def effective_prior(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> 
 
 
 def bayes_threshold(p_target: float, c_miss: float = 1.0, c_fa: float = 1.0) -> float:
-    """The natural-log likelihood ratio above which accepting costs less: -logit of the effective prior.
+    """Compute the natural-log likelihood ratio above which accepting costs less: -logit of the effective prior.
+
+    Arguments and errors are those of `effective_prior`.
 
     Example:
         >>> round(bayes_threshold(0.01), 4)
@@ -77,7 +90,7 @@ def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tup
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Refuse a prior outside (0, 1), costs that are not above 0, and what is too small for a float together."""
+    """Refuse a prior outside (0, 1), costs that are not above 0, and products of both that are too small."""
     if not isinstance(point, OperatingPoint):
         raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
     if not 0 < point.p_target < 1:
@@ -85,7 +98,7 @@ def check_point(point: OperatingPoint) -> OperatingPoint:
     for name in ("c_miss", "c_fa"):
         if not 0 < getattr(point, name) < inf:
             raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
-    if min(point.weights) < LEAST_WEIGHT:
-        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {LEAST_WEIGHT:g}"
+    if min(point.weights) < MIN_WEIGHT:
+        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {MIN_WEIGHT:g}"
         raise ValueError(f"{rule}, but got {point}.")
     return point

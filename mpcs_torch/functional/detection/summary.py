@@ -1,4 +1,4 @@
-"""All that detection scores say at chosen operating points, from one sort."""
+"""A summary of detection scores at chosen operating points, from one sort."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,10 +14,10 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_p
 
 
 class DetectionSummary(NamedTuple):
-    """How well scores part targets from nontargets: float64 scalars, and the counts that they were read from."""
+    """How well scores separate targets from non-targets: float64 scalars, and the error counts behind them."""
 
     equal_error: EqualError
-    """By the convex hull; lower is better, at most 1/2."""
+    """On the convex hull; lower is better, at most 1/2."""
     area: Tensor
     """Under the ROC; higher is better."""
     min_costs: list[DetectionCost]
@@ -25,18 +25,23 @@ class DetectionSummary(NamedTuple):
     min_cllr: Tensor
     """In bits; lower is better, in [0, 1]."""
     counts: ErrorCounts
+    """At all thresholds."""
     hull: ErrorCounts
+    """At the vertices of the convex hull."""
 
 
 def detection_summary(
     preds: Tensor, target: Tensor, *, points: OperatingPoint | Sequence[OperatingPoint]
 ) -> DetectionSummary:
-    """Equal error rate, area under the ROC, least costs and least `cllr`, from one sort of the scores and one hull.
+    """Compute equal error rate, area under the ROC, minimum costs and minimum `cllr` from one sort of the scores.
 
     Args:
         preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for nontargets; both must occur.
-        points: An operating point, or several: p_target in (0, 1), and costs above 0.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        points: An `OperatingPoint`, or any number: p_target in (0, 1), and costs above 0.
+
+    Returns:
+        `DetectionSummary`: float64 scalars, and int64 counts ``(K,)``.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.

@@ -1,4 +1,4 @@
-"""Detection metrics against the oracle's cases, scikit-learn, and what must hold for any scores."""
+"""Detection functions against the cases of the oracle, scikit-learn, and laws that hold for any scores."""
 
 import itertools
 import math
@@ -119,7 +119,7 @@ class TestOracle:
             for threshold, p_fa, p_miss in zip(expected["thresholds"], expected["fpr"], expected["fnr"], strict=True):
                 assert ours[float(threshold)] == (near(p_fa), near(p_miss))
 
-    def test_the_summary_is_its_parts(self, case: dict[str, Any]) -> None:
+    def test_the_summary_equals_the_single_functions(self, case: dict[str, Any]) -> None:
         scores = scores_of(case)
         rows = list(points_of(case["expected"].get("min_dcf", [])))
         summary = detection_summary(*scores, points=[point for point, _ in rows])
@@ -129,16 +129,16 @@ class TestOracle:
         for cost, (_, row) in zip(summary.min_costs, rows, strict=True):
             assert cost.normalized.item() == near(row["normalized"])
 
-    def test_a_threshold_learnt_on_a_development_set(self, case: dict[str, Any]) -> None:
+    def test_a_threshold_learned_on_a_development_set(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("dev_threshold_dcf", [])):
-            learnt = min_detection_cost_details(*scores_of(case, "dev_"), points=point)
+            learned = min_detection_cost_details(*scores_of(case, "dev_"), points=point)
             expected = row["with_midpoint_threshold"]
-            assert learnt.cost.item() == near(row["dev_min_dcf"])
-            assert learnt.threshold.item() == near(expected["threshold"])
-            cost = actual_detection_cost_details(*scores_of(case), points=point, threshold=learnt.threshold.item())
+            assert learned.cost.item() == near(row["dev_min_dcf"])
+            assert learned.threshold.item() == near(expected["threshold"])
+            cost = actual_detection_cost_details(*scores_of(case), points=point, threshold=learned.threshold.item())
             assert cost.cost.item() == near(expected["eval_act_dcf"])
             assert cost.normalized.item() == near(expected["eval_act_dcf_norm"])
-            hter = half_total_error_rate(*scores_of(case), threshold=learnt.threshold.item())
+            hter = half_total_error_rate(*scores_of(case), threshold=learned.threshold.item())
             assert hter.item() == near(expected["eval_hter"])
         if "hter_at_dev_eer_threshold" in case["expected"]:
             expected = case["expected"]["hter_at_dev_eer_threshold"]
@@ -146,17 +146,17 @@ class TestOracle:
             assert ((low + high) / 2).item() == near(expected["threshold"])
             hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
             assert hter.item() == near(expected["hter"])
-            learnt = min_detection_cost_details(*scores_of(case, "dev_"), points=OperatingPoint(0.5))
+            learned = min_detection_cost_details(*scores_of(case, "dev_"), points=OperatingPoint(0.5))
             expected = case["expected"]["hter_at_dev_min_hter_threshold"]
-            assert learnt.threshold.item() == near(expected["threshold"])
-            assert (learnt.p_miss.item(), learnt.p_fa.item()) == (
+            assert learned.threshold.item() == near(expected["threshold"])
+            assert (learned.p_miss.item(), learned.p_fa.item()) == (
                 near(expected["dev_pmiss"]),
                 near(expected["dev_pfa"]),
             )
             hter = half_total_error_rate(*scores_of(case), threshold=expected["threshold"])
             assert hter.item() == near(expected["hter"])
 
-    def test_the_curve_is_scikit_learns(self, case: dict[str, Any]) -> None:
+    def test_the_curve_equals_that_of_scikit_learn(self, case: dict[str, Any]) -> None:
         scores, labels = scores_of(case)
         if scores.isinf().any():
             return
@@ -190,7 +190,7 @@ def test_mirrored_scores_mirror_the_errors(drawn: list[tuple[int, bool]]) -> Non
 
 
 @given(DRAWN)
-def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, bool]]) -> None:
+def test_a_rising_transform_does_not_change_discrimination(drawn: list[tuple[int, bool]]) -> None:
     scores, labels = tensors_of(drawn)
     moved = scores.exp() * 1000 - 7
     for function in (min_cllr, partial_auc, precision_recall_break_even):
@@ -203,7 +203,7 @@ def test_a_rising_transform_changes_no_discrimination(drawn: list[tuple[int, boo
 
 
 @given(DRAWN, st.lists(st.floats(-30, 30), min_size=1, max_size=5))
-def test_bayes_errors_are_the_costs_at_every_prior(drawn: list[tuple[int, bool]], log_odds: list[float]) -> None:
+def test_bayes_errors_equal_the_costs_at_every_prior(drawn: list[tuple[int, bool]], log_odds: list[float]) -> None:
     scores, labels = tensors_of(drawn)
     errors = normalized_bayes_error(scores, labels, log_odds=torch.tensor(log_odds, dtype=torch.float64))
     for odds, actual, minimum in zip(log_odds, errors.actual.tolist(), errors.minimum.tolist(), strict=True):
@@ -214,7 +214,7 @@ def test_bayes_errors_are_the_costs_at_every_prior(drawn: list[tuple[int, bool]]
 
 
 @given(DRAWN)
-def test_the_hull_is_what_a_slow_one_is(drawn: list[tuple[int, bool]]) -> None:
+def test_the_hull_equals_that_of_a_slow_algorithm(drawn: list[tuple[int, bool]]) -> None:
     scores, labels = tensors_of(drawn)
     curve = detection_curve(scores, labels)
     points = sorted(set(zip(curve.p_fa.tolist(), curve.p_miss.tolist(), strict=True)), key=lambda p: (p[0], -p[1]))
@@ -256,19 +256,19 @@ def test_the_largest_minimum_cost_over_priors_is_the_equal_error_rate(drawn: lis
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "gaussian_analytic" in case["expected"]])
-def test_gaussian_scores_meet_their_analytic_values_as_they_grow_many(case: dict[str, Any]) -> None:
+def test_gaussian_scores_converge_to_their_analytic_values(case: dict[str, Any]) -> None:
     analytic = case["expected"]["gaussian_analytic"]
     errors = []
     for size in (10**2, 10**3, 10**4, 10**5):
         shares = (np.arange(size) + 0.5) / size
-        parts = [norm.ppf(shares, analytic[f"mu{label}"], analytic[f"sd{label}"]) for label in (1, 0)]
-        scores, labels = torch.tensor(np.concatenate(parts)), torch.arange(2 * size) < size
+        by_class = [norm.ppf(shares, analytic[f"mu{label}"], analytic[f"sd{label}"]) for label in (1, 0)]
+        scores, labels = torch.tensor(np.concatenate(by_class)), torch.arange(2 * size) < size
         found = equal_error_rate_details(scores, labels, method="nearest")
         for point, row in points_of(analytic["min_dcf"]):
             prior = effective_prior(*point)
-            a_trial = 1 / (size * min(prior, 1 - prior))  # what one error costs, normalised
+            one_error = 1 / (size * min(prior, 1 - prior))  # its normalised cost
             minimum = min_detection_cost(scores, labels, points=point).item()
-            assert minimum == pytest.approx(row["min_dcf_norm"], abs=a_trial)
+            assert minimum == pytest.approx(row["min_dcf_norm"], abs=one_error)
         errors.append(
             [
                 abs(found.rate.item() - analytic["eer"]),
@@ -280,7 +280,7 @@ def test_gaussian_scores_meet_their_analytic_values_as_they_grow_many(case: dict
     assert all(max(later) < max(earlier) for earlier, later in itertools.pairwise(errors))
 
 
-def test_scores_that_seem_reversed_are_named() -> None:
+def test_reversed_scores_give_a_warning() -> None:
     scores, labels = torch.tensor([0.9, 0.1, 0.2, 0.5]), torch.tensor([0, 1, 1, 0])
     with pytest.warns(ReversedScoresWarning, match=r"area under the ROC is 0, below 1/2: scores may be reversed"):
         equal_error_rate(scores, labels)
@@ -291,7 +291,7 @@ def test_scores_that_seem_reversed_are_named() -> None:
 
 
 @given(DRAWN, st.sampled_from([0.05, 0.2, 0.5, 1.0]))
-def test_areas_are_scikit_learns(drawn: list[tuple[int, bool]], max_p_fa: float) -> None:
+def test_areas_equal_those_of_scikit_learn(drawn: list[tuple[int, bool]], max_p_fa: float) -> None:
     scores, labels = tensors_of(drawn)
     theirs = roc_auc_score(labels, scores, max_fpr=None if max_p_fa == 1 else max_p_fa)
     assert partial_auc(scores, labels, max_p_fa=max_p_fa).item() == pytest.approx(theirs)
@@ -304,9 +304,7 @@ ANY_DRAWN = st.lists(st.tuples(ANY_SCORE, st.booleans()), min_size=2, max_size=1
 
 
 @given(ANY_DRAWN, st.sampled_from([0.01, 0.5, 0.8]))
-def test_the_best_threshold_has_the_cost_and_the_rates_that_are_returned(
-    drawn: list[tuple[float, bool]], p_target: float
-) -> None:
+def test_the_best_threshold_has_the_returned_cost_and_rates(drawn: list[tuple[float, bool]], p_target: float) -> None:
     """Except if a non-target scores infinity, which no threshold rejects."""
     scores = torch.tensor([score for score, _ in drawn], dtype=torch.float64)
     labels = torch.tensor([label for _, label in drawn])
@@ -316,14 +314,14 @@ def test_the_best_threshold_has_the_cost_and_the_rates_that_are_returned(
     assert actual_detection_cost_details(scores, labels, points=point, threshold=threshold) == minimum
 
 
-def test_cllr_keeps_its_digits_beyond_a_ratio_of_20() -> None:
+def test_cllr_is_precise_for_ratios_beyond_20() -> None:
     value = cllr(torch.tensor([-20.01, -1000.0], dtype=torch.float64), torch.tensor([1, 0])).item()
     assert value == pytest.approx((20.01 + math.log1p(math.exp(-20.01))) / 2 / math.log(2), rel=1e-15)
     with pytest.warns(ReversedScoresWarning):
         cllr(torch.tensor([-5.0, 5.0]), torch.tensor([1, 0]))
 
 
-def test_one_rate_at_another() -> None:
+def test_one_error_rate_at_a_limit_on_the_other() -> None:
     scores, labels = torch.tensor([0.1, 0.4, 0.35, 0.8, 0.7]), torch.tensor([0, 0, 1, 1, 1])
     assert miss_at_false_alarm(scores, labels, p_fa=0.0).item() == pytest.approx(1 / 3)
     assert miss_at_false_alarm(scores, labels, p_fa=0.5) == 0
@@ -380,7 +378,7 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
         (lambda: miss_at_false_alarm(SCORES, LABELS, p_fa=-0.1), "p_fa must be from 0 to 1, but got -0.1."),
     ],
 )
-def test_wrong_arguments_are_named(call: Any, message: str) -> None:
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
 

@@ -1,4 +1,4 @@
-"""Intervals of error rates against the oracle's and scipy's."""
+"""Intervals of error rates against the oracle and scipy."""
 
 import re
 from typing import Any
@@ -15,7 +15,7 @@ ROWS = load_oracle("detection_cases")["meta"]
 
 
 @pytest.mark.parametrize("row", ROWS["clopper_pearson"]["rows"], ids=lambda row: f"{row['errors']} of {row['trials']}")
-def test_clopper_pearson_is_the_oracles(row: dict[str, Any]) -> None:
+def test_clopper_pearson_equals_the_oracle(row: dict[str, Any]) -> None:
     ours = clopper_pearson(row["errors"], row["trials"], confidence=1 - row["alpha"])
     assert ours == pytest.approx(row["interval"], abs=1e-9)
 
@@ -29,7 +29,7 @@ def overlapping(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(300, generator=torch.Generator().manual_seed(seed)) + labels, labels
 
 
-def test_bootstrap_is_close_to_scipys() -> None:
+def test_bootstrap_is_close_to_that_of_scipy() -> None:
     scores, labels = overlapping(0)
 
     def rate(targets: Any, nontargets: Any) -> float:
@@ -67,7 +67,7 @@ def test_resamples_keep_both_classes_and_their_sizes() -> None:
     assert (low < high).any()
 
 
-def test_any_type_and_infinite_values_have_intervals() -> None:
+def test_integer_and_infinite_statistics_have_intervals() -> None:
     scores, labels = torch.tensor([-torch.inf, 1.0, 2.0, 0.0]), torch.tensor([1, 1, 1, 0])
     low, high = stratified_bootstrap(cllr, scores, labels, resamples=50)
     assert low.isfinite()
@@ -94,6 +94,6 @@ def test_resamples_of_scores_near_chance_do_not_warn() -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_named(call: Any, message: str) -> None:
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()

@@ -1,4 +1,4 @@
-"""The cases of the detection metrics."""
+"""The detection metrics as cases of the laws."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ Scores, Labels = list[float], list[bool]
 
 
 def detections(size: int, seed: int) -> Batch:
-    """Every third is a target; scores far outside [0, 1], some tied."""
+    """Draw trials of which every third is a target, with scores far outside [0, 1] and some ties."""
     target = (torch.arange(size) % 3 == 1).long()
     noise = torch.randn(size, generator=torch.Generator().manual_seed(seed))
     return ((noise + 1.5 * target - 0.7) * 4).round() / 2, target
@@ -53,7 +53,7 @@ def detection_case(
     make_other: Callable[[], SumMetric],
     oracle: Callable[[Scores, Labels], dict[str, float]],
 ) -> MetricCase:
-    """One detector; where scores part the classes by far, no setting matters."""
+    """Describe a metric of one detector; on scores that separate the classes widely, no setting matters."""
     return MetricCase(
         make=make,
         higher_is_better=False,
@@ -78,7 +78,7 @@ def class_case(
     *,
     higher_is_better: bool | None = False,
 ) -> MetricCase:
-    """All classes at once (micro); another ignore_index gives the same value where that label does not occur."""
+    """Describe a metric of all classes at once; another ignore_index agrees where that label does not occur."""
 
     def micro(batch: Batch) -> dict[str, float]:
         is_class = batch[1].unsqueeze(1) == torch.arange(CLASSES)
@@ -112,8 +112,8 @@ def named_curve(scores: Scores, labels: Labels) -> dict[str, float]:
     return {**rates, "targets 0": sum(labels), "nontargets 0": len(labels) - sum(labels)}
 
 
-def learnt_cost(**settings: Any) -> SumMetric:
-    """With a threshold of 0.75, in the middle of (0, 1.5)."""
+def learned_cost(**settings: Any) -> SumMetric:
+    """Make a metric with a learned threshold of 0.75, the middle of (0, 1.5)."""
     development = metrics.MinDetectionCost(OperatingPoint(0.5))
     development.update(torch.tensor([0.0, 1.5]), torch.tensor([0, 1]))
     evaluation = metrics.ActualDetectionCost(OperatingPoint(0.5), **settings)
@@ -147,8 +147,8 @@ DETECTION: dict[type[SumMetric], MetricCase] = {
     metrics.DetectionCurve: class_case(metrics.DetectionCurve, named_curve, higher_is_better=None),
 }
 MORE_DETECTION = {
-    "ActualDetectionCost at a learnt threshold": detection_case(
-        learnt_cost,
+    "ActualDetectionCost at a learned threshold": detection_case(
+        learned_cost,
         lambda: metrics.ActualDetectionCost(OperatingPoint(0.5), threshold=-2.0),
         lambda s, y: {"": naive.cost_at(s, y, 0.75, (0.5, 1.0, 1.0))},
     ),

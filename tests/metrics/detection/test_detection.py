@@ -1,4 +1,4 @@
-"""What the detection metrics do beyond the laws: classes, points, thresholds from elsewhere, and what they keep."""
+"""Detection metrics beyond the laws: classes, points, thresholds from other metrics, and memory."""
 
 import math
 import re
@@ -43,7 +43,7 @@ def fed(metric: SumMetric, batch: tuple[Tensor, Tensor] = (SCORES, LABELS)) -> A
 
 @pytest.mark.parametrize(("dtype", "size"), [(torch.float16, 3), (torch.float32, 5), (torch.float64, 9)])
 @pytest.mark.parametrize("kind", [EqualErrorRate, Cllr, MinCllr, DetectionCurve])
-def test_a_score_takes_its_own_bytes_and_one_for_the_label(
+def test_each_trial_takes_the_bytes_of_its_score_and_one_for_the_label(
     dtype: torch.dtype, size: int, kind: type[SumMetric]
 ) -> None:
     metric = fed(kind(), (SCORES.to(dtype), LABELS))
@@ -53,12 +53,12 @@ def test_a_score_takes_its_own_bytes_and_one_for_the_label(
     assert sum(tensor.nbytes for tensor in [*many.scores, *many.labels]) <= size * BY_CLASS[0].numel()
 
 
-def test_hundreds_of_classes_have_labels_of_their_own() -> None:
+def test_hundreds_of_classes_fit_the_label_type() -> None:
     metric = fed(EqualErrorRate(300, average="none"), (torch.eye(300), torch.arange(300)))
     assert metric.compute().tolist() == [0.0] * 300
 
 
-def test_classes_one_by_one_their_mean_and_all_at_once() -> None:
+def test_classes_are_evaluated_one_by_one_averaged_or_all_at_once() -> None:
     scores, target = BY_CLASS
     alone = [equal_error_rate(scores[:, label], target == label).item() for label in range(CLASSES)]
     assert fed(EqualErrorRate(CLASSES, average="none"), BY_CLASS).compute().tolist() == alone
@@ -72,7 +72,7 @@ def test_classes_one_by_one_their_mean_and_all_at_once() -> None:
     ]
 
 
-def test_more_dimensions_are_more_trials() -> None:
+def test_more_dimensions_hold_more_trials() -> None:
     scores = BY_CLASS[0].reshape(6, 10, CLASSES).movedim(-1, 1)
     many = fed(MinDetectionCost(POINTS, num_classes=CLASSES), (scores, BY_CLASS[1].reshape(6, 10)))
     assert torch.equal(many.compute(), fed(MinDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS).compute())
@@ -80,7 +80,7 @@ def test_more_dimensions_are_more_trials() -> None:
     assert flat.compute() == equal_error_rate(SCORES, LABELS)
 
 
-def test_several_points_and_what_their_costs_come_from() -> None:
+def test_several_points_have_costs_and_details() -> None:
     metric = fed(MinDetectionCost(POINTS))
     expected = [min_detection_cost_details(SCORES, LABELS, points=point) for point in POINTS]
     assert metric.compute().tolist() == [cost.normalized.item() for cost in expected]
@@ -93,7 +93,7 @@ def test_several_points_and_what_their_costs_come_from() -> None:
     assert bayes.details() == actual_detection_cost_details(SCORES, LABELS, points=POINTS[1])
 
 
-def test_points_and_classes_make_a_table() -> None:
+def test_points_and_classes_are_two_dimensions() -> None:
     metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
     assert metric.compute().shape == metric.thresholds().shape == (2, CLASSES)
     for label in range(CLASSES):
@@ -103,7 +103,7 @@ def test_points_and_classes_make_a_table() -> None:
     assert torch.equal(macro.compute(), metric.compute().mean(dim=1))
 
 
-def test_thresholds_learnt_elsewhere_are_taken_when_they_are_asked_for() -> None:
+def test_learned_thresholds_are_taken_at_the_time_of_the_call() -> None:
     development = MinDetectionCost(POINTS, num_classes=CLASSES)
     evaluation = fed(ActualDetectionCost(POINTS, num_classes=CLASSES), BY_CLASS)
     with pytest.raises(ValueError, match=re.escape("MinDetectionCost.compute needs at least one batch")):
@@ -123,10 +123,10 @@ def test_thresholds_learnt_elsewhere_are_taken_when_they_are_asked_for() -> None
         assert torch.equal(evaluation.compute(), evaluation.details().normalized.mean(dim=1))
     before = evaluation.compute()
     fed(development, class_scores(400, 3))
-    assert torch.equal(evaluation.clone().compute(), before), "what the other metric sees later is its own affair"
+    assert torch.equal(evaluation.clone().compute(), before), "later batches of the other metric must not matter"
 
 
-def test_the_threshold_of_equal_errors_halves_the_total_error() -> None:
+def test_half_total_error_rate_takes_the_threshold_of_equal_errors() -> None:
     development = fed(EqualErrorRate())
     evaluation = fed(HalfTotalErrorRate(), detections(45, 3))
     assert evaluation.compute() == fed(HalfTotalErrorRate(0.0), detections(45, 3)).compute()
@@ -136,8 +136,8 @@ def test_the_threshold_of_equal_errors_halves_the_total_error() -> None:
     assert 0 < evaluation.compute() < 0.5
 
 
-def test_a_learnt_threshold_lies_where_it_says() -> None:
-    """On what it was learnt from, it has the cost and the rates that are told, infinite scores included."""
+def test_a_learned_threshold_gives_the_same_details_on_the_same_scores() -> None:
+    """Check this for infinite, tied, huge and adjacent scores."""
     for targets, nontargets in (
         ([1.0, 2.0], [-torch.inf, -torch.inf]),
         ([torch.inf], [1.0, 2.0]),
@@ -159,13 +159,13 @@ def test_a_learnt_threshold_lies_where_it_says() -> None:
         assert fed(HalfTotalErrorRate(rate.thresholds().item()), batch).compute() == rate.compute()
 
 
-def test_tables_of_points_and_classes_are_drawn() -> None:
+def test_costs_of_points_and_classes_are_drawn() -> None:
     figure, _ = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS).plot()
     assert len(figure.axes[0].lines) == len(POINTS) * CLASSES
     pyplot.close(figure)
 
 
-def test_a_batch_without_targets_does_not_end_a_run() -> None:
+def test_a_batch_without_targets_has_the_value_nan() -> None:
     for metric in (EqualErrorRate(), MinDetectionCost(POINTS), Cllr(), HalfTotalErrorRate(0.0)):
         value = metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0]))
         assert value.isnan().all()
@@ -180,13 +180,13 @@ def test_a_batch_without_targets_does_not_end_a_run() -> None:
     assert curve.p_fa.isnan().all()
 
 
-def test_a_class_that_never_occurs_is_named() -> None:
+def test_a_class_that_never_occurs_is_refused() -> None:
     metric = fed(EqualErrorRate(CLASSES), (BY_CLASS[0], BY_CLASS[1].clamp(max=2)))
     with pytest.raises(ValueError, match=re.escape("has seen no targets of class 3.")):
         metric.compute()
 
 
-def test_a_whole_that_seems_reversed_is_named_and_a_batch_is_not() -> None:
+def test_reversed_scores_give_a_warning_in_compute_but_not_in_forward() -> None:
     metric = EqualErrorRate(2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -195,7 +195,7 @@ def test_a_whole_that_seems_reversed_is_named_and_a_batch_is_not() -> None:
         metric.compute()
 
 
-def test_metrics_of_the_same_scores_share_them_in_a_collection() -> None:
+def test_metrics_in_a_collection_share_their_scores() -> None:
     collection = MetricCollection({"eer": EqualErrorRate(), "cost": MinDetectionCost(POINTS[0]), "cllr": MinCllr()})
     collection.update(SCORES, LABELS)
     collection.update(SCORES, LABELS)
@@ -205,14 +205,14 @@ def test_metrics_of_the_same_scores_share_them_in_a_collection() -> None:
     assert collection.compute()["eer"] == equal_error_rate(SCORES, LABELS)
 
 
-def test_mixed_types_are_one_set_of_scores() -> None:
+def test_batches_of_different_dtypes_are_combined() -> None:
     metric = EqualErrorRate()
     metric.update(SCORES[:20].half(), LABELS[:20])
     metric.update(SCORES[20:].double(), LABELS[20:].to(torch.uint8))
     assert metric.compute() == equal_error_rate(SCORES, LABELS)
 
 
-def test_a_curve_and_several_are_drawn() -> None:
+def test_one_curve_and_several_curves_are_drawn() -> None:
     for metric, batch in ((DetectionCurve(), (SCORES, LABELS)), (DetectionCurve(CLASSES), BY_CLASS)):
         figure, axes = fed(metric, batch).plot()
         assert len(axes.lines) == (metric.num_classes or 1)
@@ -268,6 +268,6 @@ def test_a_curve_and_several_are_drawn() -> None:
         (lambda: EqualErrorRate(3).update(*BY_CLASS), "preds must have 3 classes in dimension 1"),
     ],
 )
-def test_wrong_arguments_are_named(call: Any, message: str) -> None:
+def test_wrong_arguments_are_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
