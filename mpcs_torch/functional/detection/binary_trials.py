@@ -35,7 +35,7 @@ class BinaryTrials(NamedTuple):
     labels: Tensor
     """(M,), bool: True for targets."""
     is_one_of_many: bool = False
-    """Whether this is one batch of many, which gets no warning and may lack targets or non-targets."""
+    """True for a single batch of a longer run: it may lack targets or non-targets, and gives no warning."""
 
     @property
     def missing(self) -> str | None:

@@ -40,7 +40,7 @@ class DetectionMetric(SumMetric):
 
     @property
     def is_by_class(self) -> bool:
-        """Whether each class is evaluated against the rest."""
+        """True if each class is evaluated against the rest."""
         return self.num_classes is not None and self.average != "micro"
 
     def update(self, preds: Tensor, target: Tensor) -> None:
