@@ -1,4 +1,4 @@
-"""Does a classifier know how certain it may be? Two trainings of one model on handwritten digits."""
+"""Are the probabilities of a classifier calibrated? Two training runs of one model on handwritten digits."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -19,8 +19,8 @@ TABLE_1 = {
 
 
 def main() -> None:
-    """Print the paper's slopes, then what overfitting does to ours, and draw both."""
-    print("slope of the paper's classifiers (below 1 is overconfident):")
+    """Print the slopes of the paper, then those of two models of ours, and draw the reliability of both."""
+    print("slopes of the classifiers of the paper (below 1 is overconfident):")
     for name, (decisive, robust, *measured) in TABLE_1.items():
         of_paper = [
             ProbabilityMeans(torch.tensor(torch.nan), torch.tensor(d), torch.tensor(r))
@@ -31,7 +31,7 @@ def main() -> None:
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
     print("\ntraining          robust  geometric  decisive   slope      (reported / measured)")
-    for name, steps, noise in (("few steps", 60, 0.0), ("a fifth of labels wrong", 800, 0.2)):
+    for name, steps, noise in (("few steps", 60, 0.0), ("20 percent wrong labels", 800, 0.2)):
         torch.manual_seed(0)
         wrong = torch.rand(700) < noise
         seen = torch.where(wrong, torch.randint(0, 10, (700,)), labels[:700])

@@ -1,4 +1,4 @@
-"""Which epoch would you ship? MPCS and dangerous errors in a plain PyTorch loop over handwritten digits."""
+"""MPCS and dangerous errors beside accuracy, in a plain PyTorch loop over handwritten digits."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -8,12 +8,12 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore
 
-# A 1 taken for a 7 (or the reverse) is an everyday slip; so are 3, 5 and 8 for each other. Anything else is dangerous.
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
 CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.5)
 
 
 def main() -> None:
-    """Train ten epochs and print what accuracy says of each, and what it does not say."""
+    """Train for ten epochs and print the accuracy, the MPCS and the number of dangerous errors of each."""
     torch.manual_seed(0)
     digits = load_digits()
     inputs = torch.tensor(digits.data, dtype=torch.float32) / 16

@@ -1,4 +1,4 @@
-"""Rare classes and averages: a classifier of handwritten digits that has seen few eights."""
+"""Averages can hide a rare class: a classifier of handwritten digits that was trained with few eights."""
 
 import torch
 from sklearn.datasets import load_digits
@@ -13,7 +13,7 @@ CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8]
 
 
 def main() -> None:
-    """Train without most of the eights, print every average, and draw the confusion matrix."""
+    """Train without most of the eights, print all averages, and draw the confusion matrix."""
     torch.manual_seed(0)
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
@@ -36,13 +36,13 @@ def main() -> None:
     rates = class_error_rates(quality.confusion, num_classes=10)
     print("error rate by class ", " ".join(f"{rate:.2f}" for rate in rates))
 
-    print("\nThe same words elsewhere:")
+    print("\nOther libraries use the same words for other numbers:")
     f1 = multiclass_f1_score(predicted, labels[test], num_classes=10, average="macro")
-    print(f"macro F1 of torchmetrics, a mean of the classes' F1: {f1:.4f}, here F of the means")
+    print(f"macro F1 of torchmetrics, the mean of the classes' F1: {f1:.4f} (macro_fscore is the F of the means)")
     accuracy = multiclass_accuracy(predicted, labels[test], num_classes=10, average="micro")
-    print(f"accuracy, the share of right predictions: {accuracy:.4f}, here 1 - weighted_error_rate")
+    print(f"accuracy, the share of right decisions: {accuracy:.4f} (here 1 - weighted_error_rate)")
     names = [str(digit) for digit in range(10)]
-    confusion_matrix(quality.confusion, CONCERN.released(), names, "few eights to learn from").savefig("confusion.png")
+    confusion_matrix(quality.confusion, CONCERN.released(), names, "trained with few eights").savefig("confusion.png")
     print("\nwrote confusion.png")
 
 

@@ -1,4 +1,4 @@
-"""Labels that are degrees of truth: the paper's small cases, and digits that are two at once."""
+"""Soft labels, which are degrees of truth: the small cases of the paper, and images that mix two digits."""
 
 import torch
 from matplotlib.figure import Figure
@@ -9,8 +9,8 @@ from torchvision.transforms.v2 import MixUp
 from mpcs_torch.functional import soft_f1, soft_kl_divergence, soft_precision, soft_recall
 from mpcs_torch.metrics import SoftF1
 
-# Labels and predictions that have the scores of Table 1 in Harju and Mesaros, "Evaluating classification systems
-# against soft labels", which draws them as bars.
+# Labels and predictions with the scores of Table 1 in Harju and Mesaros, "Evaluating classification systems against
+# soft labels". The paper only draws them as bars.
 TABLE_1 = [
     ([0.9, 0.8, 0.2, 0.1], [0.2, 0.9, 0.1, 0.6]),
     ([0.9, 0.8, 0.2, 0.1], [0.8, 0.7, 0.1, 0.4]),
@@ -19,7 +19,7 @@ TABLE_1 = [
 
 
 def main() -> None:
-    """Print Table 1, draw Figure 1 and score mixed digits."""
+    """Print Table 1, draw Figure 1, and score models on mixed digits."""
     print("Table 1   hard P    R     F  soft P    R     F    KLD")
     for number, (labels, predictions) in enumerate(TABLE_1, start=1):
         target, preds = torch.tensor(labels), torch.tensor(predictions)
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def draw_figure_1() -> None:
-    """F of two points: one right, the other off by epsilon."""
+    """Draw the F of two predictions, of which one is right and the other off by epsilon."""
     epsilon = torch.linspace(-0.2, 0.8, 501)
     target = torch.tensor([0.8, 0.2])
     pairs = [torch.tensor([0.8, 0.2 + e]).clamp(0, 1) for e in epsilon.tolist()]
@@ -49,7 +49,7 @@ def draw_figure_1() -> None:
 
 
 def score_mixed_digits() -> None:
-    """Learn from mixed digits or from single ones; which model says how much of each digit it sees?"""
+    """Compare models trained on single and on mixed digits: which one predicts the share of each digit?"""
     torch.manual_seed(0)
     digits = load_digits()
     inputs = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
@@ -78,7 +78,7 @@ def score_mixed_digits() -> None:
 
 
 def larger(degrees: Tensor) -> Tensor:
-    """One-hot of each row's larger half."""
+    """Return the one-hot label of the digit with the larger share."""
     return nn.functional.one_hot(degrees.argmax(dim=1), 10).float()
 
 

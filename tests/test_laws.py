@@ -1,4 +1,4 @@
-"""Laws that every public Metric keeps; one that is not listed in `tests.metrics.cases` fails."""
+"""Laws that every public Metric obeys; a Metric that is not listed in `tests.metrics.cases` fails."""
 
 import itertools
 import pickle
@@ -50,12 +50,12 @@ def updated(case: MetricCase, metric: SumMetric | None = None, batch: Batch | No
 
 
 def stranger(case: MetricCase) -> SumMetric:
-    """One whose states must not be taken for this one's."""
+    """Make a metric whose states must not be mistaken for those of this case."""
     return (case.make_stranger or case.make_other)()
 
 
 def tensors(metric: SumMetric) -> list[Tensor]:
-    """All that the states hold."""
+    """Return all tensors that the states hold."""
     states = metric.metric_state.values()
     return [tensor for state in states for tensor in (state if isinstance(state, list) else [state])]
 
@@ -66,18 +66,18 @@ def test_every_public_metric_is_listed() -> None:
     assert all(issubclass(kind, Metric) for kind in public)
 
 
-def test_constants_say_what_a_trainer_must_know(case: MetricCase) -> None:
+def test_class_constants_are_declared(case: MetricCase) -> None:
     kind = type(case.make())
     assert kind.full_state_update is False
     assert isinstance(kind.is_differentiable, bool)
     assert kind.higher_is_better is case.higher_is_better
 
 
-def test_value_is_that_of_the_oracle(case: MetricCase) -> None:
+def test_value_equals_the_oracle(case: MetricCase) -> None:
     assert values_of(updated(case).compute()) == expected(case)
 
 
-def test_the_oracle_tells_the_two_settings_apart(case: MetricCase) -> None:
+def test_other_settings_give_another_value(case: MetricCase) -> None:
     assert values_of(updated(case, case.make_other()).compute()) != expected(case)
 
 
@@ -102,14 +102,14 @@ def test_an_empty_batch_adds_nothing(case: MetricCase) -> None:
     assert values_of(metric.compute()) == expected(case)
 
 
-def test_forward_gives_the_batch_and_keeps_the_whole(case: MetricCase) -> None:
+def test_forward_returns_the_value_of_the_batch_and_accumulates(case: MetricCase) -> None:
     metric = case.make()
     assert values_of(metric(*part(case, 0, 10))) == expected(case, part(case, 0, 10))
     assert values_of(metric(*part(case, 10, 40))) == expected(case, part(case, 10, 40))
     assert values_of(metric.compute()) == expected(case)
 
 
-def test_reset_forgets(case: MetricCase) -> None:
+def test_reset_clears_the_states(case: MetricCase) -> None:
     metric = updated(case, batch=case.fed.draw(7, 1))
     metric.reset()
     assert values_of(updated(case, metric).compute()) == expected(case)
@@ -122,7 +122,7 @@ def test_pickles_and_clones_hold_the_state(case: MetricCase) -> None:
     assert values_of(metric.compute()) == expected(case, part(case, 0, 10))
 
 
-def test_merging_adds_and_refreshes_the_value(case: MetricCase) -> None:
+def test_merging_adds_states_and_refreshes_the_value(case: MetricCase) -> None:
     metric = updated(case, batch=part(case, 0, 10))
     stale = values_of(metric.compute())
     metric.merge_state(updated(case, batch=part(case, 10, 30)))
@@ -132,7 +132,7 @@ def test_merging_adds_and_refreshes_the_value(case: MetricCase) -> None:
     assert metric.update_count == 3
 
 
-def test_merging_into_a_fresh_metric_is_no_compute_before_update(case: MetricCase) -> None:
+def test_merging_into_a_fresh_metric_counts_as_an_update(case: MetricCase) -> None:
     metric = case.make()
     metric.merge_state(updated(case))
     assert values_of(metric.compute()) == expected(case)
@@ -157,7 +157,7 @@ def test_state_dict_makes_a_round_trip(case: MetricCase) -> None:
     assert values_of(saved.compute()) == expected(case, part(case, 0, 10))
 
 
-def test_a_state_saved_in_less_precision_is_loaded_into_ours(case: MetricCase) -> None:
+def test_a_state_saved_in_lower_precision_is_loaded_in_full_precision(case: MetricCase) -> None:
     saved = updated(case)
     saved.persistent(True)
     summed = {name for name, state in saved.metric_state.items() if isinstance(state, Tensor)}
@@ -183,7 +183,7 @@ def test_loading_other_settings_is_refused(case: MetricCase) -> None:
         case.make().load_state_dict(saved.state_dict())
 
 
-def test_states_stay_out_of_a_models_checkpoint_unless_asked_in(case: MetricCase) -> None:
+def test_states_are_not_in_a_checkpoint_by_default(case: MetricCase) -> None:
     assert not nn.ModuleDict({"metric": case.make()}).state_dict()
 
 
@@ -200,7 +200,7 @@ def test_states_keep_their_precision(case: MetricCase, cast: str) -> None:
     assert [tensor.dtype for tensor in tensors(metric)] == before
 
 
-def test_compute_groups_keep_settings_apart(case: MetricCase) -> None:
+def test_compute_groups_separate_different_settings(case: MetricCase) -> None:
     collection = MetricCollection({"one": case.make(), "other": case.make_other(), "twin": case.make()})
     collection.update(*case.agreeing_batch)
     one = values_of(collection["one"].compute())
@@ -215,7 +215,7 @@ def test_compute_groups_keep_settings_apart(case: MetricCase) -> None:
 
 def test_update_never_waits_for_a_gpu(case: MetricCase) -> None:
     metric = case.make()
-    with FakeTensorMode(allow_non_fake_inputs=True):  # raises where a value is looked at
+    with FakeTensorMode(allow_non_fake_inputs=True):  # raises if a value is looked at
         metric.to("cuda")
         metric.update(*(torch.zeros(t.shape, dtype=t.dtype, device="cuda") for t in case.fed.draw(5, 0)))
         assert all(tensor.device.type == "cuda" for tensor in tensors(metric))
@@ -223,7 +223,7 @@ def test_update_never_waits_for_a_gpu(case: MetricCase) -> None:
 
 def test_bad_values_on_a_gpu_are_refused_by_compute(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
     metric = updated(case)
-    monkeypatch.setattr(Tensor, "is_cpu", False)  # as any device but the CPU looks
+    monkeypatch.setattr(Tensor, "is_cpu", False)  # as on any device except the CPU
     metric.update(*case.fed.bad)
     metric.update(*case.fed.bad)
     with pytest.raises(ValueError, match=rf"{case.fed.rule}, but 2 of the samples since"):
@@ -249,20 +249,20 @@ def test_compute_without_a_batch_is_refused(case: MetricCase) -> None:
         metric.compute()
 
 
-def test_a_batch_of_ignored_samples_does_not_end_a_run(case: MetricCase) -> None:
+def test_a_batch_of_ignored_samples_raises_no_error(case: MetricCase) -> None:
     metric = case.make(**case.fed.ignoring)
     metric(*case.fed.ignored)
     metric(*whole(case))
     assert values_of(metric.compute()) == expected(case)
 
 
-def test_values_go_unlooked_at_when_told_so(case: MetricCase) -> None:
+def test_values_are_not_checked_without_validate_args(case: MetricCase) -> None:
     metric = updated(case, case.make(validate_args=False))
     metric.update(*case.fed.bad)
     assert values_of(metric.compute()) != expected(case)
 
 
-def test_a_diagonal_that_is_not_read_makes_no_other_settings() -> None:
+def test_the_diagonal_of_concern_does_not_count_as_a_setting() -> None:
     for kind in (MetaPatternConcernScore, DangerousErrors, ExpectedConcern):
         metric = kind(3, concern=torch.ones(3, 3))
         metric.merge_state(kind(3, concern=torch.ones(3, 3).fill_diagonal_(0)))
@@ -319,7 +319,7 @@ def test_a_tracker_stacks_the_values_of_a_dictionary(name: str) -> None:
     assert stacked == {entry: pytest.approx([oracle[entry] for oracle in oracles]) for entry in oracles[0]}
 
 
-def test_values_of_classes_get_the_names_of_the_classes() -> None:
+def test_a_classwise_wrapper_names_the_values_of_classes() -> None:
     case = BY_NAME["ClassErrorRates"]
     by_class = ClasswiseWrapper(case.make(), labels=list("abcd"))
     by_class.update(*whole(case))
@@ -333,13 +333,13 @@ def test_states_can_be_shared_between_processes(case: MetricCase) -> None:
     assert all(tensor.is_shared() for tensor in tensors(metric))
 
 
-def test_core_compiles_without_a_break(case: MetricCase) -> None:
+def test_core_compiles_without_a_graph_break(case: MetricCase) -> None:
     compiled = torch.compile(case.core, fullgraph=True, backend="eager")
     for ours, plain in zip(compiled(*whole(case)), case.core(*whole(case)), strict=True):
         assert torch.equal(ours, plain)
 
 
-def test_what_becomes_of_a_batch_later_does_not_matter(case: MetricCase) -> None:
+def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase) -> None:
     metric, batch = case.make(), whole(case)
     metric.update(*batch)
     for tensor in batch:
@@ -354,7 +354,7 @@ def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
     assert not any(tensor.requires_grad for tensor in tensors(metric))
 
 
-def test_plot_draws_what_it_is_given_where_it_is_told(case: MetricCase) -> None:
+def test_plot_draws_the_given_values_on_the_given_axes(case: MetricCase) -> None:
     metric = updated(case)
     figure, _ = metric.plot()
     assert figure.axes

@@ -1,4 +1,4 @@
-"""What all our metrics share: states that are sums, and that keep their precision, their settings and their honesty."""
+"""SumMetric: the base of all Metrics, whose states are sums that keep their precision and know their settings."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +12,15 @@ from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
-"""Locals of a constructor that are no settings of the metric."""
+"""Local variables of a constructor that are not settings of the metric."""
 
 
 class SumMetric(Metric):
-    """A metric whose states are sums over samples, so that batches, merges and processes simply add.
+    """A metric whose states are sums over samples, so that batches, merged metrics and processes are added up.
 
-    On the CPU, `update` refuses a batch with bad values at once and keeps what it held. Elsewhere looking would stop
-    the device, so `update` counts the samples at fault and `compute`, which waits for the device anyway, refuses.
+    On the CPU, `update` refuses a batch with bad values at once and leaves the states as they were. On other devices
+    looking at values would stall the device, so `update` counts the bad samples and `compute`, which waits for the
+    device anyway, raises the error.
     """
 
     full_state_update = False
@@ -28,8 +29,11 @@ class SumMetric(Metric):
     plot_lower_bound: float | None = 0.0
 
     batch_count: Tensor
+    """Scalar, int64: the number of batches."""
     faults: Tensor
+    """(rules,), int64: the number of samples that break each rule."""
     settings: Tensor
+    """(16,), int64: a fingerprint of the settings that the states depend on."""
 
     def __init__(
         self,
@@ -38,13 +42,14 @@ class SumMetric(Metric):
         value_rules: Sequence[str],
         state_settings: Sequence[str] | None = None,
     ) -> None:
-        """Hold the settings of a metric, so that they are written in its constructor's signature alone.
+        """Store the settings of a metric, so that only the signature of its constructor lists them.
 
         Args:
-            arguments: The ``locals()`` of the constructor: the settings, ``validate_args``, and as ``kwargs`` the
-                arguments of `torchmetrics.Metric`. A setting becomes an attribute, or a buffer if it is a tensor.
-            value_rules: The rules that values of a batch may break.
-            state_settings: The attributes that the states depend on. Default: all settings.
+            arguments: The ``locals()`` of the constructor: the settings, values derived from them, ``validate_args``,
+                and in ``kwargs`` the arguments of `torchmetrics.Metric`. Each setting becomes an attribute, or a buffer
+                if it is a tensor.
+            value_rules: The rules for the values of a batch, as error messages begin.
+            state_settings: The names of the attributes that the states depend on. Default: all settings.
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args = arguments["validate_args"]
@@ -57,8 +62,8 @@ class SumMetric(Metric):
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
-        # Compute groups of a MetricCollection share the states of metrics whose states are equal after a first
-        # batch. The settings, held as a state, keep apart metrics that only happen to agree on it.
+        # A MetricCollection shares the states of metrics whose states are equal after the first batch. A fingerprint
+        # of the settings, held as a state, separates metrics whose other states are equal by chance.
         shaping = {name: getattr(self, name) for name in (settings if state_settings is None else state_settings)}
         self.add_state("settings", _fingerprint(shaping), dist_reduce_fx="max")
 
@@ -87,29 +92,29 @@ class SumMetric(Metric):
         self.batch_count = self.batch_count + 1
 
     def check_computable(self) -> None:
-        """Refuse to compute from bad values or from nothing."""
+        """Raise a ValueError if values were bad, or if there was no batch."""
         raise_for_counts(self.faults, self.value_rules)
         if not self.batch_count:
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Update with a batch and return its own value; a refused batch leaves the metric as it was."""
-        # No update changes a tensor in its place: what held the states is enough to go back to.
+        """Update with a batch and return the value of this batch; a refused batch leaves the metric as it was."""
+        # No update changes a tensor in place, so references to the states are enough to restore them.
         held = {name: list(state) if isinstance(state, list) else state for name, state in self.metric_state.items()}
         before = {**self.__dict__, **held}
         try:
             return super().forward(*args, **kwargs)
         except Exception:
-            self.__dict__.update(before)  # torchmetrics resets the states before it looks at the batch
+            self.__dict__.update(before)  # torchmetrics resets the states before it updates
             raise
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add the sums of another metric, or of its `metric_state`, that has the same settings."""
+        """Add the sums of another metric with the same settings, or of its `metric_state`."""
         other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
         if isinstance(other, dict):
             self._check_settings(other.get("settings"))
         super().merge_state(incoming_state)
-        self._computed = None  # torchmetrics would return the value from before the merge
+        self._computed = None  # otherwise torchmetrics returns the value from before the merge
         self._update_count = int(self.batch_count)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
@@ -122,7 +127,7 @@ class SumMetric(Metric):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = "") -> torch.nn.Module:
         def move(tensor: Tensor) -> Tensor:
-            """Do as `fn` says but for its casts: sums and counts in half would lose what they hold."""
+            """Apply `fn` except for its casts: sums and counts in half precision would lose their values."""
             device = fn(tensor.new_empty(0, dtype=torch.float32)).device
             if tensor.dtype == torch.float64:
                 tensor = tensor.to(widest_float(device))
@@ -141,14 +146,14 @@ class SumMetric(Metric):
             own, loaded = before[name], getattr(self, name)
             if isinstance(own, Tensor):
                 setattr(self, name, loaded.to(device=own.device, dtype=own.dtype))
-            else:  # what was kept of each batch
+            else:  # a list with one tensor for each batch
                 setattr(self, name, [tensor.to(self.device) for tensor in loaded])
         if saved:
             self._computed = None
-            self._update_count = int(self.batch_count)  # torchmetrics saves neither
+            self._update_count = int(self.batch_count)  # torchmetrics does not save it
 
 
 def _fingerprint(settings: dict[str, Any]) -> Tensor:
-    """16 numbers below 256 that differ where settings do: wide enough apart for a comparison with a tolerance."""
+    """Return 16 integers below 256 that differ between settings, even in a comparison with a tolerance."""
     plain = {key: value.tolist() if isinstance(value, Tensor) else value for key, value in sorted(settings.items())}
     return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)

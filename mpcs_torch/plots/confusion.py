@@ -1,4 +1,4 @@
-"""A confusion matrix that shows which errors matter."""
+"""A figure of a confusion matrix that shows which errors are dangerous."""
 
 from collections.abc import Sequence
 
@@ -11,21 +11,24 @@ from mpcs_torch.plots.text import literal
 
 
 def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[str], title: str) -> Figure:
-    """Draw a confusion matrix with its released pairs framed, and dangerous errors in red.
+    """Draw a confusion matrix with frames around released pairs and dangerous errors in red.
 
-    Rows are predictions and columns labels, as in Fig. 5 of the MPCS paper.
+    In the figure, rows are predicted classes and columns true classes, as in Fig. 5 of the MPCS paper.
 
     Args:
-        confusion: ``(C, C)`` integer counts, rows **true** classes, as `functional.confusion_matrix` gives them.
-        released: ``(C, C)`` bool, such as `ConcernSpec.released`.
-        class_names: C names.
-        title: What stands above.
+        confusion: ``(C, C)`` counts, rows **true** classes, as `functional.confusion_matrix` returns them.
+        released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`.
+        class_names: The names of the C classes.
+        title: The title of the figure.
+
+    Raises:
+        ValueError: If the shapes do not fit the number of names.
     """
     size = len(class_names)
     if confusion.shape != (size, size) or released.shape != (size, size):
         shapes = f"{tuple(confusion.shape)} and {tuple(released.shape)}"
         raise ValueError(
-            f"confusion and released must have a row and a column for each of {size} names, but have {shapes}."
+            f"confusion and released must have a row and a column for each of {size} names, but have shapes {shapes}."
         )
     confusion, released = confusion.cpu(), released.cpu()
     figure = Figure(figsize=(1.0 + 0.45 * size, 1.5 + 0.45 * size), layout="constrained")
@@ -33,7 +36,7 @@ def confusion_matrix(confusion: Tensor, released: Tensor, class_names: Sequence[
     axes.set_title(literal(title), fontsize=10)
     counts = confusion.t()
     most_errors = int(counts.clone().fill_diagonal_(0).max())
-    axes.imshow(counts.numpy(), cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # errors light, the diagonal dark
+    axes.imshow(counts.numpy(), cmap="Blues", vmin=0, vmax=2 * max(most_errors, 1))  # light errors, dark diagonal
     shown = [literal(name) for name in class_names]
     axes.set_xticks(range(size), shown)
     axes.set_yticks(range(size), shown)

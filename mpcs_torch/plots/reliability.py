@@ -1,4 +1,4 @@
-"""How often classes were true, against the probability that they were given."""
+"""A reliability diagram: the rate at which classes are true over the probability that they were given."""
 
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -9,14 +9,14 @@ from mpcs_torch.plots.palette import GREEN, ORANGE, PINK, SKY, WHITE
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str) -> Figure:
-    """Draw the measured rate of each bin over its width, the means, and the slope between them.
+    """Draw the measured rate of each bin, the reported and measured means, and the slope between them.
 
-    On the diagonal a classifier is as often right as it says. Above it, it is better than it says.
+    On the diagonal, the rate equals the reported probability. Above it, the classifier is underconfident.
 
     Args:
-        measured: What `functional.measured_probabilities` or `ProbabilityAccuracy.bins` gives.
-        reported: What `ProbabilityAccuracy.reported` gives.
-        title: What stands above.
+        measured: The result of `functional.measured_probabilities` or `ProbabilityAccuracy.bins`.
+        reported: The result of `ProbabilityAccuracy.reported`.
+        title: The title of the figure.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.
@@ -26,8 +26,8 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     axes.set_title(title, fontsize=10)
     low, high, rate = (_numbers(values) for values in (measured.low, measured.high, measured.rate))
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
-    axes.bar(low, rate, widths, align="edge", color=SKY, edgecolor=WHITE, linewidth=0.5, label="rate of a bin")
-    axes.plot([0, 1], [0, 1], color=GREEN, linewidth=1.2, label="as it says")
+    axes.bar(low, rate, widths, align="edge", color=SKY, edgecolor=WHITE, linewidth=0.5, label="measured rate of a bin")
+    axes.plot([0, 1], [0, 1], color=GREEN, linewidth=1.2, label="calibrated")
     points = {name: (getattr(reported, name).item(), getattr(measured.means, name).item()) for name in reported._fields}
     ends = points["robustness"], points["decisiveness"]
     slope = calibration_slope(reported, measured.means).item()

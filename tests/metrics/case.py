@@ -1,4 +1,4 @@
-"""What the laws need to know of a metric."""
+"""The description of a metric that the laws need."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,34 +13,34 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Fed:
-    """What batches a metric takes, and which it refuses."""
+    """The batches that a metric accepts, and those it refuses."""
 
     draw: Callable[[int, int], Batch]
-    """A random batch of a size, from a seed."""
+    """Draws a random batch of a given size from a seed."""
     bad: Batch
-    """Two samples, the second of which breaks the rule of `rule`."""
+    """Two samples, of which the second breaks `rule`."""
     rule: str
     quoted: str
-    """How the message quotes it."""
+    """The value as the message quotes it."""
     ignoring: dict[str, Any]
-    """Settings under which `ignored` leaves everything out."""
+    """Settings with which every sample of `ignored` is left out."""
     ignored: tuple[Tensor | None, ...]
 
 
 @dataclass(frozen=True)
 class MetricCase:
-    """What the laws need to know of a metric."""
+    """The description of one metric."""
 
     make: Callable[..., SumMetric]
-    """With more settings by keyword."""
+    """Makes the metric; takes more settings by keyword."""
     higher_is_better: bool | None
     make_other: Callable[[], SumMetric]
-    """Other settings, whose value is the same on `agreeing_batch` and another one on other batches."""
+    """Makes a metric with other settings, whose value is equal on `agreeing_batch` and different on other batches."""
     agreeing_batch: Batch
     oracle: Callable[[Batch], dict[str, float]]
-    """The values of a batch from plain Python; a single value is named after nothing."""
+    """Computes the values of a batch in plain Python, by name; the name of a single value is empty."""
     core: Callable[[Tensor, Tensor], Any]
-    """What `update` computes, as a function to compile."""
+    """The computation of `update`, as a function to compile."""
     fed: Fed
     make_stranger: Callable[[], SumMetric] | None = None
-    """One whose states must not be taken for this one's: `make_other`, unless its states mean the same."""
+    """Makes a metric whose states must not be mistaken for those of this one. Default: `make_other`."""

@@ -1,4 +1,4 @@
-"""One case per public Metric: how to make it, feed it, and know its value without it."""
+"""One case for each public Metric: how to make it, how to feed it, and its value from an independent oracle."""
 
 from dataclasses import replace
 from typing import Any
@@ -95,7 +95,7 @@ def dangerous_oracle(batch: Batch) -> dict[str, float]:
 
 
 def expected_concern_oracle(batch: Batch) -> dict[str, float]:
-    """Decide for the class of least risk, and sum the concern of what is wrong."""
+    """Decide for the class of minimum risk, and sum the concern of wrong decisions."""
     logits, target = batch
     concern = CONCERN.matrix().tolist()
     cost, constant = 0.0, [0.0] * CLASSES
@@ -157,7 +157,7 @@ CASES: dict[type[SumMetric], MetricCase] = {
 
 
 def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool | None) -> MetricCase:
-    """A metric of a confusion matrix; with another ignore_index it agrees where that label does not occur."""
+    """Describe a metric of a confusion matrix; another ignore_index agrees on batches without that label."""
     options = {"zero_division": 0.0} if name in naive.ONEDAL or kind is metrics.MulticlassQualityMetrics else {}
 
     def oracle(batch: Batch) -> dict[str, float]:
@@ -179,7 +179,7 @@ def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool
 
 
 def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None = None) -> MetricCase:
-    """A soft score, macro; perfect predictions get 1 by any average."""
+    """Describe a macro-averaged soft score; perfect predictions get 1 with any average."""
     return MetricCase(
         make=lambda **settings: kind(CLASSES, average="macro", **(options or {}), **settings),
         higher_is_better=True,
@@ -193,7 +193,7 @@ def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None
 
 
 def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
-    """A mean of the true class's probability; the floor is not met where that is high."""
+    """Describe a mean of the probability of the true class; the floor changes nothing if this probability is high."""
 
     def oracle(batch: Batch) -> dict[str, float]:
         logits, target = batch
@@ -216,7 +216,7 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
 
 
 def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCase:
-    """All means and the slope; in one bin or two, everything is right where all are."""
+    """Describe the means and the slope; if all decisions are right, the number of bins changes nothing."""
     options: dict[str, Any] = {"delta": None, "cells": cells, "from_logits": from_logits}
 
     def oracle(batch: Batch) -> dict[str, float]:
@@ -237,7 +237,7 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
 
 
 def entropy_case(*, normalized: bool) -> MetricCase:
-    """Logits or log-probabilities."""
+    """Describe the cross entropy of logits or of log-probabilities."""
 
     def draw(size: int, seed: int) -> Batch:
         logits, target = WIDE.draw(size, seed)

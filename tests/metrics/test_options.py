@@ -14,7 +14,7 @@ from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.cases import random_batch
 
 LOGITS, TARGET = random_batch(30, seed=3)
-ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # taking a class for a higher one weighs more
+ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a class for a higher one costs more
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # taking a class 
         {"ignore_index": 2},
     ],
 )
-def test_mpcs_passes_its_settings_on(settings: dict[str, Any]) -> None:
+def test_settings_of_mpcs_reach_the_kernel(settings: dict[str, Any]) -> None:
     metric = MetaPatternConcernScore(4, **settings)
     metric.update(LOGITS, TARGET)
     alone = meta_pattern_concern_score(LOGITS, TARGET, num_classes=4, **settings)
@@ -35,7 +35,7 @@ def test_mpcs_passes_its_settings_on(settings: dict[str, Any]) -> None:
     assert alone != meta_pattern_concern_score(LOGITS, TARGET, num_classes=4)
 
 
-def test_mpcs_takes_probabilities_when_told_so() -> None:
+def test_mpcs_accepts_probabilities_with_from_logits_false() -> None:
     metric = MetaPatternConcernScore(4, from_logits=False)
     metric.update(LOGITS.softmax(dim=1), TARGET)
     assert metric.compute() == meta_pattern_concern_score(LOGITS, TARGET, num_classes=4)
@@ -82,7 +82,7 @@ def test_dangerous_errors_release_pairs_with_a_weight_below_1() -> None:
         (lambda: DangerousErrors(3, normalize="all"), r"normalize must be 'samples', 'errors' or None, but got 'all'"),
     ],
 )
-def test_wrong_settings_are_named(make: Any, message: str) -> None:
+def test_errors_name_the_wrong_setting(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 

@@ -1,4 +1,4 @@
-"""All metrics in two processes that talk over gloo."""
+"""All metrics in two processes that communicate through gloo."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from tests.metrics.cases import BY_NAME, values_of
 
 
 def values_of_two_processes(batches: dict[str, list[Batch | None]]) -> list[dict[str, dict[str, float]]]:
-    """Give each process its batch of each metric; return what each computes, by the name of the metric."""
+    """Give each process its batch of each metric; return the values of each process by the name of the metric."""
     with tempfile.TemporaryDirectory() as folder:
         torch.multiprocessing.spawn(_work, (folder, batches), nprocs=2)
         return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(2)]

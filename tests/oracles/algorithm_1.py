@@ -12,7 +12,7 @@ def score_of_sample(
     concern: Sequence[Sequence[float]],
     correct_concern: str = "sum",
 ) -> float:
-    """Lines 3 to 21 for one sample; ``concern[l][j]`` stands for the release factor of lines 9 to 15."""
+    """Compute lines 3 to 21 for one sample; ``concern[l][j]`` stands for the release factor of lines 9 to 15."""
     prediction = sorted(range(len(probs)), key=lambda j: (-probs[j], j))[:k]  # line 3
     confidence = [t - math.floor(probs[j] * t) - 1 for j in prediction]  # line 4
     confidence = [0 if level == -1 else level for level in confidence]  # line 5
@@ -41,6 +41,6 @@ def score(
     concern: Sequence[Sequence[float]],
     correct_concern: str = "sum",
 ) -> float:
-    """Line 23: the mean over the samples."""
+    """Compute line 23: the mean over the samples."""
     scores = [score_of_sample(p, y, k, t, concern, correct_concern) for p, y in zip(probs, labels, strict=True)]
     return sum(scores) / len(scores)

@@ -1,4 +1,4 @@
-"""Metrics written down from their definitions, in plain Python."""
+"""Metrics computed from their definitions in plain Python."""
 
 import math
 
@@ -22,7 +22,7 @@ def _ratio(a: float, b: float) -> float:
 
 
 def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
-    """oneDAL's quality metrics with 0 / 0 = 0, from one-vs-rest counts of each class."""
+    """Compute oneDAL's quality metrics with 0 / 0 = 0, and others, from one-vs-rest counts of each class."""
     predicted = [max(range(classes), key=row.__getitem__) for row in scores]
     pairs = list(zip(target, predicted, strict=True))
     counts = []
@@ -54,7 +54,7 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
 
 
 def _matthews_correlation(pairs: list[tuple[int, int]], classes: int) -> float:
-    """Correlation of the one-hot labels and decisions (Gorodkin 2004, Eq. 2)."""
+    """Compute the correlation of the one-hot labels and decisions (Gorodkin 2004, Eq. 2)."""
     true, predicted = ([[float(pair[i] == c) for pair in pairs] for c in range(classes)] for i in range(2))
     of_both, of_true, of_predicted = (
         sum(_covariance(xs, ys) for xs, ys in zip(a, b, strict=True))
@@ -72,17 +72,17 @@ def _mean(values: list[float]) -> float:
 
 
 def brier_score(probs: list[list[float]], target: list[int]) -> float:
-    """Brier 1950: the mean over samples of the sum over classes of squared differences."""
+    """Compute the mean over samples of the sum over classes of squared differences (Brier 1950)."""
     return _mean([sum((p - (c == y)) ** 2 for c, p in enumerate(row)) for row, y in zip(probs, target, strict=True)])
 
 
 def cross_entropy(probs: list[list[float]], target: list[int]) -> float:
-    """Mean of -log of the probability of the true class, in nats."""
+    """Compute the mean of -log of the probability of the true class, in nats."""
     return _mean([-math.log(row[y]) for row, y in zip(probs, target, strict=True)])
 
 
 def macro_soft_fbeta(preds: list[list[float]], target: list[list[float]], beta: float) -> float:
-    """Mean over classes of soft F; precision for beta 0, recall for an infinite one."""
+    """Compute the mean over classes of soft F; precision for beta 0, recall for an infinite beta."""
     values = []
     for p_column, y_column in zip(zip(*preds, strict=True), zip(*target, strict=True), strict=True):
         shared = sum(map(min, p_column, y_column))
@@ -96,7 +96,7 @@ def macro_soft_fbeta(preds: list[list[float]], target: list[list[float]], beta: 
 
 
 def soft_kl_divergence(preds: list[list[float]], target: list[list[float]]) -> float:
-    """Mean binary divergence of elements strictly between 0 and 1."""
+    """Compute the mean binary divergence of elements strictly between 0 and 1."""
     pairs = [(p, y) for ps, ys in zip(preds, target, strict=True) for p, y in zip(ps, ys, strict=True)]
     return sum(y * math.log(y / p) + (1 - y) * math.log((1 - y) / (1 - p)) for p, y in pairs) / len(pairs)
 
@@ -111,7 +111,7 @@ def generalized_mean(values: list[float], power: float, epsilon: float, weights:
 
 
 def probability_accuracy(probs: list[list[float]], target: list[int], n_bins: int, epsilon: float) -> dict[str, float]:
-    """Reported and measured means without cells of singularities, and the slope."""
+    """Compute the reported and measured means without cells of singularities, and the slope."""
     correct = sorted(row[label] for row, label in zip(probs, target, strict=True))
     incorrect = [p for row, label in zip(probs, target, strict=True) for j, p in enumerate(row) if j != label]
     incorrect = [p for p in incorrect if correct[0] <= p <= correct[-1]]

@@ -1,1 +1,1 @@
-"""Scores, losses and decisions with human values in them."""
+"""Scores, losses and decisions that weigh errors by human values."""

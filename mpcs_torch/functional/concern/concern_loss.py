@@ -1,4 +1,4 @@
-"""The differentiable limit of MPCS, as a training loss."""
+"""A training loss: the differentiable limit of MPCS."""
 
 import torch
 from torch import Tensor
@@ -18,31 +18,31 @@ def concern_loss(
     label_smoothing: float = 0.0,
     reduction: LossReduction = "mean",
 ) -> Tensor:
-    r"""Cross entropy, and a concern-weighted push away from each wrong class; in nats, lower is better, 0 is perfect.
+    r"""Compute cross entropy plus a concern-weighted penalty on wrong classes; in nats, lower is better, 0 is perfect.
 
     For one sample with true class :math:`y` and probabilities :math:`p`:
 
     .. math::
         L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
 
-    With the share :math:`s = 1/2` this is the limit of MPCS over all classes (k = C) as its intervals grow without end
-    (t to infinity); with s = 0 it is cross entropy.
+    With the share :math:`s = 1/2` it is the limit of MPCS over all classes (k = C) as the number of intervals t goes to
+    infinity; with s = 0 it is cross entropy.
 
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
         concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
             read. Default: 1 everywhere.
-        concern_share: s, from 0 to 1.
+        concern_share: s, the share of the second term, from 0 to 1.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
             by the sum of the samples' weights.
-        ignore_index: Label of samples that count for nothing.
-        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        ignore_index: Label of samples to leave out.
+        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
 
     Returns:
         A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
-        is NaN where nothing is counted, as in torch.
+        is NaN if every sample is left out, as in torch.
 
     Raises:
         ValueError: If a setting, a shape or a dtype breaks its rule above.
@@ -56,7 +56,7 @@ def concern_loss(
         tensor(0.1761)
     """
     if concern is not None and logits.ndim > 1:
-        check_concern(concern, logits.shape[1])  # looks at its values: once is enough for a module
+        check_concern(concern, logits.shape[1])  # a module looks at these values only once
     return checked_concern_loss(
         logits,
         target,
@@ -80,7 +80,7 @@ def checked_concern_loss(
     label_smoothing: float,
     reduction: LossReduction,
 ) -> Tensor:
-    """`concern_loss` with a concern that has been checked; looks at no value, so an accelerator is never waited for."""
+    """Compute `concern_loss` with a checked concern. Nothing here waits for an accelerator."""
     check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
@@ -106,9 +106,9 @@ def checked_concern_loss(
 
 
 def log_complement(scores: Tensor) -> Tensor:
-    """log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
+    """Compute log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
 
-    For the most probable class the others are summed by themselves; every other class has at most 1/2.
+    For the most probable class, the probabilities of the others are summed. Every other class has at most 1/2.
     """
     top = scores.argmax(dim=1, keepdim=True)
     is_top = torch.zeros_like(scores, dtype=torch.bool).scatter(1, top, True)
@@ -119,12 +119,12 @@ def log_complement(scores: Tensor) -> Tensor:
 
 
 def _weighted(share: Tensor, logs: Tensor) -> Tensor:
-    """Sum over classes; a class without a share counts for nothing even where its logarithm is infinite."""
+    """Sum logarithms over classes by their shares. A class with share 0 adds 0, even if its logarithm is infinite."""
     return torch.where(share > 0, share * logs, 0.0).sum(dim=1)
 
 
 def _row_shares(concern: Tensor | None, scores: Tensor) -> Tensor:
-    """The concern matrix with 0 on its diagonal and rows that sum to 1."""
+    """Return the concern matrix with a diagonal of 0 and rows that sum to 1."""
     num_classes = scores.shape[1]
     matrix = torch.ones(num_classes, num_classes) if concern is None else concern
     off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)

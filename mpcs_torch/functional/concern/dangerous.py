@@ -1,4 +1,4 @@
-"""Errors that human values do not excuse."""
+"""Errors that human values do not release."""
 
 from typing import Literal, NamedTuple
 

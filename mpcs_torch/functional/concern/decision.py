@@ -1,4 +1,4 @@
-"""Decisions that cost least, and what decisions cost."""
+"""Decisions with the minimum expected cost."""
 
 import torch
 from torch import Tensor
@@ -7,12 +7,12 @@ from mpcs_torch.functional.inputs.checks import check_concern
 
 
 def least_concern_decision(probs: Tensor, *, concern: Tensor) -> Tensor:
-    r"""The class whose prediction is expected to cost least: the Bayes decision for a concern matrix.
+    r"""Decide for the class with the minimum expected concern: the Bayes decision for a concern matrix.
 
     .. math:: \hat{y} = \arg\min_j \sum_{i \ne j} p_i D_{ij}
 
-    Equal weights give the most probable class. Raise the weight of a confusion, and the decision turns away from it
-    before it is made; the probabilities must be calibrated for the expectation to be true.
+    Equal weights give the most probable class. A larger weight of a confusion makes the decision avoid it. The expected
+    concern is only right if the probabilities are calibrated.
 
     Args:
         probs: ``(N, C)`` or ``(N, C, ...)`` probabilities, floating point.
@@ -42,12 +42,12 @@ def least_concern_decision(probs: Tensor, *, concern: Tensor) -> Tensor:
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """The decisions of probabilities (..., C); looks at no value, so an accelerator is never waited for."""
+    """Return the decisions for probabilities (..., C). Nothing here waits for an accelerator."""
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
     risk = rows @ without_diagonal(concern).to(rows)
     return torch.where(risk <= risk.amin(dim=-1, keepdim=True), rows, -1.0).argmax(dim=-1)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:
-    """The weights of errors alone: 0 where the prediction is right."""
+    """Return the concern matrix with a diagonal of 0: right decisions cost nothing."""
     return concern.clone().fill_diagonal_(0)

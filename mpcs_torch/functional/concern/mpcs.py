@@ -42,8 +42,8 @@ def meta_pattern_concern_score(
         S = \sum_{i=1}^{k} -\log\frac{\max(P_i, 10^{-7})}{t - 1} \cdot \frac{D_i}{\sum_j D_j}, \qquad
         P_i = \begin{cases} b_i & l_i = y \\ t - 1 - b_i & l_i \ne y \end{cases}
 
-    The concern :math:`D_i` is ``concern[y, l_i]`` for a wrong class, and the sum of those for the true class; where
-    the true class is outside the pattern, every class of it has concern 1.
+    The concern :math:`D_i` is ``concern[y, l_i]`` for a wrong class, and the sum of those for the true class. If the
+    true class is not in the pattern, every class in the pattern has concern 1.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
@@ -63,7 +63,7 @@ def meta_pattern_concern_score(
 
     Returns:
         A float64 tensor (float32 on MPS): a scalar, or the shape of ``target`` with ``reduction="none"``. The mean is
-        NaN where no sample has weight.
+        NaN if no sample has weight.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.

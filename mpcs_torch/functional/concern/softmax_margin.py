@@ -1,4 +1,4 @@
-"""Cross entropy with a margin for what matters."""
+"""A training loss: cross entropy with a margin for each kind of error."""
 
 import torch
 from torch import Tensor
@@ -19,30 +19,30 @@ def softmax_margin_loss(
     label_smoothing: float = 0.0,
     reduction: LossReduction = "mean",
 ) -> Tensor:
-    r"""Cross entropy of logits to which the cost of each error has been added; in nats, lower is better.
+    r"""Compute the cross entropy of logits to which the cost of each error is added; in nats, lower is better.
 
     For one sample with true class :math:`y` and logits :math:`z`:
 
     .. math::
         L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
 
-    The true class must win by more where an error matters more. Costs are added while training only: what a model says
-    of new samples is its plain softmax.
+    The true class must win by a larger margin over a class whose confusion with it matters more. The costs are added
+    for training only: probabilities of new samples are the plain softmax of the logits.
 
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
         concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
             read.
-        margin: m >= 0, in nats for a concern of 1; 0 is cross entropy.
+        margin: m >= 0, in nats for a concern of 1; with 0 the loss is cross entropy.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`.
-        ignore_index: Label of samples that count for nothing.
-        label_smoothing: Part of each label, from 0 to 1, that is spread evenly over all classes.
+        ignore_index: Label of samples to leave out.
+        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
 
     Returns:
         A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
-        is NaN where nothing is counted, as in torch.
+        is NaN if every sample is left out, as in torch.
 
     Raises:
         ValueError: If a setting, a shape or a dtype breaks its rule above.
@@ -56,7 +56,7 @@ def softmax_margin_loss(
         tensor(0.5514)
     """
     if logits.ndim > 1:
-        check_concern(concern, logits.shape[1])  # looks at its values: once is enough for a module
+        check_concern(concern, logits.shape[1])  # a module looks at these values only once
     return checked_softmax_margin_loss(
         logits,
         target,
@@ -80,7 +80,7 @@ def checked_softmax_margin_loss(
     label_smoothing: float,
     reduction: LossReduction,
 ) -> Tensor:
-    """`softmax_margin_loss` with a concern that has been checked; looks at no value, so an accelerator is not held."""
+    """Compute `softmax_margin_loss` with a checked concern. Nothing here waits for an accelerator."""
     check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")

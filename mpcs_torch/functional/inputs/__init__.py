@@ -1,1 +1,1 @@
-"""Checks of arguments, and one flattener for each kind of batch."""
+"""Checks of arguments, and one function for each kind of batch that flattens it."""

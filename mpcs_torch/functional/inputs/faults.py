@@ -1,4 +1,4 @@
-"""Samples whose values break a rule: found where the data lies, reported when somebody can look."""
+"""Samples whose values break a rule: counted on the device of the data, and reported when that costs no wait."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,18 +8,18 @@ from torch import Tensor
 
 
 class Fault(NamedTuple):
-    """One rule over the values of a batch of M samples, and where it is broken."""
+    """One rule for the values of a batch of M samples, and the samples that break it."""
 
     rule: str
-    """The argument and its rule, as the error message begins."""
+    """The name of the argument and its rule, as the error message begins."""
     broken: Tensor
     """(M,), bool: the samples that break it."""
     values: Tensor
-    """(M,) or (M, C): what the message quotes."""
+    """(M,) or (M, C): the values that the message quotes."""
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
-    """Raise a ValueError that quotes the first value that breaks a rule. Waits for an accelerator."""
+    """Raise a ValueError that quotes the first value that breaks a rule. This waits for an accelerator."""
     for rule, broken, values in faults:
         if broken.any():
             sample = int(broken.int().argmax())
@@ -27,12 +27,12 @@ def raise_first(faults: Sequence[Fault]) -> None:
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
-    """How many samples break each rule: int64 of shape (len(faults),), without waiting for an accelerator."""
+    """Count the samples that break each rule, without waiting for an accelerator: int64 (len(faults),)."""
     return torch.stack([fault.broken.sum() for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
-    """Raise a ValueError for the first rule with a count above 0."""
+    """Raise a ValueError for the first rule that was broken. This waits for an accelerator."""
     for rule, count in zip(rules, counts.tolist(), strict=True):
         if count:
             raise ValueError(f"{rule}, but {count} of the samples since the last reset do not.")

@@ -75,7 +75,7 @@ def brier_score(
 
 def brier_sums(samples: Samples) -> BrierSums:
     """Sum the squared differences of probabilities and one-hot labels, without looking at a value."""
-    # In the last digit this differs from a softmax; the published records were computed this way.
+    # The last digit differs from that of a softmax: records of training runs hold this value.
     probs = samples.scores if samples.scale == "probs" else samples.log_probs().exp()
     label, weight = samples.labels.target.unsqueeze(1), samples.labels.weight
     errors = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype))

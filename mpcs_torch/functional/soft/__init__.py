@@ -1,1 +1,1 @@
-"""Scores for labels that are degrees of truth."""
+"""Scores for soft labels, which are degrees of truth."""

@@ -1,1 +1,1 @@
-"""Scores, losses and decisions with human values in them."""
+"""Metrics that weigh errors by human values."""

@@ -1,1 +1,1 @@
-"""Scores of the probability of the true class."""
+"""Scores of predicted probabilities."""

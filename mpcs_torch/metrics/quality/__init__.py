@@ -1,1 +1,1 @@
-"""Scores that a confusion matrix holds."""
+"""Scores that are computed from a confusion matrix."""

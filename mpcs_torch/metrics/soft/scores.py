@@ -18,7 +18,7 @@ class _SoftScore(SumMetric):
     plot_upper_bound = 1.0
 
     beta: float
-    """The limit of F is precision for 0, and recall for infinity."""
+    """The weight of recall in F, which is precision for 0 and recall for infinity."""
     shared: Tensor
     """(C,): min(prediction, label) times the weight of the sample, summed."""
     predicted: Tensor

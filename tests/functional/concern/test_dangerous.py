@@ -16,7 +16,7 @@ WEIGHTS = st.lists(st.sampled_from([0.25, 0.99, 1.0, 2.0]), min_size=16, max_siz
 
 
 @given(LABELS, WEIGHTS)
-def test_counts_and_rates_are_those_of_a_loop(pairs: list[tuple[int, int]], concern: list[float]) -> None:
+def test_counts_and_rates_equal_those_of_a_loop(pairs: list[tuple[int, int]], concern: list[float]) -> None:
     preds, target = torch.tensor(pairs).t()
     settings: dict[str, Any] = {"num_classes": 4, "concern": torch.tensor(concern).reshape(4, 4)}
     errors = [(predicted, true) for predicted, true in pairs if predicted != true]
@@ -42,7 +42,7 @@ def test_without_concern_every_error_is_dangerous() -> None:
     assert dangerous_errors(torch.tensor([0, 1, 2]), torch.tensor([0, 0, 0]), num_classes=3) == 2
 
 
-def test_a_spec_says_itself_which_pairs_are_released() -> None:
+def test_a_spec_releases_pairs_whatever_its_weights() -> None:
     spec = ConcernSpec(2, releases=[[0, 1]], factor=1.0)  # its weights are all 1
     metric = DangerousErrors(2, concern=spec)
     metric.update(torch.tensor([1, 0]), torch.tensor([0, 1]))
@@ -60,12 +60,12 @@ def test_a_rate_of_no_errors_is_0_and_one_of_no_samples_is_nan() -> None:
     assert dangerous_errors(nothing, nothing, num_classes=2, normalize="samples").isnan()
 
 
-def test_scores_predict_their_highest_class_the_lower_of_equals() -> None:
+def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
     scores = torch.tensor([[-1.0, -1.0, -5.0], [0.0, 3.0, 3.0]])
     assert dangerous_errors(scores, torch.tensor([0, 1]), num_classes=3) == 0
 
 
-def test_ignored_samples_count_for_nothing() -> None:
+def test_ignored_samples_are_not_counted() -> None:
     preds, target = torch.tensor([0, 1, 1]), torch.tensor([0, 0, -1])
     assert dangerous_errors_details(preds, target, num_classes=2, ignore_index=-1) == (1, 1, 2)
 
@@ -89,7 +89,7 @@ def test_ignored_samples_count_for_nothing() -> None:
         ({"preds": torch.rand(2, 3)}, "preds must have 2 classes in dimension 1"),
     ],
 )
-def test_wrong_input_is_named(changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
     arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
     with pytest.raises(ValueError, match=message):
         dangerous_errors(**arguments)

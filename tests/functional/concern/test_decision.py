@@ -1,4 +1,4 @@
-"""Decisions of least concern, against plain Python and against scikit-learn's confusion matrix."""
+"""Decisions with the minimum expected concern, against plain Python and scikit-learn's confusion matrix."""
 
 import re
 from typing import Any
@@ -24,7 +24,7 @@ def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor
 
 
 @given(seed=st.integers(0, 10**6))
-def test_no_other_decision_is_expected_to_cost_less(seed: int) -> None:
+def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
     probs, _, concern = draw(seed)
     for row, decided in zip(probs.tolist(), least_concern_decision(probs, concern=concern).tolist(), strict=True):
         risks = [sum(p * concern[i, j].item() for i, p in enumerate(row) if i != j) for j in range(4)]
@@ -43,7 +43,7 @@ def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-def test_expected_concern_is_what_the_confusion_matrix_costs(seed: int) -> None:
+def test_expected_concern_equals_the_cost_of_the_confusion_matrix(seed: int) -> None:
     probs, target, concern = draw(seed)
     counts = confusion_matrix(target, probs.argmax(dim=1), labels=range(4))
     costs = concern.numpy() * (1 - np.eye(4))
@@ -101,14 +101,14 @@ def test_a_constant_decision_costs_one() -> None:
         ({"preds": torch.tensor([[0.5, 0.5, 0.5], [1.0, 0, 0]]), "from_logits": False}, "preds must be probabilities"),
     ],
 )
-def test_wrong_input_is_named(changed: dict[str, object], message: str) -> None:
+def test_errors_name_the_wrong_argument(changed: dict[str, object], message: str) -> None:
     labels = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1])}
     arguments: dict[str, Any] = {**labels, "num_classes": 3, "concern": torch.ones(3, 3), **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
         expected_concern(**arguments)
 
 
-def test_probabilities_of_a_wrong_shape_are_named() -> None:
+def test_errors_name_probabilities_of_a_wrong_shape() -> None:
     with pytest.raises(ValueError, match=r"probs must be floating point of shape \(N, C\)"):
         least_concern_decision(torch.tensor([1, 2]), concern=torch.ones(2, 2))
 

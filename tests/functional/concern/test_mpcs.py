@@ -1,4 +1,4 @@
-"""The kernel against exact arithmetic, against Algorithm 1 in plain Python, and against what theory says."""
+"""MPCS against exact arithmetic, Algorithm 1 in plain Python, and properties known from theory."""
 
 import math
 from typing import Any
@@ -26,7 +26,7 @@ def concern_of(case: dict[str, Any]) -> Tensor:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-def test_score_is_that_of_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype) -> None:
+def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype) -> None:
     preds, target = torch.tensor(case["probs"], dtype=dtype), torch.tensor(case["target"])
     settings = {
         "num_classes": preds.shape[1],
@@ -44,7 +44,7 @@ def test_score_is_that_of_exact_arithmetic(case: dict[str, Any], dtype: torch.dt
 
 @st.composite
 def batches(draw: st.DrawFn) -> dict[str, Any]:
-    """Probabilities on a coarse grid, rich in ties and interval edges, on both sides of COUNTED_CLASSES."""
+    """Draw probabilities on a coarse grid, with many ties and interval edges, on both sides of COUNTED_CLASSES."""
     num_classes = draw(st.integers(2, 6) | st.integers(COUNTED_CLASSES - 1, COUNTED_CLASSES + 3))
     grid = draw(st.sampled_from([2, 3, 8, 1000]))
     size = draw(st.integers(1, 6))
@@ -64,7 +64,7 @@ def batches(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(batches())
-def test_score_is_that_of_algorithm_1(batch: dict[str, Any]) -> None:
+def test_score_equals_algorithm_1(batch: dict[str, Any]) -> None:
     probs, target = batch.pop("probs"), batch.pop("target")
     plain = {key: value for key, value in batch.items() if key != "num_classes"} | {
         "concern": batch["concern"].tolist()
@@ -127,7 +127,7 @@ def test_trailing_dimensions_are_samples() -> None:
     assert torch.equal(by_pixel.flatten(), flat)
 
 
-def test_ignored_samples_count_for_nothing_even_with_nan() -> None:
+def test_ignored_samples_are_not_counted_even_if_nan() -> None:
     preds, target = torch.randn(6, 3), torch.tensor([0, 1, 2, 0, 1, 2])
     kept = meta_pattern_concern_score(preds[:4], target[:4], num_classes=3, k=3, t=20)
     preds[4:], target[4:] = float("nan"), -100
@@ -193,7 +193,7 @@ def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
     assert (limit[~first] < cross_entropy[~first]).all()
 
 
-def test_core_compiles_without_a_break() -> None:
+def test_core_compiles_without_a_graph_break() -> None:
     def core(probs: Tensor, target: Tensor) -> Tensor:
         return score_terms(pattern_terms(probs, target, k=3, t=20, concern=None), k=3, correct_concern="sum")
 
@@ -249,7 +249,7 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ({"sample_weight": torch.tensor([1.0, -1.0])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),
     ],
 )
-def test_wrong_input_is_named(changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
     arguments = {"preds": PREDS, "target": TARGET, "num_classes": 3, "k": 3, "t": 20, "from_logits": False, **changed}
     with pytest.raises(ValueError, match=message):
         meta_pattern_concern_score(**arguments)

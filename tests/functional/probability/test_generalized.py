@@ -105,7 +105,7 @@ def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None
     assert measured.means.decisiveness.item() == pytest.approx(reported.item(), abs=0.05), "drawn from what it says"
 
 
-def test_nothing_has_no_mean() -> None:
+def test_the_mean_of_no_samples_is_nan() -> None:
     measured = measured_probabilities(torch.zeros(2, 3), torch.tensor([-1, -1]), num_classes=3, ignore_index=-1)
     assert all(mean.isnan() for mean in measured.means)
     assert len(measured.rate) == 0
@@ -123,12 +123,12 @@ def test_nothing_has_no_mean() -> None:
         ({"span": "all"}, "span must be 'data' or 'unit', but got 'all'."),
     ],
 )
-def test_wrong_settings_are_named(changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_setting(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         measured_probabilities(torch.zeros(2, 3), torch.tensor([0, 1]), num_classes=3, **changed)
 
 
-def test_probs_must_be_floating_point() -> None:
+def test_errors_of_generalized_mean_name_the_wrong_argument() -> None:
     with pytest.raises(ValueError, match=r"probs must be floating point, but got dtype torch.int64."):
         generalized_mean(torch.tensor([0, 1]), 1.0)
     with pytest.raises(ValueError, match=r"probs must hold probabilities from 0 to 1, but sample 1 has 7."):

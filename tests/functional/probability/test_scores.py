@@ -1,4 +1,4 @@
-"""The Brier score and the cross entropy against scikit-learn, torch and the formulas of the published records."""
+"""The Brier score and the cross entropy against scikit-learn, torch and the formulas of training records."""
 
 import math
 from typing import Any
@@ -29,7 +29,7 @@ def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor
 
 
 @given(seed=st.integers(0, 10**6), weighted=st.booleans())
-def test_brier_score_is_that_of_scikit_learn(seed: int, weighted: bool) -> None:
+def test_brier_score_equals_scikit_learn(seed: int, weighted: bool) -> None:
     logits, target, weight = draw(seed)
     probs = logits.double().softmax(1)
     weights = weight if weighted else None
@@ -44,7 +44,7 @@ def test_brier_score_is_that_of_scikit_learn(seed: int, weighted: bool) -> None:
 
 
 @given(seed=st.integers(0, 10**6), weighted=st.booleans())
-def test_cross_entropy_is_that_of_torch_and_scikit_learn(seed: int, weighted: bool) -> None:
+def test_cross_entropy_equals_torch_and_scikit_learn(seed: int, weighted: bool) -> None:
     logits, target, weight = draw(seed)
     weights = weight if weighted else None
     theirs = log_loss(target, logits.double().softmax(1), sample_weight=weights, labels=range(4))
@@ -65,7 +65,7 @@ def test_cross_entropy_is_that_of_torch_and_scikit_learn(seed: int, weighted: bo
     )
 
 
-def test_scores_are_bit_for_bit_those_of_the_published_records() -> None:
+def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
     logits, target, _ = draw(0, samples=5000, classes=10)
     log_probs = logits.log_softmax(dim=1)
     probs, column = log_probs.exp(), target.unsqueeze(1)
@@ -98,14 +98,14 @@ def test_nan_logits_of_a_diverged_run_raise_nothing_without_checks() -> None:
         assert metric.compute().isnan()
 
 
-def test_a_true_class_without_probability_costs_infinitely_much_unless_it_weighs_nothing() -> None:
+def test_cross_entropy_is_infinite_if_a_true_class_has_probability_0_and_weight() -> None:
     probs, target = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([1, 1])
     assert cross_entropy(probs, target, num_classes=2, from_logits=False) == math.inf
     weighted = cross_entropy(probs, target, torch.tensor([0, 1]), num_classes=2, from_logits=False)
     assert weighted.item() == pytest.approx(math.log(2))
 
 
-def test_ignored_and_missing_samples_count_for_nothing() -> None:
+def test_ignored_samples_are_not_counted_and_no_samples_give_nan() -> None:
     logits, target, _ = draw(1)
     for score in (brier_score, cross_entropy):
         kept = score(logits[:20], target[:20], num_classes=4)
@@ -135,7 +135,7 @@ def test_weights_repeat_samples() -> None:
         (probability_accuracy, {"cells": 7}, "cells must be None or a multiple of 1 / delta = 200, but got 7"),
     ],
 )
-def test_wrong_input_is_named(score: Any, changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(score: Any, changed: dict[str, Any], message: str) -> None:
     arguments = {"preds": torch.ones(2, 2), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
     with pytest.raises(ValueError, match=message):
         score(**arguments)

@@ -1,4 +1,4 @@
-"""The confusion matrix and what is read from it, against scikit-learn and torchmetrics."""
+"""The confusion matrix and its scores, against scikit-learn and torchmetrics."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ SAMPLES = st.integers(2, 5).flatmap(
 
 
 def share_of_right(confusion: torch.Tensor) -> float:
-    """As the records of the published runs were computed."""
+    """Compute the accuracy as in the records of training runs."""
     return (confusion.trace().double() / confusion.sum()).item()
 
 
@@ -44,7 +44,7 @@ def correlation(confusion: torch.Tensor) -> float:
 
 @given(SAMPLES, st.booleans())
 @pytest.mark.filterwarnings("ignore:A single label was found")
-def test_scores_are_those_of_scikit_learn(pairs: list[tuple[int, int]], weighted: bool) -> None:
+def test_scores_equal_scikit_learn(pairs: list[tuple[int, int]], weighted: bool) -> None:
     true, predicted = zip(*pairs, strict=True)
     target, preds = torch.tensor(true), torch.tensor(predicted)
     weight = torch.arange(1, len(pairs) + 1) / 8 if weighted else None
@@ -67,7 +67,7 @@ def test_scores_are_those_of_scikit_learn(pairs: list[tuple[int, int]], weighted
 
 @given(SAMPLES)
 @pytest.mark.filterwarnings("ignore:A single label was found")
-def test_scores_are_those_of_torchmetrics(pairs: list[tuple[int, int]]) -> None:
+def test_scores_equal_torchmetrics(pairs: list[tuple[int, int]]) -> None:
     target, preds = torch.tensor(pairs).t()
     for ours, theirs in (
         (accuracy, MulticlassAccuracy(5, average="micro")),
@@ -77,7 +77,7 @@ def test_scores_are_those_of_torchmetrics(pairs: list[tuple[int, int]]) -> None:
         assert ours(preds, target, num_classes=5).item() == pytest.approx(theirs(preds, target).item(), abs=1e-6)
 
 
-def test_scores_are_bit_for_bit_those_of_the_published_records() -> None:
+def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(5000, 10, generator=generator)
     target = torch.randint(0, 10, (5000,), generator=generator)

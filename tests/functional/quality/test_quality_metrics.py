@@ -1,4 +1,4 @@
-"""Quality metrics against oneDAL's own output, a printed confusion matrix with its answers, and scikit-learn."""
+"""Quality metrics against output of oneDAL, a published exercise with its answers, and scikit-learn."""
 
 import json
 import math
@@ -46,7 +46,7 @@ def test_the_answers_of_the_dialect_recognition_exercise() -> None:
 
 
 @given(seed=st.integers(0, 10**6), zero_division=st.sampled_from([0.0, 1.0]), beta=st.sampled_from([0.5, 1.0, 2.0]))
-def test_means_over_classes_are_those_of_scikit_learn(seed: int, zero_division: float, beta: float) -> None:
+def test_means_over_classes_equal_scikit_learn(seed: int, zero_division: float, beta: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     preds, target = torch.randint(0, 4, (2, 6), generator=generator)  # few: classes are missing
     quality = multiclass_quality_metrics(preds, target, num_classes=5, beta=beta, zero_division=zero_division)
@@ -108,7 +108,7 @@ def test_counts_and_weights_stand_for_samples() -> None:
         (torch.ones(2, 2), {"sample_weight": torch.ones(2)}, "sample_weight and ignore_index need a target"),
     ],
 )
-def test_wrong_counts_are_named(counts: torch.Tensor, settings: dict[str, Any], message: str) -> None:
+def test_errors_name_wrong_counts(counts: torch.Tensor, settings: dict[str, Any], message: str) -> None:
     for function in (multiclass_quality_metrics, class_error_rates):
         with pytest.raises(ValueError, match=re.escape(message)):
             function(counts, num_classes=2, **settings)
@@ -123,7 +123,7 @@ def test_wrong_counts_are_named(counts: torch.Tensor, settings: dict[str, Any], 
         ({"zero_division": 0.5}, "zero_division must be nan, 0 or 1, but got 0.5."),
     ],
 )
-def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_setting(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         multiclass_quality_metrics(torch.tensor([0]), torch.tensor([0]), **{"num_classes": 3, **settings})
     with pytest.raises(ValueError, match=re.escape(message)):

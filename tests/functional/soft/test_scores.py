@@ -1,4 +1,4 @@
-"""Soft precision, recall and F against the oracle's cases, torchmetrics where labels are hard, and gradcheck."""
+"""Soft precision, recall and F against an oracle, torchmetrics for hard labels, and numerical gradients."""
 
 import math
 import re
@@ -68,7 +68,7 @@ def test_figure_1_of_the_paper(point: dict[str, Any]) -> None:
 
 
 @given(seed=st.integers(0, 10**6), beta=st.sampled_from([0.5, 1.0, 2.0]), average=st.sampled_from(AVERAGES))
-def test_with_hard_labels_it_is_torchmetrics(seed: int, beta: float, average: Any) -> None:
+def test_hard_labels_give_the_values_of_torchmetrics(seed: int, beta: float, average: Any) -> None:
     generator = torch.Generator().manual_seed(seed)
     preds, target = torch.randint(0, 2, (2, 30, 4), generator=generator)
     theirs = multilabel_fbeta_score(preds, target, beta=beta, num_labels=4, average=average)
@@ -114,7 +114,7 @@ def test_the_loss_learns_soft_labels() -> None:
         SoftF1Loss("none")
 
 
-def test_smoothed_and_mixed_labels_of_torchvision_are_taken_as_they_come() -> None:
+def test_smoothed_and_mixed_labels_of_torchvision_are_accepted_unchanged() -> None:
     torch.manual_seed(0)
     images, labels = torch.rand(8, 1, 4, 4), torch.arange(8) % 3
     for mix in (v2.MixUp(num_classes=3), v2.CutMix(num_classes=3)):
@@ -161,7 +161,7 @@ def test_weights_repeat_samples() -> None:
     assert torch.allclose(weighted, soft_kl_divergence(preds[repeated], target[repeated]))
 
 
-def test_no_label_costs_a_half_type_its_precision() -> None:
+def test_float32_labels_keep_the_precision_of_half_predictions() -> None:
     preds = torch.full((4096, 1), 0.1, dtype=torch.float16)
     metric = SoftF1(1)
     metric.update(preds, torch.full((4096, 1), 0.2))
@@ -188,13 +188,13 @@ def test_no_label_costs_a_half_type_its_precision() -> None:
         ({"beta": -1.0}, "beta must be finite and > 0, but got -1.0."),
     ],
 )
-def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(arguments: dict[str, Any], message: str) -> None:
     given_arguments = {"preds": torch.tensor([0.5, 0.5]), "target": torch.zeros(2), "num_classes": 1, "beta": 1.0}
     with pytest.raises(ValueError, match=re.escape(message)):
         soft_fbeta(**{**given_arguments, **arguments})
 
 
-def test_wrong_settings_of_metrics_are_named() -> None:
+def test_errors_of_metrics_name_the_wrong_setting() -> None:
     with pytest.raises(ValueError, match="num_classes must be at least 1, but got 0"):
         SoftF1(0)
     with pytest.raises(ValueError, match="beta must be finite and > 0, but got 0"):
