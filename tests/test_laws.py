@@ -16,6 +16,8 @@ from torchmetrics import Metric, MetricCollection
 from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker, MinMaxMetric
 
 from mpcs_torch import DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
+from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples
 from mpcs_torch.metrics import DetectionCurve
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, MetricCase
@@ -260,6 +262,12 @@ def test_values_are_not_checked_without_validate_args(case: MetricCase) -> None:
     metric = updated(case, case.make(validate_args=False))
     metric.update(*case.fed.bad)
     assert values_of(metric.compute()) != expected(case)
+
+
+def test_without_validate_args_no_bad_values_are_searched(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (Labels, SoftSamples):
+        monkeypatch.setattr(kind, "find_faults", lambda _: pytest.fail("bad values were searched"))
+    assert values_of(updated(case, case.make(validate_args=False)).compute()) == expected(case)
 
 
 def test_the_diagonal_of_concern_does_not_count_as_a_setting() -> None:

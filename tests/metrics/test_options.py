@@ -1,5 +1,6 @@
 """The options of single metrics, and every path of their updates under fake CUDA tensors."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import MetricCollection
 
-from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore
+from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, SoftF1
 from mpcs_torch.functional import dangerous_errors, meta_pattern_concern_score
+from mpcs_torch.metrics import BrierScore
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.cases import random_batch
 
@@ -50,17 +52,28 @@ def test_mpcs_weighs_samples_over_batches() -> None:
     assert metric.compute().item() == pytest.approx(whole.item())
 
 
-def test_rules_for_the_concern_of_the_true_class_share_their_states() -> None:
-    by_rule = {
-        rule: MetaPatternConcernScore(4, concern=ORDERED, k=3, correct_concern=rule) for rule in ("sum", "count")
-    }
-    collection = MetricCollection(by_rule)
+@pytest.mark.parametrize(
+    ("kind", "name", "choices"),
+    [
+        (partial(MetaPatternConcernScore, concern=ORDERED), "correct_concern", ["sum", "count"]),
+        (DangerousErrors, "normalize", [None, "samples", "errors"]),
+        (ExpectedConcern, "normalize", [True, False]),
+        (BrierScore, "over_classes", ["sum", "mean"]),
+        (SoftF1, "average", ["micro", "macro"]),
+    ],
+)
+def test_metrics_share_states_that_do_not_depend_on_their_settings(kind: Any, name: str, choices: list[Any]) -> None:
+    target = torch.nn.functional.one_hot(TARGET, 4).float() if kind is SoftF1 else TARGET
+    preds = LOGITS.softmax(dim=1) if kind is SoftF1 else LOGITS
+    collection = MetricCollection({str(choice): kind(4, **{name: choice}) for choice in choices})
     for batch in (slice(0, 11), slice(11, 30)):
-        collection.update(LOGITS[batch], TARGET[batch])
+        collection.update(preds[batch], target[batch])
     assert len(collection.compute_groups) == 1
-    for rule, value in collection.compute().items():
-        alone = meta_pattern_concern_score(LOGITS, TARGET, num_classes=4, k=3, concern=ORDERED, correct_concern=rule)
-        assert value.item() == pytest.approx(alone.item(), rel=1e-12)
+    values = collection.compute()
+    for choice in choices:
+        alone = kind(4, **{name: choice})(preds, target)
+        assert values[str(choice)].item() == pytest.approx(alone.item(), rel=1e-12)
+    assert len({value.item() for value in values.values()}) == len(choices)
 
 
 def test_dangerous_errors_release_pairs_with_a_weight_below_1() -> None:
