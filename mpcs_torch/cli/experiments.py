@@ -11,7 +11,7 @@ from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.cli.sweeps import finish_all
 from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
 from mpcs_torch.paper.correlation import seed_intervals, table_2_row
-from mpcs_torch.paper.costs import dearer_than_printed, table_3
+from mpcs_torch.paper.costs import more_expensive_than_printed, table_3
 from mpcs_torch.paper.experiments import experiment_config, seeded_config
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import BENCHMARKS
@@ -68,7 +68,7 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path, *, overwrite: bool
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds", overwrite=overwrite)
     intervals = seed_intervals(runs)
     rows = [
-        [benchmark, *(f"{value:.4f}" for value in (i.mean, i.low, i.high, i.least, i.most))]
+        [benchmark, *(f"{value:.4f}" for value in (i.mean, i.low, i.high, i.lowest, i.highest))]
         for benchmark, i in zip(BENCHMARKS, intervals, strict=True)
     ]
     header = ["Spearman of mpcs_count with", "mean", "95 % from", "to", "lowest run", "highest"]
@@ -84,6 +84,6 @@ def write_everything(
     for _, title, table, _ in evaluation_tables(finished, intervals):
         typer.echo(f"\n## {title}\n\n{table.markdown()}")
     costs = measured_costs(finished)
-    dearer = "; ".join(dearer_than_printed(costs)) or "nothing"
-    typer.echo(f"\nMore expensive than in the paper, relative to accuracy: {dearer}.")
+    cells = "; ".join(more_expensive_than_printed(costs)) or "nothing"
+    typer.echo(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
     typer.echo(f"\nwrote {folder / 'report.html'}, tables as .md and .csv, figure4.png and figure4.svg")

@@ -11,20 +11,15 @@ from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 
 @contextmanager
 def progress_bar(name: str, turns: int) -> Iterator[Hook]:
-    """Show a progress bar with the accuracy and MPCS of the last turn; yield the hook that advances it."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("accuracy {task.fields[accuracy]:.4f}  MPCS {task.fields[mpcs]:.4f}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=turns, accuracy=float("nan"), mpcs=float("nan"))
+    """Show a progress bar with two values of the last turn; yield the hook that advances it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[values]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
+        task = progress.add_task(name, total=turns, values="")
 
         def advance(turn: Turn, state: LoopState) -> None:  # noqa: ARG001  # a Hook
-            values = turn.evaluation.values
-            progress.update(task, advance=1, accuracy=values["accuracy"], mpcs=values["mpcs"])
+            shown = [column for column in ("accuracy", "mpcs") if column in turn.values] or list(turn.values)[:2]
+            values = "  ".join(f"{column} {turn.values[column]:.4f}" for column in shown)
+            progress.update(task, advance=1, values=values)
 
         yield advance
 

@@ -2,12 +2,17 @@
 
 import json
 import math
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
+
+if TYPE_CHECKING:
+    from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.scoring.score import Scores
 
 
 def score(
@@ -28,6 +33,12 @@ def score(
         typer.Option(exists=True, dir_okay=False, help="File of the labels, if PREDICTIONS is an npy file."),
     ] = None,
     logits: Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="Names of `mpcs metrics` or package.module:Class, with commas between. [default: all]"),
+    ] = None,
+    k: Annotated[int | None, typer.Option(min=1, help="MPCS: number of classes to look at. [default: 5]")] = None,
+    t: Annotated[int, typer.Option(min=2, help="MPCS: number of intervals.")] = 200,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -48,16 +59,41 @@ def score(
     spec = None if concern is None else load_concern(concern)
     names = None if spec is None else spec.class_names
     opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
+    entries = None if metrics is None else _entries(metrics)
     with row_counter(f"score {predictions.name}") as advance:
-        scores = score_predictions(opened, spec, advance)
+        scores = score_predictions(opened, spec, advance, entries=entries, settings={"k": k, "t": t})
     if as_json:
-        finite = {name: value if math.isfinite(value) else None for name, value in scores.values.items()}
-        typer.echo(json.dumps({"rows": scores.rows, "classes": scores.class_names, "metrics": finite}, indent=1))
+        typer.echo(json.dumps(_finite(_plain(scores)), indent=1))
     else:
         shown = ", ".join(scores.class_names[:10]) + (", ..." if len(scores.class_names) > 10 else "")
-        typer.echo(f"{scores.rows} rows, {len(scores.class_names)} classes: {shown}\n\n{scores.table().markdown()}")
+        tables = [table.markdown() for table in (scores.table(), scores.class_table()) if table is not None]
+        typer.echo("\n\n".join([f"{scores.rows} rows, {len(scores.class_names)} classes: {shown}", *tables]))
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
         write_score_report(predictions.name, scores, spec, html)
         typer.echo(f"wrote {html}", err=as_json)
+
+
+def _entries(metrics: str) -> "list[MetricEntry]":
+    from mpcs_torch.metrics.by_name import find_entry
+
+    sys.path.insert(0, str(Path.cwd()))  # for a metric of the user's own
+    try:
+        return [find_entry(name.strip()) for name in metrics.split(",")]
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--metrics") from None
+
+
+def _plain(scores: "Scores") -> dict[str, Any]:
+    plain: dict[str, Any] = {"rows": scores.rows, "classes": scores.class_names, "metrics": scores.values}
+    if scores.confusion is not None:
+        plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
+    return plain
+
+
+def _finite(value: Any) -> Any:
+    """Replace NaN and infinity, which JSON does not have, by None."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value

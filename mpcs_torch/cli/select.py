@@ -44,13 +44,17 @@ def select(
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.learning.selection import explain
+    from mpcs_torch.trainer.followers import follower_problems
+    from mpcs_torch.trainer.metrics_config import TEST
+    from mpcs_torch.trainer.records import recorded_directions
 
     config = _config({"by": by, "ties": str(ties), "top_k": top_k, **limits})
     epochs = _epochs(records)
-    missing = [name for name in config.columns if name not in epochs[0].values]
-    if missing:
-        raise typer.BadParameter(f"{records} has no column {', '.join(missing)}")
-    rule = config.rule(epochs[0].values)
+    directions = recorded_directions(run, epochs[0].values)
+    problems = list(follower_problems(list(config.followers()), epochs[0].values, directions))
+    if problems:
+        raise typer.BadParameter("; ".join(problems).replace("selector.", "--").replace("at_", "at-"))
+    rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
     typer.echo(explain(rule, epochs).markdown())
     ranking = rule.ranking(epochs)
     typer.echo(f"\nBest first: {', '.join(str(epoch.number) for epoch in ranking[: config.top_k]) or 'no turn'}")

@@ -21,7 +21,7 @@ def train(
     out: Out = Path("runs"),
     overwrite: Overwrite = False,
 ) -> None:
-    """Train as CONFIG says, and write OUT/NAME/records.csv with one row per turn and OUT/NAME/config.yaml."""
+    """Train as CONFIG says, and write config.yaml, records.csv (one row per turn) and result.json to OUT/NAME."""
     from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.trainer.config import load_config
     from mpcs_torch.trainer.folder import check_free, run_in_folder
@@ -32,5 +32,8 @@ def train(
     check_free([folder], overwrite=overwrite)
     data = settings.data.load(data_root)
     with progress_bar(settings.name, settings.turns.count) as bar:
-        run_in_folder(settings, data, folder, [bar], overwrite=overwrite)
-    typer.echo(f"wrote {folder / 'records.csv'}")
+        _, result = run_in_folder(settings, data, folder, [bar], overwrite=overwrite)
+    typer.echo(f"Picked turn {result.turn}: {result.reason}.\n\n{result.table().markdown()}\n")
+    typer.echo(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
+    if settings.selector is not None:
+        typer.echo(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")

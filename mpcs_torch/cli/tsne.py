@@ -9,8 +9,8 @@ from sklearn.manifold import TSNE
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import neighbour_shares, spec_from_neighbours
 from mpcs_torch.plots.embedding import embedding_figure
-from mpcs_torch.trainer.config import DataConfig
 from mpcs_torch.trainer.data import DATASETS
+from mpcs_torch.trainer.sections import DataConfig
 
 PERPLEXITY = 30
 """Default of scikit-learn; a t-SNE needs more samples than this."""
@@ -24,12 +24,12 @@ def spec_from_tsne(name: str, data_root: Path, picture: Path, *, min_share: floa
     if name not in DATASETS or (name == "ucr") != bool(ucr_set):
         raise typer.BadParameter(f"{name}: must be one of {', '.join(DATASETS)}, with UCR sets as ucr/NAME")
     data = DataConfig.model_validate({"name": name, **({"set": ucr_set} if ucr_set else {})}).load(data_root)
-    if len(data.train_labels) <= PERPLEXITY:
+    if len(data.train.labels) <= PERPLEXITY:
         raise typer.BadParameter(
-            f"{name}: a t-SNE needs more than {PERPLEXITY} samples, but it has {len(data.train_labels)}"
+            f"{name}: a t-SNE needs more than {PERPLEXITY} samples, but it has {len(data.train.labels)}"
         )
-    chosen = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(0))[:MAX_SAMPLES]
-    inputs, labels = data.train_inputs[chosen].flatten(1), data.train_labels[chosen]
+    chosen = torch.randperm(len(data.train.labels), generator=torch.Generator().manual_seed(0))[:MAX_SAMPLES]
+    inputs, labels = data.train.inputs[chosen].flatten(1), data.train.labels[chosen]
     embedding = torch.from_numpy(TSNE(random_state=0).fit_transform(inputs.numpy()))
     shares = neighbour_shares(embedding, labels, len(data.class_names))
     spec = spec_from_neighbours(shares, data.class_names, min_share=min_share, factor=factor)

@@ -1,1 +1,1 @@
-"""What the paper reports, and what comes out here: Wang, Du, Liu, arXiv:2209.06408v3."""
+"""The paper's reported numbers beside ours: Wang, Du, Liu, arXiv:2209.06408v3."""

@@ -1,4 +1,4 @@
-"""The case study (Fig. 5): which turn each metric picks, and what that costs in dangerous errors."""
+"""The case study (Fig. 5): the turn that each metric picks, and its dangerous errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from mpcs_torch.trainer.records import Record, pick
 
 @dataclass(frozen=True)
 class Pick:
-    """A turn, and the metrics that find it the best."""
+    """A turn, and the metrics that rank it first."""
 
     metrics: tuple[str, ...]
     record: Record
@@ -22,7 +22,7 @@ class Pick:
 
     @property
     def turn(self) -> int:
-        """The turn's number, from 1."""
+        """The number of the turn, from 1."""
         return int(self.record["turn"])
 
     @property
@@ -37,7 +37,7 @@ class Pick:
 
 
 def picks(run: FinishedRun) -> list[Pick]:
-    """One pick per turn that some metric picks, the pick of MPCS last."""
+    """Return one pick for each turn that some metric ranks first, with the pick of MPCS last."""
     metrics_by_turn: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
         metrics_by_turn.setdefault(pick(run.records, metric), []).append(metric)
@@ -46,7 +46,7 @@ def picks(run: FinishedRun) -> list[Pick]:
 
 
 def picks_table(chosen: Sequence[Pick]) -> Table:
-    """What each pick measures on the training set, and its test accuracy."""
+    """Return a table of each pick: its metrics on the training set, and its test accuracy."""
     header = ["picked by", "turn", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = [
         [
@@ -64,7 +64,7 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
 
 
 def figure_5_comparison(run: FinishedRun) -> str:
-    """The picks of a replay beside Fig. 5: turns, matrices (rows predictions, as printed) and dangerous errors."""
+    """Compare the picks of a replay with Fig. 5: turns, matrices (rows are predictions) and dangerous errors."""
     lines = []
     for metric, published in CASE_STUDY_PICKS.items():
         lines.append(f"{metric} picks turn {pick(run.records, metric)} (paper: {published})")

@@ -1,4 +1,4 @@
-"""Table II: how MPCS goes with the usual metrics over the turns of a run."""
+"""Table II: correlation of MPCS with the usual metrics over the turns of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,23 +12,23 @@ from mpcs_torch.trainer.records import Record
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
-    """Rank correlation of two columns over the turns of a run, ties ranked in the middle."""
+    """Compute Spearman's rank correlation of two columns over the turns of a run; ties share their mean rank."""
     values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
     return float(spearman_corrcoef(values[:, 0], values[:, 1]))
 
 
 def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Of MPCS under the rule of the published runs, with each benchmark."""
+    """Compute the correlation of each benchmark with MPCS under the rule of the published runs."""
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
 def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[Interval, ...]:
-    """Of the correlation with each benchmark, over runs that differ in their seeds."""
+    """Compute the interval of each benchmark's correlation over runs with different seeds."""
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
 
 
 def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """One experiment: the correlation with each benchmark under both concern rules, and the paper's."""
+    """Return the table of one experiment: correlations under both concern rules, beside the paper's."""
     printed = TABLE_2.get(name)
     rows = []
     for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
@@ -39,7 +39,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
 
 
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
-    """All experiments: our correlations with the paper's in brackets, and the first one's spread over seeds."""
+    """Return Table II: our correlations, the paper's in brackets, and the spread of the first one over seeds."""
     rows = []
     for name, records in runs.items():
         pairs = zip(correlations(records), TABLE_2.get(name) or [None] * len(BENCHMARKS), strict=True)
@@ -50,7 +50,7 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[I
 
 
 def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[Interval]]) -> Table:
-    """The numbers behind Table II, one row for each experiment and benchmark."""
+    """Return the numbers behind Table II, one row for each experiment and benchmark."""
     rows = []
     for name, records in runs.items():
         for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
@@ -61,16 +61,16 @@ def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Seq
                 if spread is None
                 else [
                     str(spread.runs),
-                    *(f"{v:.4f}" for v in (spread.mean, spread.low, spread.high, spread.least, spread.most)),
+                    *(f"{v:.4f}" for v in (spread.mean, spread.low, spread.high, spread.lowest, spread.highest)),
                 ]
             )
             rows.append(
                 [name, benchmark, f"{spearman(records, 'mpcs', benchmark):.4f}", f"{ours:.4f}", *printed, *over_seeds]
             )
-    over_seeds_header = ["seeds", "mean", "interval_low", "interval_high", "least", "most"]
+    over_seeds_header = ["seeds", "mean", "interval_low", "interval_high", "lowest", "highest"]
     return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
 
 
 def _spread(interval: Interval) -> str:
     likely = f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-    return f"{likely}, runs {interval.least:.3f} to {interval.most:.3f}"
+    return f"{likely}, runs {interval.lowest:.3f} to {interval.highest:.3f}"

@@ -1,4 +1,4 @@
-"""Table III: what each metric costs, beside the paper's times."""
+"""Table III: the time of each metric, beside the paper's times."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from statistics import median
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
-from torchmetrics.functional.classification import multiclass_confusion_matrix
+from torch import Tensor
 
-from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
-from mpcs_torch.functional.quality.accuracy import accuracy_of
-from mpcs_torch.functional.quality.macro_f1 import macro_f1_of
-from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation_of
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_3
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.evaluation import Evaluator
+from mpcs_torch.trainer.evaluation import inputs_of
+from mpcs_torch.trainer.loop import PreparedRun
+from mpcs_torch.trainer.prepare import metrics_of
 
 TIMED = (*BENCHMARKS, "mpcs")
 MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
@@ -32,57 +28,45 @@ class MetricCosts:
     """Each metric from the logits, its value brought to the host."""
 
     def relative(self, metric: str) -> float:
-        """What a metric costs with the forward pass before it, as a multiple of accuracy's."""
+        """Return the time of a metric and its forward pass as a multiple of that of accuracy."""
         return (self.forward + self.alone[metric]) / (self.forward + self.alone["accuracy"])
 
 
 @torch.no_grad()
-def measure_costs(model: nn.Module, evaluator: Evaluator) -> MetricCosts:
-    """Time each metric behind a forward pass of its own, in turn, round after round, the first for warm-up only.
+def measure_costs(run: PreparedRun) -> MetricCosts:
+    """Time each metric after a forward pass of its own, round after round; the first round is a warm-up.
 
-    A pass is the same before every metric, so its times are pooled: sums of medians compare the metrics, where times of
-    passes with a metric behind would compare the noise of the passes.
+    The forward pass is the same for every metric, so its times are pooled. Timing passes and metrics together would
+    compare the noise of the passes.
     """
-    metrics = _metrics(evaluator.logits(model), evaluator)
+    model, evaluator = run.state.model, run.evaluator
+    device = evaluator.split.labels.device
+    logits = evaluator.logits(model)
+    metrics = {name: _timed(run, logits, name) for name in TIMED}
     passes: list[float] = []
     seconds: dict[str, list[float]] = {name: [] for name in metrics}
     start = time.perf_counter()
     for done in range(1 + MAX_ROUNDS):
         for name, metric in metrics.items():
-            passes.append(_seconds(lambda: evaluator.logits(model), evaluator.data.train_labels.device))
-            seconds[name].append(_seconds(metric, evaluator.data.train_labels.device))
+            passes.append(_seconds(lambda: evaluator.logits(model), device))
+            seconds[name].append(_seconds(metric, device))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
     alone = {name: 1000 * median(times[1:]) for name, times in seconds.items()}
     return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
 
 
-def _metrics(logits: Tensor, evaluator: Evaluator) -> dict[str, Callable[[], float]]:
-    """As a turn computes them, without the checks that a model's own output cannot fail, but each by itself."""
-    target = evaluator.data.train_labels
-    concern = evaluator.concern.matrix().to(logits.device)
-    num_classes = logits.shape[1]
+def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
+    """Return a function that computes a metric from the logits, as a turn does, softmax included."""
+    target = run.evaluator.split.labels
+    metrics = metrics_of(run.config, run.data, logits.device, only=[name])
 
-    def confusion() -> Tensor:
-        return multiclass_confusion_matrix(logits.argmax(dim=1), target, num_classes=num_classes, validate_args=False)
+    def compute() -> float:
+        metrics.reset()
+        metrics.update(inputs_of(logits), target)
+        return metrics.values()[name]
 
-    def mean_squared_error() -> float:
-        column = target.unsqueeze(1)
-        hits = torch.full_like(column, -1, dtype=logits.dtype)
-        return logits.softmax(dim=1).scatter_add(1, column, hits).square().mean().item()
-
-    def mpcs() -> float:
-        terms = pattern_terms(logits.softmax(dim=1), target, k=evaluator.k, t=evaluator.t, concern=concern)
-        return score_terms(terms, k=evaluator.k, correct_concern="count").mean().item()
-
-    return {
-        "accuracy": lambda: accuracy_of(confusion()).item(),
-        "f1_macro": lambda: macro_f1_of(confusion()).item(),
-        "mcc": lambda: matthews_correlation_of(confusion()).item(),
-        "mean_squared_error": mean_squared_error,
-        "cross_entropy": lambda: cross_entropy(logits, target).item(),
-        "mpcs": mpcs,
-    }
+    return compute
 
 
 def _seconds(task: Callable[[], object], device: torch.device) -> float:
@@ -99,7 +83,7 @@ def _synchronize(device: torch.device) -> None:
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:
-    """Milliseconds alone, and with the forward pass as a multiple of accuracy's (the paper's in brackets)."""
+    """Return Table III: milliseconds alone, and with the forward pass relative to accuracy (in brackets: paper)."""
     rows = []
     for name, cost in costs.items():
         cells = []
@@ -112,7 +96,7 @@ def table_3(costs: Mapping[str, MetricCosts]) -> Table:
 
 
 def table_3_values(costs: Mapping[str, MetricCosts]) -> Table:
-    """The numbers behind Table III, one row for each experiment and metric; times in milliseconds."""
+    """Return the numbers behind Table III in milliseconds, one row for each experiment and metric."""
     rows = []
     for name, cost in costs.items():
         for i, metric in enumerate(TIMED):
@@ -123,8 +107,8 @@ def table_3_values(costs: Mapping[str, MetricCosts]) -> Table:
     return Table(header, rows)
 
 
-def dearer_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
-    """The cells of Table III where ours costs more than the paper's, each relative to its accuracy."""
+def more_expensive_than_printed(costs: Mapping[str, MetricCosts]) -> list[str]:
+    """Return the cells of Table III where our time, relative to accuracy, exceeds the paper's."""
     return [
         f"{name} {metric}: {cost.relative(metric):.4f} for {printed:.4f}"
         for name, cost in costs.items()

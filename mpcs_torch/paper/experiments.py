@@ -1,4 +1,4 @@
-"""The paper's experiments by name: where their configs lie, and how one is run."""
+"""The paper's experiments by name."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from mpcs_torch.trainer.records import Record, as_record
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run with all that its tables and figures are made from."""
+    """A finished run, with the data of its tables and figures."""
 
     config: RunConfig
     records: list[Record]
@@ -29,12 +29,12 @@ class FinishedRun:
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """The config of an experiment."""
+    """Load the config of an experiment."""
     return load_packaged_config(f"experiments/{name}", overrides)
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """An experiment under another seed, which also splits the data where the experiment splits them."""
+    """Load an experiment with another seed, which also splits the data where the experiment does."""
     config = experiment_config(name, [f"name={name}-seed{seed:02}", f"seed={seed}"])
     if "split_seed" not in (config.data.model_extra or {}):
         return config
@@ -50,19 +50,19 @@ def finish_run(
     overwrite: bool = False,
     time_metrics: bool = False,
 ) -> FinishedRun:
-    """Run in a folder and keep each turn's record and confusion matrix; time the metrics at the end if told to."""
+    """Run in a folder, keep record and confusion matrix of each turn, and optionally time the metrics at the end."""
     turns: list[Turn] = []
 
     def keep(turn: Turn, state: LoopState) -> None:  # noqa: ARG001  # a Hook
         turns.append(turn)
 
-    run = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
+    run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.kernels():
-        costs = measure_costs(run.state.model, run.evaluator) if time_metrics else None
+        costs = measure_costs(run) if time_metrics else None
     return FinishedRun(
         run.config,
         [as_record(turn) for turn in turns],
-        [turn.evaluation.confusion for turn in turns],
+        [turn.confusion for turn in turns],
         config.score.concern.spec(data.class_names),
         costs,
     )

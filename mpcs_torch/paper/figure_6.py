@@ -1,4 +1,4 @@
-"""The learning comparison (Fig. 6): a run whose loss is multiplied by MPCS, against the plain run."""
+"""The learning comparison (Fig. 6): a run whose loss is multiplied by MPCS, beside the plain run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,13 +20,13 @@ COLUMNS = {
 
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
-    """The plain run and the MPCS run; under the published seed, or under another and named after it."""
+    """Load the configs of the plain run and the MPCS run, with the published seed or with another."""
     overrides = [[] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"] for name in NAMES]
     return [experiment_config(name, override) for name, override in zip(NAMES, overrides, strict=True)]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
-    """Of the sums over the turns, MPCS run to plain run."""
+    """Compute the ratio of the sums over the turns, MPCS run to plain run."""
     return {
         name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()
@@ -34,19 +34,19 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
-    """The published seed's ratios beside the paper's."""
+    """Return the ratios of the published seed beside the paper's."""
     rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
     return Table(["sum over turns, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
-    """The ratios over seeds: mean, 95 % interval, and how many seeds speak for the MPCS run."""
+    """Return the ratios over seeds: mean, 95 % interval, and in how many seeds the MPCS run is better."""
     rows = []
     for name in COLUMNS:
         values = [ratio[name] for ratio in by_seed]
         interval = mean_interval(values)
         better = sum(value > 1 if "accuracy" in name else value < 1 for value in values)
-        numbers = (interval.mean, interval.low, interval.high, interval.least, interval.most)
+        numbers = (interval.mean, interval.low, interval.high, interval.lowest, interval.highest)
         rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {len(values)}"])
-    header = ["MPCS run / plain run", "mean", "95 % from", "to", "least seed", "most", "MPCS run better"]
+    header = ["MPCS run / plain run", "mean", "95 % from", "to", "lowest seed", "highest", "MPCS run better"]
     return Table(header, rows)

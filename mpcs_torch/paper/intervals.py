@@ -1,4 +1,4 @@
-"""What several runs say together."""
+"""Means over several runs, with intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from scipy.stats import bootstrap
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over runs and how sure it is."""
+    """A mean over runs, and its 95 % interval."""
 
     runs: int
     mean: float
     low: float
     high: float
     """Of the 95 % interval of the mean."""
-    least: float
-    most: float
+    lowest: float
+    highest: float
     """Of the runs."""
 
 
 def mean_interval(values: Sequence[float]) -> Interval:
-    """Mean and 95 % interval by the bias-corrected bootstrap (scipy's BCa, 9999 resamples, a fixed seed)."""
+    """Compute mean and 95 % interval by the bias-corrected bootstrap (scipy's BCa, 9999 resamples, a fixed seed)."""
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
     if sample.min() < sample.max():  # equal values leave nothing to resample

@@ -1,4 +1,4 @@
-"""Numbers printed in the paper, to stand beside ours."""
+"""Numbers printed in the paper."""
 
 BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
 """The metrics that the paper compares MPCS with, in the order of its tables."""

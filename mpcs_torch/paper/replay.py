@@ -1,4 +1,4 @@
-"""A run beside its published per-turn record."""
+"""Comparison of a run with its published per-turn record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from mpcs_torch.trainer.records import Record
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far a replay and its published record agree."""
+    """The agreement of a replay with its published record."""
 
     turns: int
     agreeing: int
@@ -26,7 +26,7 @@ class Agreement:
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare at the 4 decimals that were published; their ``mpcs`` follows the count rule, so is our mpcs_count."""
+    """Compare at the 4 published decimals; the published ``mpcs`` follows the count rule, like our mpcs_count."""
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         pairs = [(column, _printed(_ours(ours, column)), _printed(value)) for column, value in theirs.items()]
@@ -41,7 +41,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
 def _ours(record: Record, column: str) -> float:
     name = "mpcs_count" if column == "mpcs" else column
     if name not in record:
-        raise ValueError(f"published records must have columns of ours, {', '.join(record)}, but got {column}.")
+        raise ValueError(f"columns of published records must be among {', '.join(record)}, but got {column}.")
     return record[name]
 
 

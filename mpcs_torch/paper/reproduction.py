@@ -1,4 +1,4 @@
-"""One experiment from data to numbers, in a process of its own, and the tables of all of them."""
+"""Reproduction of one experiment, and the tables of all experiments."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ from mpcs_torch.trainer.records import read_records
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A run of an experiment beside what was published of it."""
+    """A run of an experiment, beside its published numbers."""
 
     run: FinishedRun
     agreement: Agreement | None
@@ -31,7 +31,7 @@ class Reproduction:
 
     @property
     def title(self) -> str:
-        """What ran, for how long, in how much memory."""
+        """Return a title with model, data, time and peak memory."""
         config, turns = self.run.config, len(self.run.records)
         memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
         return f"{config.name}: {config.model} on {config.data}, {turns} turns, {self.seconds:.0f} s{memory}"
@@ -54,7 +54,7 @@ def reproduce_experiment(
 def evaluation_tables(
     finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
 ) -> Iterator[tuple[str, str, Table, Table]]:
-    """File name, title, the table to read and the table of its numbers: the runs, Table II, Table III."""
+    """Give file name, title, table to read and table of numbers of the runs, Table II and Table III."""
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}
     costs = measured_costs(finished)
     yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
@@ -68,7 +68,7 @@ def evaluation_tables(
 
 
 def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
-    """What the metrics cost in each experiment."""
+    """Return the times of the metrics in each experiment."""
     return {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
 
 

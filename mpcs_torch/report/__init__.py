@@ -1,1 +1,1 @@
-"""Finished runs in; figures and one self-contained HTML file out."""
+"""Reports as self-contained HTML files: the renderer, and one page per file."""

@@ -1,4 +1,4 @@
-"""The case study's story as one HTML file that needs nothing beside it."""
+"""The report of a run: which turn each metric picks."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mpcs_torch.trainer.records import pick
 
 
 def write_report(run: FinishedRun, path: Path) -> None:
-    """Write trends, the confusion matrices of the picks of accuracy and MPCS, and the table of all picks."""
+    """Write the trends, the confusion matrices of the picks of accuracy and MPCS, and a table of all picks."""
     chosen = picks(run)
     by_accuracy = _of_turn(chosen, pick(run.records, "accuracy"))
     by_mpcs = _of_turn(chosen, pick(run.records, "mpcs"))

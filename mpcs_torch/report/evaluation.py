@@ -1,9 +1,9 @@
-"""The evaluation section as files: Tables II and III, Figure 4 and one page with all of them."""
+"""The evaluation section as files: Tables II and III, Figure 4, and one page with all of them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpcs_torch.paper.costs import dearer_than_printed
+from mpcs_torch.paper.costs import more_expensive_than_printed
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import TABLE_2
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
@@ -34,7 +34,7 @@ def write_evaluation(
     page = render(
         "evaluation",
         tables=[(title, table) for _, title, table, _ in tables],
-        dearer=dearer_than_printed(measured_costs(finished)),
+        more_expensive=more_expensive_than_printed(measured_costs(finished)),
         figure=data_uri(figure),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Pages from templates, with their figures inside them."""
+"""Pages from templates, with embedded figures."""
 
 import base64
 import io
@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 
 def render(template: str, **content: object) -> str:
-    """A page from a template of ours."""
+    """Render a page from one of our templates."""
     environment = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
@@ -16,12 +16,12 @@ def render(template: str, **content: object) -> str:
 
 
 def data_uri(figure: Figure) -> str:
-    """The figure as an image that a page holds itself."""
+    """Return the figure as a data URI, to be embedded in a page."""
     return "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
 
 
 def to_svg(figure: Figure) -> str:
-    """The figure as an SVG document."""
+    """Return the figure as an SVG document."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The scores of a file of predictions as one page."""
+"""The report of a file of predictions."""
 
 from pathlib import Path
 

@@ -1,35 +1,27 @@
 """All metrics that predictions allow, in one pass."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import class_error_rates
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
-from mpcs_torch.metrics import (
-    DangerousErrors,
-    ExpectedConcern,
-    MetaPatternConcernScore,
-    MulticlassQualityMetrics,
-    ProbabilityAccuracy,
-    SoftF1,
-    SoftKLDivergence,
-    SoftPrecision,
-    SoftRecall,
-)
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.quality.class_rates import class_rates
+from mpcs_torch.metrics import ProbabilityAccuracy
+from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes
+from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.tables import Table
 
-CELLS = 20_000
-"""Of the histogram that measured probabilities come from."""
 MOST_CLASSES = 30
-"""More of them are not told one by one."""
+"""With more classes, they are not listed one by one."""
+ONLY_WHEN_ASKED = ("mpcs_count", "mean_squared_error")
+"""Twins of other metrics, of use beside published numbers."""
 
 
 class Scores(NamedTuple):
@@ -38,79 +30,107 @@ class Scores(NamedTuple):
     rows: int
     class_names: list[str]
     values: dict[str, float]
+    """By metric."""
     confusion: Tensor | None
     """int64 (C, C), rows true classes; None for soft labels."""
     reported: ProbabilityMeans | None
     measured: MeasuredProbabilities | None
 
     def table(self) -> Table:
-        """Two columns."""
+        """Return a row for each metric."""
         return Table(["metric", "value"], [[name, f"{value:.6g}"] for name, value in self.values.items()])
 
+    def per_class(self) -> dict[str, dict[str, float]]:
+        """Return samples, precision, recall and error rate of each class; empty for soft labels."""
+        if self.confusion is None:
+            return {}
+        columns = {"samples": self.confusion.sum(dim=1), **class_rates(self.confusion)._asdict()}
+        return {
+            name: {column: values[label].item() for column, values in columns.items()}
+            for label, name in enumerate(self.class_names)
+        }
 
-def score(predictions: Predictions, concern: ConcernSpec | None, advance: Callable[[int], None]) -> Scores:
-    """Score all rows, `advance` being told how many were added.
+    def class_table(self) -> Table | None:
+        """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
+        rows = self.per_class()
+        if not rows or len(rows) > MOST_CLASSES:
+            return None
+        header = ["class", "samples", "precision", "recall", "error rate"]
+        cells = [[name, *(f"{value:.6g}" for value in row.values())] for name, row in rows.items()]
+        return Table(header, cells)
 
-    Hard labels are scored by MPCS (with the defaults of `MetaPatternConcernScore`), dangerous errors, expected concern,
-    quality and probability metrics; soft ones by soft precision, recall, F1 and divergence.
+
+def score(
+    predictions: Predictions,
+    concern: ConcernSpec | None,
+    advance: Callable[[int], None],
+    *,
+    entries: Sequence[MetricEntry] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Scores:
+    """Score all rows in one pass of bounded memory.
+
+    Args:
+        predictions: An open file.
+        concern: Which errors matter, for the metrics that ask.
+        advance: Called with the number of rows that were added, to show progress.
+        entries: The metrics. Default: all that the labels of the file allow.
+        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
 
     Raises:
-        PredictionsError: If there is no row, or a value breaks a rule.
+        PredictionsError: If there is no row, a value breaks a rule, or a metric does not fit the labels.
     """
     classes, rows = len(predictions.class_names), 0
-    metrics: dict[str, SumMetric] = {}
+    metrics: MetricSet | None = None
     for _, probs, target in predictions.chunks():
-        if not metrics:
-            if target.ndim == 2 and concern is not None:
-                raise PredictionsError(predictions.path, "has soft labels, which a concern says nothing of")
-            metrics = _soft_metrics(classes) if target.ndim == 2 else _hard_metrics(classes, concern)
-        for metric in metrics.values():
-            metric.update(probs, target)
+        if metrics is None:
+            is_soft = target.ndim == 2
+            if is_soft and concern is not None:
+                raise PredictionsError(predictions.path, "has soft labels, but a concern needs one class for each row")
+            chosen = _all_for(is_soft=is_soft) if entries is None else _checked(entries, predictions, is_soft=is_soft)
+            try:
+                metrics = MetricSet(chosen, classes, probs.device, concern=concern, **(settings or {}))
+            except ValueError as error:
+                raise PredictionsError(predictions.path, str(error)) from None
+        metrics.update(_inputs(probs, is_soft=target.ndim == 2), target)
         rows += len(probs)
         advance(len(probs))
-    if not metrics:
+    if metrics is None:
         raise PredictionsError(predictions.path, "holds no row")
-    values: dict[str, float] = {}
-    for title, metric in metrics.items():
-        computed = metric.compute()
-        named = computed.items() if isinstance(computed, dict) else [(title, computed)]
-        values |= {name: float(value) for name, value in named}
-    quality, certainty = metrics.get("quality"), metrics.get("probability")
-    confusion = quality.confusion.long() if isinstance(quality, MulticlassQualityMetrics) else None
-    if confusion is not None and classes <= MOST_CLASSES:
-        rates = zip(predictions.class_names, class_error_rates(confusion, num_classes=classes).tolist(), strict=True)
-        values |= {f"error_rate of {name}": rate for name, rate in rates}
+    held = [metrics.metric(entry.name) for entry in metrics.entries]
+    confusion = next((metric.confusion for metric in held if isinstance(metric, ConfusionMetric)), None)
+    certainty = next((metric for metric in held if isinstance(metric, ProbabilityAccuracy)), None)
     return Scores(
         rows,
         predictions.class_names,
-        values,
-        confusion,
-        certainty.reported() if isinstance(certainty, ProbabilityAccuracy) else None,
-        certainty.bins() if isinstance(certainty, ProbabilityAccuracy) else None,
+        metrics.values(),
+        None if confusion is None else confusion.long(),
+        None if certainty is None else certainty.reported(),
+        None if certainty is None else certainty.bins(),
     )
 
 
-def _hard_metrics(classes: int, concern: ConcernSpec | None) -> dict[str, SumMetric]:
-    weights = torch.ones(classes, classes, dtype=torch.float64) if concern is None else concern.matrix()
+def _all_for(*, is_soft: bool) -> list[MetricEntry]:
+    takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
+    return [entry for entry in ENTRIES if entry.takes in takes and entry.name not in ONLY_WHEN_ASKED]
+
+
+def _checked(entries: Sequence[MetricEntry], predictions: Predictions, *, is_soft: bool) -> Sequence[MetricEntry]:
+    wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
+    if wrong:
+        kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
+        problem = f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels"
+        raise PredictionsError(predictions.path, problem)
+    return entries
+
+
+def _inputs(probs: Tensor, *, is_soft: bool) -> dict[Takes, Tensor]:
+    """The forms of probabilities that metrics take."""
+    if is_soft:
+        return {"soft_labels": probs}
     return {
-        "mpcs": MetaPatternConcernScore(classes, concern=concern, from_logits=False),
-        "dangerous": DangerousErrors(classes, concern=concern),
-        "dangerous_rate": DangerousErrors(classes, concern=concern, normalize="samples"),
-        "destructive_rate": DangerousErrors(classes, concern=concern, normalize="errors"),
-        "expected_concern": ExpectedConcern(classes, concern=weights, from_logits=False),
-        "expected_concern_of_least_concern_decisions": ExpectedConcern(
-            classes, concern=weights, from_logits=False, decision="least_concern"
-        ),
-        "quality": MulticlassQualityMetrics(classes),
-        "probability": ProbabilityAccuracy(classes, from_logits=False, cells=CELLS),
+        "decisions": probs.argmax(dim=1),
+        "probabilities": probs,
+        "log_probabilities": torch.log(probs),
+        "trials": probs,
     }
-
-
-def _soft_metrics(classes: int) -> dict[str, SumMetric]:
-    scores = {"soft_precision": SoftPrecision, "soft_recall": SoftRecall, "soft_f1": SoftF1}
-    averaged: dict[str, SumMetric] = {
-        f"{name}_{average}": kind(classes, average=average)
-        for name, kind in scores.items()
-        for average in ("micro", "macro", "weighted")
-    }
-    return {**averaged, "soft_kl_divergence (epsilon 1e-7)": SoftKLDivergence(epsilon=1e-7)}

@@ -1,4 +1,4 @@
-"""What a study says: choices on validation data, paired differences on test data."""
+"""Results of a study: choices on validation data, paired differences on test data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ CHOICE_ALLOWANCE = ACCURACY_ALLOWANCE / 2
 
 @dataclass(frozen=True)
 class Arm:
-    """A way of learning and deciding, with its choices made."""
+    """A method of training and deciding, with its settings."""
 
     method: str
     learning_rate: float
@@ -30,7 +30,7 @@ class Arm:
 
     @property
     def title(self) -> str:
-        """The method and what is done on top of it."""
+        """Return the name of the method, with its checkpoint and decision."""
         selected = " + selector" if self.checkpoint == "selected" else ""
         decided = f" + least-concern decision ({self.factor:g})" if self.factor != 1 else ""
         return f"{self.method}{selected}{decided}"
@@ -38,7 +38,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Result:
-    """An arm on test data, over seeds; intervals hold 95 %."""
+    """An arm on test data over seeds, with 95 % intervals."""
 
     arm: Arm
     accuracy: float
@@ -52,12 +52,12 @@ class Result:
 
     @property
     def helps(self) -> bool:
-        """Fewer dangerous errors beyond doubt, at no more than 0.1 points of accuracy."""
+        """Whether dangerous errors are significantly fewer, at a loss of at most 0.1 points of accuracy."""
         return self.dangerous_cut[1] > 0 and self.accuracy_gain[0] >= -ACCURACY_ALLOWANCE
 
 
 class Study:
-    """The outcomes of one study, looked up by arm."""
+    """The outcomes of one study, by arm."""
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         self.seeds = sorted({outcome.seed for outcome in outcomes})
@@ -74,7 +74,7 @@ class Study:
         self.loss = replace(self.recipe, factor=1.0)
 
     def arms(self) -> list[Arm]:
-        """The baseline, every method, and what stands on top of the baseline and of the loss that decides best."""
+        """Return the baseline, every method, and selector and decisions on top of the baseline and of the best loss."""
         arms = [self.baseline, *(arm for method, arm in self.last.items() if method != self.baseline.method)]
         for arm in (self.baseline, self.loss):
             for checkpoint in ("last", "selected"):
@@ -83,15 +83,15 @@ class Study:
         return list(dict.fromkeys(arms))
 
     def at_edge(self) -> list[str]:
-        """The methods whose learning rate is the lowest or the highest of those tried."""
+        """Return the methods whose best learning rate is the lowest or the highest that was tried."""
         return [arm.method for arm in self.last.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
 
     def result(self, arm: Arm) -> Result:
-        """An arm beside the baseline, seed by seed."""
+        """Compare an arm with the baseline, seed by seed."""
         return _compared(arm, self._measures(arm, 1), self._measures(self.baseline, 1))
 
     def confirm(self, outcomes: Sequence[Outcome]) -> Result:
-        """The recipe beside the baseline under seeds that had no say in choosing either."""
+        """Compare the recipe with the baseline under seeds that were not used to choose either."""
         by_arm = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
         seeds = sorted({outcome.seed for outcome in outcomes})
         ours, theirs = (
@@ -101,14 +101,14 @@ class Study:
         return _compared(self.recipe, ours, theirs)
 
     def validation_accuracy(self, arm: Arm) -> float:
-        """Mean over seeds."""
+        """Return the mean validation accuracy over seeds."""
         return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
 
     def _best_rate(self, method: str) -> float:
         return max(self.rates, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
 
     def _safest(self, arms: Sequence[Arm]) -> Arm:
-        """The fewest dangerous validation errors among arms that cost little accuracy; else the most accurate."""
+        """Return the arm with the fewest dangerous validation errors among those that lose little accuracy."""
         least = self.validation_accuracy(self.baseline) - CHOICE_ALLOWANCE
         sound = [arm for arm in arms if self.validation_accuracy(arm) >= least]
         if not sound:
@@ -140,7 +140,7 @@ def _compared(arm: Arm, ours: Sequence[Measure], theirs: Sequence[Measure]) -> R
 
 
 def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, float, float]:
-    """Difference of means, or the share of their mean that we cut, with its 95 % bootstrap interval over seeds."""
+    """Compute the difference of means, or the relative reduction, with its 95 % bootstrap interval over seeds."""
 
     def effect(a: Sample, b: Sample, axis: int = -1) -> Any:
         a_mean, b_mean = a.mean(axis=axis), b.mean(axis=axis)
@@ -156,7 +156,7 @@ def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, flo
 
 
 def results_table(study: Study, results: Sequence[Result]) -> Table:
-    """All arms on test data, differences to the baseline with 95 % intervals."""
+    """Return a table of all arms on test data, with differences to the baseline and 95 % intervals."""
     rows = []
     for result in results:
         gain, cut, mpcs = (
@@ -181,7 +181,7 @@ def results_table(study: Study, results: Sequence[Result]) -> Table:
 
 
 def verdict(study: Study, results: Sequence[Result], confirmed: Result, fresh: range) -> str:
-    """Which methods help, in sentences; and what the recipe does under fresh seeds, by which nothing was chosen."""
+    """Say in sentences which methods help, and what the recipe does under fresh seeds, on which nothing was chosen."""
     cut, gain = ([100 * value for value in values] for values in (confirmed.dangerous_cut, confirmed.accuracy_gain))
     helping = [result.arm.title for result in results if result.helps]
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]

@@ -1,4 +1,4 @@
-"""Which ways of learning with human values help: methods x learning rates x seeds on the same data and budget."""
+"""The runs of a study: methods x learning rates x seeds, with the same data and budget."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.files import replace_text
-from mpcs_torch.functional import confusion_matrix, least_concern_decision, meta_pattern_concern_score
-from mpcs_torch.functional.concern.dangerous import count_dangerous_cells
+from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision, meta_pattern_concern_score
 from mpcs_torch.study.learning_rates import LEARNING_RATES
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config import RunConfig, dump_config, load_packaged_config
@@ -19,6 +19,7 @@ from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.processes import run_in_processes
+from mpcs_torch.trainer.sections import ScoreConfig
 
 WARM_COSINE = "scheduler={name: cosine, warmup_turns: 5}"
 METHODS: dict[str, tuple[str, ...]] = {
@@ -34,7 +35,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "softmax margin 2": (WARM_COSINE, "loss={name: softmax_margin, margin: 2.0, released: 0.1}"),
 }
 """Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn. The losses
-stand on the plain schedule that does best, so that what they gain is theirs."""
+use the best plain schedule, so that any gain comes from the loss."""
 PLAIN = ("constant", "plateau", "cosine", "cosine, warmup")
 LOSSES = tuple(method for method in METHODS if method.startswith(("concern loss", "softmax margin")))
 VALIDATION_SHARE = 1 / 6
@@ -44,7 +45,7 @@ DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
 
 @dataclass(frozen=True)
 class Measure:
-    """A trained model on a part of the data."""
+    """Metrics of a trained model on one split."""
 
     accuracy: float
     dangerous: int
@@ -53,7 +54,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: what each checkpoint and decision measures on validation and test data."""
+    """The metrics of one run, by checkpoint and decision factor."""
 
     method: str
     learning_rate: float
@@ -64,7 +65,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class StudyTask:
-    """A run to finish."""
+    """One run of a study."""
 
     study: str
     method: str
@@ -75,13 +76,13 @@ class StudyTask:
 
     @property
     def name(self) -> str:
-        """The run's folder."""
+        """The name of the run's folder."""
         method = "-".join(self.method.replace(",", "").split())
         return f"{method}-lr{self.learning_rate}-seed{self.seed:02}"
 
 
 def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[StudyTask]:
-    """Every method at every learning rate under every seed."""
+    """Return a task for every method, learning rate and seed."""
     return [
         StudyTask(study, method, rate, seed, data_root, out)
         for seed in range(seeds)
@@ -93,18 +94,18 @@ def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[Stud
 def confirmation_tasks(
     study: str, arms: Sequence[tuple[str, float]], seeds: range, data_root: Path, out: Path
 ) -> list[StudyTask]:
-    """Methods with their learning rates, under further seeds."""
+    """Return a task for each chosen method and learning rate under each further seed."""
     return [StudyTask(study, method, rate, seed, data_root, out) for seed in seeds for method, rate in arms]
 
 
 def run_study(tasks: Sequence[StudyTask]) -> Iterator[Outcome]:
-    """Finish the runs in parallel; runs that an earlier call finished are read."""
+    """Finish the runs in parallel; runs that an earlier call finished are read from disk."""
     for _, outcome in run_in_processes(finish_task, tasks):
         yield outcome
 
 
 def finish_task(task: StudyTask) -> Outcome:
-    """Train on the training part, validate on the validation part, and measure both and the test part at the end."""
+    """Train, and measure the selected and the last checkpoint on validation and test data."""
     torch.set_num_threads(1)
     config = study_config(task)
     folder = task.out / task.name
@@ -118,20 +119,20 @@ def finish_task(task: StudyTask) -> Outcome:
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
     data = _load(task.study, task.data_root)
     fit = hold_out(data, seed=task.seed)
-    run = run_in_folder(config, fit, folder, overwrite=is_ours)
-    assert config.selector is not None
-    selector = open_selector(config.selector, folder)
+    run, _ = run_in_folder(config, fit, folder, overwrite=is_ours)
+    selector = open_selector(config, folder)
+    assert selector is not None
     assert selector.best is not None
     assert selector.last_epoch is not None
+    assert fit.validation is not None
     measures = {}
-    concern = run.evaluator.concern
+    concern = config.score.concern.spec(data.class_names)
     for checkpoint, turn in (("selected", selector.best.number), ("last", selector.last_epoch)):
         run.state.model.load_state_dict(selector.load(turn)["model"])
-        logits = [_logits(run.state.model, inputs) for inputs in (fit.test_inputs, data.test_inputs)]
+        logits = [(_logits(run.state.model, split.inputs), split.labels) for split in (fit.validation, fit.test)]
         for factor in DECISION_FACTORS:
             measures[f"{checkpoint} {factor}"] = [
-                asdict(_measure(part, labels, concern.matrix(), concern.released(), factor, run.evaluator.k, config))
-                for part, labels in zip(logits, (fit.test_labels, data.test_labels), strict=True)
+                asdict(_measure(scores, labels, concern, factor, run.config.score)) for scores, labels in logits
             ]
     text = json.dumps({"identity": identity, "measures": measures})
     replace_text(done, text)
@@ -139,29 +140,22 @@ def finish_task(task: StudyTask) -> Outcome:
 
 
 def study_config(task: StudyTask) -> RunConfig:
-    """The config that a task trains with."""
+    """Load the config of a task."""
     overrides = [f"name={task.name}", f"seed={task.seed}", f"training.learning_rate={task.learning_rate}"]
     return load_packaged_config(f"studies/{task.study}", [*overrides, *METHODS[task.method]])
 
 
 @lru_cache(maxsize=1)
 def _load(study: str, data_root: Path) -> DataSplits:
-    """Read once by each process; nothing writes to the tensors."""
+    """Load the data once in each process; nothing writes to the tensors."""
     return load_packaged_config(f"studies/{study}", []).data.load(data_root)
 
 
 def hold_out(data: DataSplits, *, seed: int) -> DataSplits:
-    """A random part of the training samples in the place of the test samples, which nothing here looks at."""
-    order = torch.randperm(len(data.train_labels), generator=torch.Generator().manual_seed(seed))
+    """Move a random sixth of the training samples to the validation split."""
+    order = torch.randperm(len(data.train.labels), generator=torch.Generator().manual_seed(seed))
     size = round(len(order) * VALIDATION_SHARE)
-    held, rest = order[:size], order[size:]
-    return replace(
-        data,
-        train_inputs=data.train_inputs[rest],
-        train_labels=data.train_labels[rest],
-        test_inputs=data.train_inputs[held],
-        test_labels=data.train_labels[held],
-    )
+    return replace(data, train=data.train.at(order[size:]), validation=data.train.at(order[:size]))
 
 
 @torch.no_grad()
@@ -170,17 +164,15 @@ def _logits(model: torch.nn.Module, inputs: Tensor) -> Tensor:
     return forward_pass(model, inputs)
 
 
-def _measure(
-    logits: Tensor, labels: Tensor, concern: Tensor, released: Tensor, factor: float, k: int, config: RunConfig
-) -> Measure:
-    costs = torch.where(released, factor, 1.0)
-    decided = least_concern_decision(logits.softmax(dim=1), concern=costs)
-    confusion = confusion_matrix(decided, labels, num_classes=len(concern))
-    score = meta_pattern_concern_score(logits, labels, num_classes=len(concern), k=k, t=config.score.t, concern=concern)
+def _measure(logits: Tensor, labels: Tensor, concern: ConcernSpec, factor: float, score: ScoreConfig) -> Measure:
+    weights = concern.matrix()
+    decided = least_concern_decision(logits.softmax(dim=1), concern=torch.where(concern.released(), factor, 1.0))
+    classes = len(weights)
+    mpcs = meta_pattern_concern_score(logits, labels, num_classes=classes, k=score.k, t=score.t, concern=weights)
     return Measure(
-        (decided == labels).double().mean().item(),
-        int(count_dangerous_cells(confusion, released)),
-        score.item(),
+        accuracy(decided, labels, num_classes=classes).item(),
+        int(dangerous_errors(decided, labels, num_classes=classes, concern=weights)),
+        mpcs.item(),
     )
 
 

@@ -1,1 +1,1 @@
-"""The reference trainer: from a config to a run folder with one record per turn."""
+"""The reference trainer: a config in, a run folder with a record of each turn out."""

@@ -6,35 +6,38 @@ from typing import Any
 import torch
 
 from mpcs_torch.learning import CheckpointSelector
-from mpcs_torch.trainer.learning_config import SelectorConfig
+from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 
 FOLDER = "checkpoints"
 """Inside the run's folder."""
 
 
-def open_selector(config: SelectorConfig, run_folder: Path) -> CheckpointSelector:
-    """The selector of a run, new or with the ledger of a finished one."""
+def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
+    """Open the selector of a run, new or with the ledger of a finished one; None if the config has none."""
+    selector = config.selector
+    if selector is None:
+        return None
     return CheckpointSelector(
         run_folder / FOLDER,
-        config.rule(),
-        top_k=config.top_k,
-        keep_last=config.keep_last,
-        keep_every=config.keep_every,
+        selector.rule(config.directions),
+        top_k=selector.top_k,
+        keep_last=selector.keep_last,
+        keep_every=selector.keep_every,
     )
 
 
 def selector_hook(selector: CheckpointSelector) -> Hook:
-    """A hook that enters every turn."""
+    """Return a hook that offers every turn to the selector."""
 
     def enter(turn: Turn, state: LoopState) -> None:
-        selector.update(lambda: checkpoint(state), epoch=turn.number, **turn.evaluation.values)
+        selector.update(lambda: checkpoint(state), epoch=turn.number, **turn.values)
 
     return enter
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:
-    """Tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
+    """Return the state of a run as tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
     return {
         "model": state.model.state_dict(),
         "optimizer": state.optimizer.state_dict(),

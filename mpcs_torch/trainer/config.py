@@ -1,118 +1,21 @@
-"""Run configs: typed, closed to unknown keys, with all errors reported together."""
+"""Run configs: typed, without unknown keys, and with all errors reported together."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError, ValidationInfo
-from torch import nn
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from mpcs_torch.concern import ConcernSpec, load_concern
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.trainer.data import DATASETS, DataSplits
+from mpcs_torch.metrics.by_name import Direction
+from mpcs_torch.trainer.followers import follower_problems
 from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
-from mpcs_torch.trainer.models import MODELS
-from mpcs_torch.trainer.parts import Number, PartConfig, Section
+from mpcs_torch.trainer.metrics_config import PUBLISHED, TEST, MetricConfig
+from mpcs_torch.trainer.parts import Section
+from mpcs_torch.trainer.sections import ConfigError, DataConfig, DeviceConfig, ModelConfig, ScoreConfig, TurnsConfig
 from mpcs_torch.yaml_files import parse_yaml
 
-
-class ConfigError(MpcsError, ValueError):
-    """A config, or an override of it, breaks its rules; the message lists every place."""
-
-
-class DataConfig(PartConfig):
-    """Which data: a loader and its keyword arguments."""
-
-    registry = DATASETS
-
-    def load(self, root: Path) -> DataSplits:
-        """The data set, its files under a data root."""
-        data: DataSplits = self.make(root)
-        return data
-
-    def __str__(self) -> str:
-        arguments = self.model_extra or {}
-        return f"{super().__str__()} {arguments['set']}" if "set" in arguments else super().__str__()
-
-
-class ModelConfig(PartConfig):
-    """Which model: a class or function and its keyword arguments."""
-
-    registry = MODELS
-
-    def build(self, data: DataSplits) -> nn.Module:
-        """A model that fits the data, drawn from the global random generator."""
-        model: nn.Module = self.make(data.train_inputs.shape[1:], len(data.class_names))
-        return model
-
-
-class TurnsConfig(Section):
-    """When the model is evaluated."""
-
-    count: Annotated[int, Field(ge=1)] = 150
-    """The run ends after so many."""
-    every: Annotated[int, Field(ge=1)] = 1
-    """A turn is every n-th step of a pass over the data, from the pass's first."""
-    when: Literal["before", "after"] = "after"
-    """Before or after the optimizer step."""
-    samples: Literal["train", "test"] = "train"
-    """Those that every metric but test_accuracy is measured on."""
-    mode: Literal["eval", "train"] = "eval"
-    """The mode of the model meanwhile; the published runs left it in training, where batch norm goes on learning."""
-    batches: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate on so many training batches, drawn in a pass of their own before training. Default: all samples."""
-
-
-class ConcernConfig(Section):
-    """The fields of a `ConcernSpec`; its classes are those of the data unless named."""
-
-    classes: list[str] | int | None = None
-    releases: list[list[str | int]] = Field(default_factory=list)
-    factor: Number = 0.5
-    weights: list[list[float]] | None = None
-
-    def spec(self, class_names: Sequence[str]) -> ConcernSpec:
-        """The spec over the data's classes; refuses a concern that was written for others."""
-        fits = self.classes in (None, len(class_names), list(class_names))
-        if not fits:
-            raise ConfigError(f"concern.classes must be those of the data, {list(class_names)}, but got {self.classes}")
-        return ConcernSpec(class_names, releases=self.releases, factor=self.factor, weights=self.weights)
-
-
-def _read_concern(value: object, info: ValidationInfo) -> object:
-    """Take a concern given as a file (relative to the config) for the content of that file."""
-    if not isinstance(value, str):
-        return value
-    folder = info.context["folder"] if info.context else Path()
-    try:
-        spec = load_concern(folder / value)
-    except OSError as error:
-        raise ValueError(f"cannot read {error.filename}: {error.strerror}") from None
-    return {
-        "classes": list(spec.class_names),
-        "releases": [list(release) for release in spec.releases],
-        "factor": spec.factor,
-        "weights": spec.weights and [list(row) for row in spec.weights],
-    }
-
-
-class ScoreConfig(Section):
-    """The settings of MPCS: pattern length, intervals, human values."""
-
-    k: Annotated[int, Field(ge=1)] | None = None
-    """Default: 5, or the number of classes if that is less."""
-    t: Annotated[int, Field(ge=2)] = 200
-    concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
-
-
-class DeviceConfig(Section):
-    """Where, in what precision (both in the words of lightning-fabric) and with which kernels."""
-
-    accelerator: Literal["cpu", "cuda"] = "cpu"
-    precision: Literal["32-true", "bf16-mixed"] = "32-true"
-    onednn: bool = True
-    """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""
+__all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packaged_config"]
 
 
 class RunConfig(Section):
@@ -129,9 +32,44 @@ class RunConfig(Section):
     """Steps at every turn. Default: the learning rate stays."""
     selector: SelectorConfig | None = None
     """Default: no checkpoints."""
+    metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
+    """What is measured at every turn, a column of the records each. Default: the published columns."""
     turns: TurnsConfig = TurnsConfig()
     score: ScoreConfig = ScoreConfig()
     device: DeviceConfig = DeviceConfig()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns of the records after the turn."""
+        return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.turns.test))
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """Return which way is better for each metric that may be followed."""
+        entries = [metric.entry() for metric in self.metrics]
+        return {entry.name: entry.direction for entry in entries if entry.direction is not None}
+
+    @field_validator("metrics", mode="after")
+    @classmethod
+    def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
+        names = [metric.name for metric in metrics]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated or not names:
+            raise ValueError(f"must hold at least one metric, each under a name of its own, but got {names}")
+        return metrics
+
+    @model_validator(mode="after")
+    def _columns_exist(self) -> Self:
+        measured = [metric.name for metric in self.metrics]
+        sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
+        followers = [follower for section in sections for follower in section.followers()]
+        problems = list(follower_problems(followers, measured, self.directions))
+        unknown = [name for name in self.turns.test if name not in measured]
+        if unknown:
+            problems.append(f"turns.test: must name metrics of the run, {', '.join(measured)}, but has {unknown}")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
@@ -159,24 +97,25 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """A config under ``configs/``, of the installed package or of the repository."""
+    """Load a config under ``configs/``, of the installed package or of the repository."""
     package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
     return load_config(root / f"{path}.yaml", overrides)
 
 
 def dump_config(config: RunConfig) -> str:
-    """The config with every default written out, as YAML that `load_config` reads back."""
+    """Return the config with every default written out, as YAML that `load_config` reads back."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
 def _line(path: Path, place: tuple[str | int, ...], message: str) -> str:
     message = message.removeprefix("Value error, ").replace("Extra inputs are not permitted", "unknown key")
-    return f"{path}: {'.'.join(map(str, place))}: {message}"
+    where = ".".join(map(str, place))
+    return "\n".join(f"{path}: {where}: {line}" if where else f"{path}: {line}" for line in message.splitlines())
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
-    """Set the key in the tree, or say why not."""
+    """Set the key in the tree, or return the reason why that is impossible."""
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
     if not separator or not all([*parents, key]):

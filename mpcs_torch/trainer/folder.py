@@ -1,4 +1,4 @@
-"""The folder of a run: made anew, or replaced only when told to."""
+"""The folder of a run, which is replaced only on request."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -9,19 +9,22 @@ from mpcs_torch.learning import manifest
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.loop import Hook, PreparedRun, prepare_run
+from mpcs_torch.trainer.loop import Hook, PreparedRun
+from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import RecordWriter
+from mpcs_torch.trainer.result import FILE as RESULT
+from mpcs_torch.trainer.result import Result, measure_result
 
-OWN_FILES = ("config.yaml", "records.csv", "report.html")
+OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html")
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
 
 
 class RunExistsError(MpcsError, FileExistsError):
-    """A run of that name is already there."""
+    """The folder already holds a run."""
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
-    """Refuse, before any work, folders that hold a run, unless it may be overwritten."""
+    """Refuse folders that hold a run, before any work is done, unless runs may be overwritten."""
     marks = (*OWN_FILES, f"{checkpoints.FOLDER}/{manifest.NAME}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
@@ -30,8 +33,13 @@ def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
 
 def run_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
-) -> PreparedRun:
-    """Run to the end, with ``config.yaml`` (every default written out) and ``records.csv`` in a folder of its own."""
+) -> tuple[PreparedRun, Result]:
+    """Run to the end, and write ``config.yaml`` (with every default), ``records.csv`` and ``result.json`` to a folder.
+
+    Raises:
+        RunExistsError: If the folder holds a run, and ``overwrite`` is not set.
+        ConfigError: If the config does not fit the data; an old run is then kept.
+    """
     check_free([folder], overwrite=overwrite)
     prepared = prepare_run(config, data)  # what is wrong with the config must show before an old run is deleted
     folder.mkdir(parents=True, exist_ok=True)
@@ -39,8 +47,11 @@ def run_in_folder(
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
     replace_text(folder / "config.yaml", dump_config(prepared.config))
-    if config.selector is not None:
-        hooks = [checkpoints.selector_hook(checkpoints.open_selector(config.selector, folder)), *hooks]
-    with RecordWriter(folder / "records.csv") as writer:
+    selector = checkpoints.open_selector(config, folder)
+    if selector is not None:
+        hooks = [checkpoints.selector_hook(selector), *hooks]
+    with RecordWriter(folder / "records.csv", config.columns) as writer:
         prepared.start([writer, *hooks])
-    return prepared
+    result = measure_result(prepared, selector)
+    result.write(folder)
+    return prepared, result

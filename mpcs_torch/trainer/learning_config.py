@@ -1,6 +1,6 @@
 """The sections of a run config that say how it learns."""
 
-from collections.abc import Container
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -8,32 +8,39 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from mpcs_torch.learning import SelectionRule
-from mpcs_torch.trainer.columns import DIRECTIONS, RecordColumn
+from mpcs_torch.metrics.by_name import Direction
+from mpcs_torch.trainer.followers import Follower
 from mpcs_torch.trainer.losses import LOSSES, Loss
 from mpcs_torch.trainer.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.schedulers import SCHEDULERS, Step
 
 
 class LossConfig(PartConfig):
-    """Which loss: a function of the concern matrix and its keyword arguments."""
+    """The loss: a function of the concern matrix, and its keyword arguments."""
 
     registry = LOSSES
 
     def build(self, concern: Tensor) -> Loss:
-        """The loss for a concern matrix."""
+        """Make the loss for a concern matrix."""
         loss: Loss = self.make(concern)
         return loss
 
 
 class SchedulerConfig(PartConfig):
-    """Which learning-rate scheduler: a function of the optimizer and the number of turns, and its keyword arguments."""
+    """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
 
     registry = SCHEDULERS
 
-    def build(self, optimizer: Optimizer, turns: int) -> Step:
-        """The scheduler of an optimizer."""
-        step: Step = self.make(optimizer, turns)
+    def build(self, optimizer: Optimizer, turns: int, directions: Mapping[str, Direction]) -> Step:
+        """Make the scheduler of an optimizer."""
+        step: Step = self.make(optimizer, turns, directions)
         return step
+
+    def followers(self) -> Iterator[Follower]:
+        """Give the column that the scheduler follows, if it follows one."""
+        score = (self.model_extra or {}).get("score")
+        if isinstance(score, str):
+            yield Follower("scheduler.score", score, "lower_is_better" if self.name == "mpcs_lr" else "direction")
 
 
 class TrainingConfig(Section):
@@ -41,29 +48,35 @@ class TrainingConfig(Section):
 
     batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
     learning_rate: Annotated[Number, Field(gt=0)] = 0.01
-    loss_scale: Literal["cross_entropy", "mpcs", "mpcs_count"] | None = None
-    """Multiply the loss by this value of the latest turn (the published learning runs: mpcs_count)."""
+    loss_scale: str | None = None
+    """Multiply the loss by this metric of the latest turn (the published learning runs: mpcs_count)."""
+
+    def followers(self) -> Iterator[Follower]:
+        """Give the column that scales the loss, if there is one."""
+        if self.loss_scale is not None:
+            yield Follower("training.loss_scale", self.loss_scale, "lower_is_better")
 
 
 class SelectorConfig(Section):
-    """Which turns' checkpoints stay in the run's folder: the arguments of SelectionRule and CheckpointSelector."""
+    """The rule for the checkpoints that stay in the run's folder: arguments of SelectionRule and CheckpointSelector."""
 
-    by: RecordColumn = "mpcs"
-    within: dict[RecordColumn, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
-    at_most: dict[RecordColumn, Number] = Field(default_factory=dict)
-    at_least: dict[RecordColumn, Number] = Field(default_factory=dict)
+    by: str = "mpcs"
+    within: dict[str, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    at_most: dict[str, Number] = Field(default_factory=dict)
+    at_least: dict[str, Number] = Field(default_factory=dict)
     ties: Literal["first", "last"] = "first"
     top_k: Annotated[int, Field(ge=1)] = 1
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
 
-    @property
-    def columns(self) -> tuple[RecordColumn, ...]:
-        """The columns of the records that the rule cannot do without."""
-        return tuple(dict.fromkeys([self.by, *self.within, *self.at_most, *self.at_least]))
+    def followers(self) -> Iterator[Follower]:
+        """Give the columns that the rule reads."""
+        yield Follower("selector.by", self.by, "direction")
+        yield from (Follower("selector.within", column, "direction") for column in self.within)
+        yield from (Follower("selector.at_most", column, "value") for column in self.at_most)
+        yield from (Follower("selector.at_least", column, "value") for column in self.at_least)
 
-    def rule(self, columns: Container[str] = DIRECTIONS) -> SelectionRule:
-        """The rule, with the directions of those columns that the records have."""
+    def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
+        """Make the rule, with the direction of each metric that is measured."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
-        directions = {name: direction for name, direction in DIRECTIONS.items() if name in columns}
-        return SelectionRule(self.by, directions, ties=self.ties, **limits)
+        return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)

@@ -1,4 +1,4 @@
-"""Losses by name, one line each; a config sets their keyword-only arguments."""
+"""Losses by name; a config sets their keyword-only arguments."""
 
 from collections.abc import Callable
 from typing import Annotated
@@ -16,7 +16,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def cross_entropy(concern: Tensor, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # blind to concern
-    """`torch.nn.CrossEntropyLoss`."""
+    """Make a `torch.nn.CrossEntropyLoss`."""
     return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
 
 
@@ -27,7 +27,7 @@ def concern_loss(
     label_smoothing: Share = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """`ConcernLoss` with the concern of the run's score, or with another concern of the pairs that it releases."""
+    """Make a `ConcernLoss` with the concern of the run's score, or with another weight for its released pairs."""
     return ConcernLoss(_learnt(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
 
 
@@ -38,7 +38,7 @@ def softmax_margin(
     label_smoothing: Share = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """`SoftmaxMarginLoss` with the concern of the run's score, or with another concern of the pairs it releases."""
+    """Make a `SoftmaxMarginLoss` with the concern of the run's score, or with another weight for its released pairs."""
     return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 

@@ -1,11 +1,12 @@
-"""Data sets and models in a config: one of ours by name, or the user's own by import path."""
+"""Parts in a config, such as data and model: one of ours by name, or a user's own by import path."""
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, create_model, model_validator
+
+from mpcs_torch.import_paths import import_attribute
 
 
 def _number(value: object) -> object:
@@ -20,15 +21,15 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 
 class Section(BaseModel):
-    """A part of a config: unknown keys are refused, values keep their types and never change."""
+    """A section of a config: unknown keys are refused, types are strict, and values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class PartConfig(Section):
-    """``name`` or ``path`` says what makes the part; every other key is one of its keyword-only arguments.
+    """A part made by the function or class that ``name`` or ``path`` gives; the other keys are its keyword arguments.
 
-    The arguments are checked against the annotations of what makes the part, and its defaults filled in.
+    The arguments are checked against its annotations, and its defaults are filled in.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -52,8 +53,9 @@ class PartConfig(Section):
             if parameter.kind is parameter.KEYWORD_ONLY
         }
         arguments = create_model("Arguments", __base__=Section, **keywords)  # type: ignore[call-overload]
-        given = {key: entry for key, entry in value.items() if key not in ("name", "path")}
-        return {**source, **arguments.model_validate(given).model_dump()}
+        own = {key: value[key] for key in cls.model_fields if key in value}
+        given = {key: entry for key, entry in value.items() if key not in own}
+        return {**own, **source, **arguments.model_validate(given).model_dump()}
 
     @classmethod
     def _find(cls, source: Mapping[str, object]) -> Callable[..., Any]:
@@ -61,28 +63,19 @@ class PartConfig(Section):
             case {"name": str(name)} if len(source) == 1 and name in cls.registry:
                 return cls.registry[name]
             case {"path": str(path)} if len(source) == 1:
-                return import_attribute(path)
+                maker: Callable[..., Any] = import_attribute(path)
+                return maker
             case {"name": name} if len(source) == 1:
                 raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {name!r}")
         raise ValueError("must have one of the keys name and path")
 
     def make(self, *positional: object) -> Any:
-        """Call what makes the part with the keyword arguments of the config."""
+        """Make the part with the keyword arguments of the config."""
         source = {"name": self.name} if self.path is None else {"path": self.path}
         return self._find(source)(*positional, **(self.model_extra or {}))
 
     def __str__(self) -> str:
         return self.name or self.path or ""
-
-
-def import_attribute(path: str) -> Callable[..., Any]:
-    """The attribute that ``package.module:attribute`` names."""
-    module, _, attribute = path.partition(":")
-    try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"path must read package.module:attribute, but {path!r} gives: {error}") from None
-    return found
 
 
 def _default(parameter: inspect.Parameter) -> Any:

@@ -1,4 +1,4 @@
-"""Tasks side by side, each process with one thread."""
+"""Tasks in parallel processes with one thread each."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result as it finishes; an error stops what has not begun."""
+    """Yield each task with its result as it finishes; an error cancels the tasks that have not begun."""
     processes = max(1, min(len(tasks), os.cpu_count() or 1))
     # Spawned, because a fork of a process that has used threads of torch may hang.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,))

@@ -1,25 +1,32 @@
 """Learning-rate schedulers by name, one line each; they step at every turn."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
 
 from mpcs_torch.learning import MPCSLR
+from mpcs_torch.learning.selection import Direction
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Loss = Literal["mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous"]
-"""The columns of the records that are better when lower."""
+Directions = Mapping[str, Direction]
+"""Of each metric of the run."""
 Step = Callable[[Mapping[str, float]], None]
 """Called with the values of each turn."""
 
 
-def cosine(optimizer: Optimizer, turns: int, *, warmup_turns: NonNegativeInt = 0) -> Step:
-    """From the learning rate down to 0 over the turns of the run, after rising to it for the first turns."""
+def cosine(
+    optimizer: Optimizer,
+    turns: int,
+    directions: Directions,  # noqa: ARG001  # the same call for all
+    *,
+    warmup_turns: NonNegativeInt = 0,
+) -> Step:
+    """Lower the learning rate to 0 over the turns of the run along a cosine, after a linear warmup."""
     parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=turns)]
     if warmup_turns:
         parts.append(LinearLR(optimizer, start_factor=1 / (warmup_turns + 1), total_iters=warmup_turns))
@@ -30,21 +37,23 @@ def cosine(optimizer: Optimizer, turns: int, *, warmup_turns: NonNegativeInt = 0
 def plateau(
     optimizer: Optimizer,
     turns: int,  # noqa: ARG001  # the same call for all
+    directions: Directions,
     *,
-    score: Loss = "mpcs",
+    score: str = "mpcs",
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
-    """Lower the learning rate when a score (lower is better) no longer falls."""
-    scheduler = ReduceLROnPlateau(optimizer, mode="min", factor=factor, patience=patience)
+    """Lower the learning rate when a metric of the turn no longer gets better."""
+    scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
     return lambda values: scheduler.step(values[score])
 
 
 def mpcs_lr(
     optimizer: Optimizer,
     turns: int,  # noqa: ARG001  # the same call for all
+    directions: Directions,  # noqa: ARG001
     *,
-    score: Loss = "mpcs",
+    score: str = "mpcs",
     power: NotNegative = 1.0,
     reference: Positive | None = None,
     lowest: Share = 0.0,
@@ -52,7 +61,7 @@ def mpcs_lr(
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
-    """`MPCSLR` on a score of the turn."""
+    """Follow a metric of the turn, better when lower, with `MPCSLR`."""
     scheduler = MPCSLR(
         optimizer,
         power=power,
@@ -66,4 +75,4 @@ def mpcs_lr(
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""Called with the optimizer and the number of turns; a config sets their keyword-only arguments."""
+"""Called with the optimizer, the number of turns and the directions; a config sets their keyword-only arguments."""

@@ -1,4 +1,4 @@
-"""Many runs side by side; finished ones are read, not run again."""
+"""Many runs in parallel; finished ones are read, not repeated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import prepare_run
+from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.processes import run_in_processes
 from mpcs_torch.trainer.records import Record, read_records
 
@@ -22,10 +22,10 @@ class _Task:
 def sweep(
     configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Run each config in ``out/<name>``, one process for each processor; yield them with their records as they finish.
+    """Run each config in ``out/<name>``, in parallel; yield each with its records as it finishes.
 
-    A sweep that was cut off goes on where it stopped: a folder that holds the whole run of the same config is read, and
-    the beginning of one is run again. With ``overwrite`` all are run again.
+    A sweep that was interrupted resumes: a folder with the complete run of the same config is read, and an incomplete
+    run is repeated. With ``overwrite`` all are repeated.
 
     Raises:
         RunExistsError: If a folder holds the run of another config, and ``overwrite`` is not set.

@@ -1,5 +1,6 @@
 """The command line: files, output and errors."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.app import run_app
+from mpcs_torch.metrics.by_name import ENTRIES
 from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data.mnist import load_mnist
-from mpcs_torch.trainer.loop import prepare_run
+from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import read_records
 
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
@@ -33,13 +35,13 @@ def test_train_writes_records_and_the_resolved_config(tmp_path: Path, capsys: py
 def test_train_takes_a_users_own_model_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_parts.py").write_text(
         "import torch\n"
-        "from mpcs_torch.trainer.data import DataSplits\n\n"
+        "from mpcs_torch.trainer.data import DataSplits, Split\n\n"
         "def net(input_shape, num_classes, *, bias: bool = True):\n"
         "    return torch.nn.Linear(input_shape[0], num_classes, bias=bias)\n\n"
         "def blobs(root, *, size: int):\n"
         "    labels = torch.arange(size) % 2\n"
         "    inputs = torch.randn(size, 3) + labels.unsqueeze(1)\n"
-        "    return DataSplits(inputs, labels, inputs, labels, ('left', 'right'))\n"
+        "    return DataSplits(Split(inputs, labels), Split(inputs, labels), ('left', 'right'))\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -121,13 +123,13 @@ def test_reproduce_compares_with_published_records(
 
     # The selector of its config leaves the checkpoint of the paper's pick, whose evaluation is the record.
     prepared = prepare_run(experiment_config("case-study"), load_mnist(data_root))
-    assert prepared.config.selector is not None
-    selector = open_selector(prepared.config.selector, tmp_path / "case-study")
+    selector = open_selector(prepared.config, tmp_path / "case-study")
+    assert selector is not None
     assert selector.best is not None
     assert selector.best.number == 133
     prepared.state.model.load_state_dict(selector.load_best()["model"])
     values = prepared.evaluator(prepared.state.model).values
-    assert values == pytest.approx(selector.best.values, rel=1e-6)
+    assert values == pytest.approx({name: selector.best.values[name] for name in values}, rel=1e-6)
     assert {"turn": 133, **selector.best.values} == read_records(tmp_path / "case-study" / "records.csv")[132]
 
 
@@ -163,10 +165,38 @@ def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.
     assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in out
     assert "Best first: 2, 3\n" in out
     assert run("select", tmp_path, "--at-most", "dangerous=3") == 2
-    assert "has no column dangerous" in capsys.readouterr().err
+    assert "--at-most: must be one of the run's metrics, accuracy, mpcs" in capsys.readouterr().err
     (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n")
     assert run("select", tmp_path) == 2
     assert "contains no turns" in capsys.readouterr().err
+
+
+def test_select_refuses_a_test_column_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "records.csv").write_text(RECORDS)
+    assert run("select", tmp_path, "--by", "test_accuracy") == 2
+    assert "--by: test_accuracy is measured on test data" in capsys.readouterr().err
+
+
+def test_train_ends_with_the_pick_its_reason_and_its_test_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("data.validation_fraction=0.3", "turns={count: 6, samples: validation}", "selector={by: mpcs}")
+    assert run("train", IRIS, *options, "--out", tmp_path) == 0
+    printed = capsys.readouterr().out
+    picked = re.match(r"Picked turn (\d): lowest mpcs \((.*)\) on validation data of 6 turns\.\n", printed)
+    assert picked is not None
+    records = read_records(tmp_path / "exp01" / "records.csv")
+    assert int(picked[1]) == min(records, key=lambda record: record["mpcs"])["turn"]
+    header, row = (
+        re.sub(r" +", " ", line) for line in printed.splitlines() if line.startswith(("| metric", "| mpcs "))
+    )
+    assert header == "| metric | train | validation | test |"
+    assert row.split(" | ")[2] == picked[2]
+
+
+def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("metrics") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(ENTRIES)
 
 
 def test_demo_prints_the_picks_and_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,8 +22,9 @@ def test_a_table_with_all_metrics(files: tuple[Path, Path], capsys: pytest.Captu
     assert run("score", files[0], "--concern", files[1]) == 0
     out = capsys.readouterr().out
     assert out.startswith("4 rows, 3 classes: red, yellow, green\n")
-    for name in ("mpcs", "dangerous", "macro_fscore", "measured_robustness", "slope"):
+    for name in ("mpcs", "dangerous", "macro_fscore", "measured_robustness", "calibration_slope", "mcc", "brier_score"):
         assert f"| {name} " in out
+    assert "| class  | samples | precision | recall | error rate |" in out
 
 
 def test_json_has_the_same_values(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,8 +34,20 @@ def test_json_has_the_same_values(files: tuple[Path, Path], capsys: pytest.Captu
     assert scores["metrics"]["dangerous"] == 1
     assert scores["metrics"]["micro_fscore"] == 0.5
     assert scores["metrics"]["macro_precision"] is None  # no sample is predicted as green
+    assert scores["confusion"] == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
+    assert scores["per_class"]["red"] == {"samples": 2, "precision": 0.5, "recall": 0.5, "error_rate": 0.5}
+    assert scores["per_class"]["green"]["precision"] is None
     assert run("score", files[0], "--json") == 0
     assert json.loads(capsys.readouterr().out)["metrics"]["dangerous"] == 2
+
+
+def test_metrics_are_chosen_by_name(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("score", files[0], "--metrics", "mpcs,accuracy", "--k", 2, "--t", 50, "--json") == 0
+    assert list(json.loads(capsys.readouterr().out)["metrics"]) == ["mpcs", "accuracy"]
+    assert run("score", files[0], "--metrics", "acuracy") == 2
+    assert "metrics are accuracy, f1_macro" in capsys.readouterr().err
+    assert run("score", files[0], "--k", 4) == 2
+    assert "k must be from 1 to the number of classes (3), but got 4" in capsys.readouterr().err
 
 
 def test_the_report_shows_both_figures_and_is_not_replaced(files: tuple[Path, Path], tmp_path: Path) -> None:

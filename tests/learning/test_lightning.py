@@ -57,8 +57,8 @@ class Select(pl.Callback):
 def test_the_scheduler_gets_the_monitored_score_and_the_selector_keeps_its_best(tmp_path: Path) -> None:
     data = toy_data()
     torch.manual_seed(0)
-    train = DataLoader(TensorDataset(data.train_inputs, data.train_labels), batch_size=15)
-    validation = DataLoader(TensorDataset(data.test_inputs, data.test_labels), batch_size=15)
+    train = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=15)
+    validation = DataLoader(TensorDataset(data.test.inputs, data.test.labels), batch_size=15)
     selector = CheckpointSelector(tmp_path, SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore}))
     model = Classifier()
     trainer = pl.Trainer(

@@ -47,7 +47,7 @@ def test_an_interval_holds_its_mean_and_narrows_with_more_runs() -> None:
     few, many = mean_interval([1.0, 2.0, 4.0, 5.0]), mean_interval([1.0, 2.0, 4.0, 5.0] * 10)
     assert few.mean == many.mean == 3.0
     assert few.low < many.low < 3.0 < many.high < few.high
-    assert (few.runs, few.least, few.most) == (4, 1.0, 5.0)
+    assert (few.runs, few.lowest, few.highest) == (4, 1.0, 5.0)
 
 
 def test_equal_runs_leave_no_doubt() -> None:

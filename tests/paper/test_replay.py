@@ -79,5 +79,5 @@ def test_zero_has_no_sign_at_four_decimals() -> None:
 
 
 def test_a_published_column_that_is_none_of_ours_is_named() -> None:
-    with pytest.raises(ValueError, match=r"published records must have columns of ours, turn, mcc, but got auc"):
+    with pytest.raises(ValueError, match=r"columns of published records must be among turn, mcc, but got auc"):
         compare([{"turn": 1, "mcc": 0.5}], [{"turn": 1, "auc": 0.5}])

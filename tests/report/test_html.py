@@ -13,7 +13,8 @@ from tests.trainer.toy import toy_config, toy_data
 
 
 def toy_run(folder: Path, *, time_metrics: bool = False, **changed: object) -> FinishedRun:
-    return finish_run(toy_config(**changed), toy_data(), folder / "toy", time_metrics=time_metrics)
+    config = toy_config(**{"turns": {"count": 12, "test": ["accuracy"]}, **changed})
+    return finish_run(config, toy_data(), folder / "toy", time_metrics=time_metrics)
 
 
 def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> None:

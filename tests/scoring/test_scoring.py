@@ -11,12 +11,14 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import torch
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, MulticlassQualityMetrics, SoftF1
 from mpcs_torch.functional import measured_probabilities, soft_kl_divergence
+from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.scoring import Predictions, PredictionsError, chunks, score
-from tests.metrics.cases import CLASSES, random_batch, soft_batch
+from tests.metrics.batches import CLASSES, random_batch, soft_batch
 
 LOGITS, TARGET = random_batch(300, seed=5)
 PROBS = LOGITS.softmax(1)
@@ -83,7 +85,7 @@ def test_every_format_of_hard_labels_gives_the_values_of_the_metrics(tmp_path: P
     assert values["macro_fscore"] == pytest.approx(quality["macro_fscore"].item())
     measured = measured_probabilities(LOGITS.double(), TARGET, num_classes=CLASSES)
     assert values["measured_robustness"] == pytest.approx(measured.means.robustness.item(), abs=1e-3)
-    assert values["expected_concern_of_least_concern_decisions"] != values["expected_concern"]
+    assert values["least_concern_cost"] != values["expected_concern"]
     assert values == pytest.approx(scored(write(tmp_path, PROBS, TARGET), concern=CONCERN), rel=1e-5)
 
 
@@ -92,11 +94,9 @@ def test_every_format_of_soft_labels_gives_the_values_of_the_metrics(tmp_path: P
     probs, target = soft_batch(100, seed=1)
     values = scored(write(tmp_path, probs, target))
     assert values["soft_f1_macro"] == pytest.approx(SoftF1(CLASSES, average="macro")(probs, target).item())
-    assert values["soft_kl_divergence (epsilon 1e-7)"] == pytest.approx(
-        soft_kl_divergence(probs, target, epsilon=1e-7).item()
-    )
+    assert values["soft_kl_divergence"] == pytest.approx(soft_kl_divergence(probs, target, epsilon=1e-7).item())
     assert "mpcs" not in values
-    with pytest.raises(PredictionsError, match="has soft labels, which a concern says nothing of"):
+    with pytest.raises(PredictionsError, match="has soft labels, but a concern needs one class"):
         scored(write(tmp_path, probs, target), concern=CONCERN)
 
 
@@ -111,7 +111,42 @@ def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
     for concern in (None, animals):
         values = scored([tmp_path / "p.csv"], concern=concern)
         assert (values["weighted_error_rate"], values["dangerous"]) == (0.5, 1 if concern is None else 0)
-        assert values["error_rate of cat"] == 0.5
+
+
+def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> None:
+    opened = Predictions(write_npz(tmp_path, PROBS, TARGET)[0], from_logits=False)
+    found = score(opened, None, lambda rows: None)
+    decided = PROBS.argmax(dim=1)
+    expected = precision_recall_fscore_support(TARGET, decided)
+    for label, (name, row) in enumerate(found.per_class().items()):
+        assert name == str(label)
+        assert list(row) == ["samples", "precision", "recall", "error_rate"]
+        precision, recall, _, samples = (values[label] for values in expected)
+        assert list(row.values()) == pytest.approx([samples, precision, recall, 1 - recall])
+    assert found.confusion is not None
+    assert found.confusion.tolist() == confusion_matrix(TARGET, decided).tolist()
+    table = found.class_table()
+    assert table is not None
+    assert [row[0] for row in table.rows] == ["0", "1", "2", "3"]
+
+
+def test_metrics_and_their_settings_are_chosen(tmp_path: Path) -> None:
+    (path,) = write_npz(tmp_path, PROBS, TARGET)
+    names = ["brier_score", "mpcs", "cross_entropy"]
+    entries = [BY_NAME[name] for name in names]
+    chosen = score(Predictions(path, from_logits=False), None, lambda rows: None, entries=entries)
+    assert list(chosen.values) == names
+    assert chosen.confusion is None
+    assert chosen.values["cross_entropy"] == pytest.approx(torch.nn.functional.cross_entropy(LOGITS, TARGET).item())
+    settings = {"k": 2, "t": 20}
+    changed = score(Predictions(path, from_logits=False), None, lambda rows: None, entries=entries, settings=settings)
+    mpcs = MetaPatternConcernScore(CLASSES, **settings)
+    assert changed.values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
+    assert chosen.values["mpcs"] != changed.values["mpcs"]
+    for wrong, message in (("soft_f1_micro", "has one class labels"), ("mpcs", "k must be from 1 to")):
+        opened = Predictions(path, from_logits=False)
+        with pytest.raises(PredictionsError, match=message):
+            score(opened, None, lambda rows: None, entries=[BY_NAME[wrong]], settings={"k": 9})
 
 
 def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
@@ -132,9 +167,7 @@ def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> Non
 def test_half_precision_probabilities_may_sum_to_about_one(tmp_path: Path) -> None:
     torch.save({"preds": PROBS.bfloat16(), "target": TARGET}, tmp_path / "p.pt")
     exact = scored(write_npz(tmp_path, PROBS, TARGET))
-    assert scored([tmp_path / "p.pt"])["reported_decisiveness"] == pytest.approx(
-        exact["reported_decisiveness"], abs=0.002
-    )
+    assert scored([tmp_path / "p.pt"])["decisiveness"] == pytest.approx(exact["decisiveness"], abs=0.002)
 
 
 def test_predictions_may_be_read_twice(tmp_path: Path) -> None:

@@ -118,11 +118,14 @@ def test_every_method_runs_at_every_rate_under_every_seed(tmp_path: Path) -> Non
 
 def test_held_out_samples_come_from_the_training_part() -> None:
     data = toy_data()
-    fit = hold_out(data, seed=0)
-    assert len(fit.test_labels) == round(45 / 6)
-    both = torch.cat([fit.train_inputs, fit.test_inputs])
-    assert torch.equal(both.sum(dim=1).sort().values, data.train_inputs.sum(dim=1).sort().values)
-    assert not torch.equal(hold_out(data, seed=1).test_inputs, fit.test_inputs)
+    fit, other = hold_out(data, seed=0), hold_out(data, seed=1)
+    assert fit.validation is not None
+    assert other.validation is not None
+    assert len(fit.validation.labels) == round(45 / 6)
+    both = torch.cat([fit.train.inputs, fit.validation.inputs])
+    assert torch.equal(both.sum(dim=1).sort().values, data.train.inputs.sum(dim=1).sort().values)
+    assert not torch.equal(other.validation.inputs, fit.validation.inputs)
+    assert fit.test is data.test
 
 
 def test_a_finished_task_is_read_and_a_foreign_run_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,16 +24,16 @@ def load(name: str, root: Path = Path(), **arguments: Any) -> DataSplits:
 )
 def test_scikit_learn_sets_are_split(name: str, shape: tuple[int, ...], train: int, test: int, classes: int) -> None:
     data = load(name)
-    assert data.train_inputs.shape == (train, *shape)
-    assert data.test_inputs.shape == (test, *shape)
-    assert data.train_inputs.dtype == torch.float32
-    assert data.train_labels.unique().tolist() == list(range(classes))
+    assert data.train.inputs.shape == (train, *shape)
+    assert data.test.inputs.shape == (test, *shape)
+    assert data.train.inputs.dtype == torch.float32
+    assert data.train.labels.unique().tolist() == list(range(classes))
     assert len(data.class_names) == classes
 
 
 def test_unused_classes_add_names_and_nothing_else() -> None:
     data, more = load("breast_cancer"), load("breast_cancer", unused_classes=8)
-    assert torch.equal(data.train_inputs, more.train_inputs)
+    assert torch.equal(data.train.inputs, more.train.inputs)
     assert len(more.class_names) == len(set(more.class_names)) == 10
 
 
@@ -41,8 +41,8 @@ def test_a_split_follows_its_seed_and_leaves_the_global_generator_alone() -> Non
     torch.manual_seed(0)
     before = torch.get_rng_state()
     first, same, other = load("iris"), load("iris"), load("iris", split_seed=1)
-    assert torch.equal(first.train_inputs, same.train_inputs)
-    assert not torch.equal(first.train_inputs, other.train_inputs)
+    assert torch.equal(first.train.inputs, same.train.inputs)
+    assert not torch.equal(first.train.inputs, other.train.inputs)
     assert torch.equal(torch.get_rng_state(), before)
 
 
@@ -53,23 +53,23 @@ def test_a_split_without_training_samples_is_refused() -> None:
 
 def test_mnist_is_read_from_the_data_root(data_root: Path) -> None:
     data = load("mnist", data_root)
-    assert data.train_inputs.shape == (60000, 1, 28, 28)
-    assert data.test_inputs.shape == (10000, 1, 28, 28)
-    assert data.train_inputs.aminmax() == (0, 1)
+    assert data.train.inputs.shape == (60000, 1, 28, 28)
+    assert data.test.inputs.shape == (10000, 1, 28, 28)
+    assert data.train.inputs.aminmax() == (0, 1)
 
 
 def test_mnist_as_rows_is_the_same_images(data_root: Path) -> None:
     rows = load("mnist", data_root, rows=True)
-    assert rows.train_inputs.shape == (60000, 28, 28)
-    assert torch.equal(rows.test_inputs, load("mnist", data_root).test_inputs[:, 0])
+    assert rows.train.inputs.shape == (60000, 28, 28)
+    assert torch.equal(rows.test.inputs, load("mnist", data_root).test.inputs[:, 0])
 
 
 def test_add_trajectories_are_read_from_the_data_root(data_root: Path) -> None:
     data = load("add", data_root)
-    assert data.train_inputs.shape == (2400, 40, 2)
-    assert data.test_inputs.shape == (600, 40, 2)
-    assert data.train_inputs.dtype == torch.float32
-    assert data.train_labels.unique().tolist() == [0, 1, 2]
+    assert data.train.inputs.shape == (2400, 40, 2)
+    assert data.test.inputs.shape == (600, 40, 2)
+    assert data.train.inputs.dtype == torch.float32
+    assert data.train.labels.unique().tolist() == [0, 1, 2]
 
 
 def test_a_missing_or_broken_add_file_is_named(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_ucr_set_is_its_two_parts_of_the_zip(server: Server, tmp_path: Path, m
     server.files["/Toy.zip"] = zipped(Toy_TRAIN_ts=SERIES, Toy_TEST_ts=SERIES, readme="no series")
     sources.get("ucr/Toy", tmp_path, lambda *told: None)
     assert names(tmp_path) == ["UCR/Toy/Toy_TEST.ts", "UCR/Toy/Toy_TRAIN.ts"]
-    assert load_ucr(tmp_path, set="Toy").train_inputs.shape == (2, 3, 1)
+    assert load_ucr(tmp_path, set="Toy").train.inputs.shape == (2, 3, 1)
     sources.get("ucr/Toy", tmp_path, lambda *told: None)
     assert len(server.requests) == 1
 
@@ -189,7 +189,7 @@ def test_archives_and_parts_of_the_user_are_kept(
     (folder / "Toy_TRAIN.ts").unlink()
     sources.get("ucr/Toy", tmp_path, lambda *told: None)
     assert (folder / "Toy.zip").read_text() == "mine"
-    assert load_ucr(tmp_path, set="Toy").train_inputs.shape == (2, 3, 1)
+    assert load_ucr(tmp_path, set="Toy").train.inputs.shape == (2, 3, 1)
 
 
 @pytest.mark.parametrize("name", ["Toy", "ucr/", "ucr/../Toy", "iris"])

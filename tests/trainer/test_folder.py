@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.columns import COLUMNS
 from mpcs_torch.trainer.config import load_config
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
 from mpcs_torch.trainer.loop import LoopState, Turn
@@ -17,7 +16,7 @@ def test_records_hold_every_turn_at_full_precision(tmp_path: Path) -> None:
     run_in_folder(toy_config(), toy_data(), tmp_path / "toy", [lambda turn, state: turns.append(turn)])
     records = read_records(tmp_path / "toy" / "records.csv")
     assert records == [as_record(turn) for turn in turns]
-    assert tuple(records[0]) == COLUMNS
+    assert tuple(records[0]) == ("turn", *toy_config().columns)
 
 
 def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> None:

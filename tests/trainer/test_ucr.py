@@ -47,10 +47,10 @@ def test_any_labels_in_any_layout(
     write(tmp_path, layout, labels[:2], TRAIN[1:], part="TEST")
     data = load_ucr(tmp_path, set="Unseen")
     assert data.class_names == names
-    assert data.train_labels.tolist() == numbered
-    assert data.test_labels.tolist() == numbered[:2]
-    assert torch.equal(data.train_inputs, torch.tensor(TRAIN).unsqueeze(-1))
-    assert torch.equal(data.test_inputs, torch.tensor(TRAIN[1:]).unsqueeze(-1))
+    assert data.train.labels.tolist() == numbered
+    assert data.test.labels.tolist() == numbered[:2]
+    assert torch.equal(data.train.inputs, torch.tensor(TRAIN).unsqueeze(-1))
+    assert torch.equal(data.test.inputs, torch.tensor(TRAIN[1:]).unsqueeze(-1))
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_the_papers_sets_are_read_from_the_data_root(
     data_root: Path, name: str, train: int, steps: int, classes: int
 ) -> None:
     data = load_ucr(data_root, set=name)
-    assert data.train_inputs.shape == (train, steps, 1)
-    assert data.train_labels.unique().tolist() == list(range(classes))
+    assert data.train.inputs.shape == (train, steps, 1)
+    assert data.train.labels.unique().tolist() == list(range(classes))

@@ -5,14 +5,14 @@ from typing import Any
 import torch
 
 from mpcs_torch.trainer.config import RunConfig
-from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.data import DataSplits, Split
 
 
 def toy_data() -> DataSplits:
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(60) % 3
     inputs = torch.randn(60, 4, generator=generator) + 2 * torch.eye(3, 4)[labels]
-    return DataSplits(inputs[:45], labels[:45], inputs[45:], labels[45:], ("red", "yellow", "green"))
+    return DataSplits(Split(inputs[:45], labels[:45]), Split(inputs[45:], labels[45:]), ("red", "yellow", "green"))
 
 
 def toy_config(**changed: Any) -> RunConfig:

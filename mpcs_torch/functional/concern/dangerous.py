@@ -120,8 +120,3 @@ def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize
     if normalize == "samples":
         return counts.dangerous / counts.samples
     return torch.where(counts.errors > 0, counts.dangerous / counts.errors, 0.0)
-
-
-def count_dangerous_cells(confusion: Tensor, released: Tensor) -> Tensor:
-    """Count the errors of a confusion matrix (C, C) whose pair is not released (bool (C, C)): a scalar of its dtype."""
-    return confusion.masked_fill(released, 0).fill_diagonal_(0).sum()

@@ -1,11 +1,11 @@
-"""Data sets by name: one file per source, one line here each."""
+"""Data sets by name: one file and one line here for each source."""
 
 from collections.abc import Callable
 
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.sklearn_sets import load_breast_cancer, load_digits, load_iris
-from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 from mpcs_torch.trainer.data.ucr import load_ucr
 
 DATASETS: dict[str, Callable[..., DataSplits]] = {
@@ -18,4 +18,4 @@ DATASETS: dict[str, Callable[..., DataSplits]] = {
 }
 """Called with the data root; a config sets their keyword-only arguments."""
 
-__all__ = ["DATASETS", "DataError", "DataSplits"]
+__all__ = ["DATASETS", "DataError", "DataSplits", "Split"]

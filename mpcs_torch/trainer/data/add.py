@@ -6,24 +6,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 
 
 def load_add(root: Path) -> DataSplits:
-    """ADD: (N, 40, 2) positions in [0, 1], 2400 training and 600 test trajectories of 3 classes.
+    """Load ADD: (N, 40, 2) positions in [0, 1], 2400 training and 600 test trajectories of 3 classes.
 
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing or no array.
     """
-    arrays = [_array(root / "ADD" / f"{name}.npy") for name in ("X_train", "Y_train", "X_test", "Y_test")]
-    train_inputs, train_labels, test_inputs, test_labels = arrays
-    return DataSplits(
-        train_inputs.float(),
-        train_labels.flatten().long(),
-        test_inputs.float(),
-        test_labels.flatten().long(),
-        tuple(map(str, range(3))),
+    folder = root / "ADD"
+    train, test = (
+        Split(_array(folder / f"X_{name}.npy").float(), _array(folder / f"Y_{name}.npy").flatten().long())
+        for name in ("train", "test")
     )
+    return DataSplits(train, test, tuple(map(str, range(3))))
 
 
 def _array(path: Path) -> Tensor:

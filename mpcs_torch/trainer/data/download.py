@@ -1,4 +1,4 @@
-"""One file over HTTP: checked before it gets its name, resumed where the server can, nothing half-written left."""
+"""Downloads over HTTP: checked before a file gets its name, and resumed where the server allows it."""
 
 import time
 from collections.abc import Callable
@@ -17,14 +17,14 @@ CHUNK_BYTES = 1 << 16
 
 
 def download(url: str, path: Path, *, known_hash: str | None, progress: Progress) -> None:
-    """Download to a path that is free.
+    """Download a file to a path where nothing is yet.
 
-    A broken connection is taken up again where it broke; what is there when the attempts are spent, or the user stops
-    them, stays as ``<path>.part`` if the server can go on from it, and is deleted if not.
+    A broken connection is resumed where it broke. When all attempts have failed, or the user stops them, the partial
+    file stays as ``<path>.part`` if the server can resume it, and is deleted otherwise.
 
     Args:
-        url: Where the file is.
-        path: Where it goes once it is whole and its checksum is right.
+        url: The address of the file.
+        path: The path of the file once it is whole and its checksum is right.
         known_hash: ``sha256:...`` or ``md5:...``.
         progress: Called with each chunk.
 
@@ -75,7 +75,7 @@ def _fetch_resuming(url: str, output_file: str, pooch: object, *, part: Path, pr
 
 
 def _append(response: Any, part: Path, progress: Progress) -> None:
-    """Write the body to the part, behind what is there if the server sends the rest only."""
+    """Write the body to the partial file; append if the server sends only the rest."""
     resumes = response.status_code == 206
     with part.open("ab" if resumes else "wb") as file:
         length = response.headers.get("Content-Length")

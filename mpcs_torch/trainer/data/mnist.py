@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from torch import Tensor
 from torchvision.datasets import MNIST
 
-from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 
 
 def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
-    """MNIST: grey values 0 to 1, 60 000 training and 10 000 test images of 10 classes.
+    """Load MNIST: grey values 0 to 1, 60 000 training and 10 000 test images of 10 classes.
 
     Args:
         root: The data root.
@@ -18,17 +17,15 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     Raises:
         DataError: If a file is missing or broken.
     """
-    train_inputs, train_labels = _part(root, train=True)
-    test_inputs, test_labels = _part(root, train=False)
-    if rows:
-        train_inputs, test_inputs = train_inputs.squeeze(1), test_inputs.squeeze(1)
-    return DataSplits(train_inputs, train_labels, test_inputs, test_labels, tuple(map(str, range(10))))
+    train, test = (_split(root, is_train=is_train, rows=rows) for is_train in (True, False))
+    return DataSplits(train, test, tuple(map(str, range(10))))
 
 
-def _part(root: Path, *, train: bool) -> tuple[Tensor, Tensor]:
+def _split(root: Path, *, is_train: bool, rows: bool) -> Split:
     try:
-        part = MNIST(root, train=train)
+        found = MNIST(root, train=is_train)
     except (RuntimeError, OSError, ValueError, AssertionError) as error:  # torchvision asserts the form of a file
         folder = root / "MNIST" / "raw"
         raise DataError(f"MNIST is missing or broken in {folder} (mpcs data get mnist downloads it)") from error
-    return part.data.unsqueeze(1).float().div(255), part.targets
+    images = found.data.float().div(255)
+    return Split(images if rows else images.unsqueeze(1), found.targets)

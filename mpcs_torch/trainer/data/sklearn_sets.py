@@ -1,4 +1,4 @@
-"""The sets that scikit-learn ships: IRIS, DIGITS and breast cancer, unscaled."""
+"""The data sets inside scikit-learn: IRIS, DIGITS and breast cancer, unscaled."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +9,19 @@ from pydantic import Field, NonNegativeInt
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 def load_iris(root: Path, *, test_fraction: Fraction = 0.25, split_seed: Seed = 0) -> DataSplits:  # noqa: ARG001  # no files
-    """IRIS: (N, 4), 3 classes."""
+    """Load IRIS: (N, 4), 3 classes."""
     return _split(datasets.load_iris(), test_fraction, split_seed)
 
 
 def load_digits(root: Path, *, test_fraction: Fraction = 0.25, split_seed: Seed = 0) -> DataSplits:  # noqa: ARG001  # no files
-    """DIGITS: (N, 1, 8, 8) grey values 0 to 16, 10 classes."""
+    """Load DIGITS: (N, 1, 8, 8) grey values 0 to 16, 10 classes."""
     return _split(datasets.load_digits(), test_fraction, split_seed, shape=(1, 8, 8))
 
 
@@ -32,7 +32,7 @@ def load_breast_cancer(
     split_seed: Seed = 0,
     unused_classes: NonNegativeInt = 0,
 ) -> DataSplits:
-    """Wisconsin breast cancer: (N, 30), 2 classes, and so many more that never occur (the published run had 8)."""
+    """Load Wisconsin breast cancer: (N, 30), 2 classes, and some more that never occur (8 in the published run)."""
     data = _split(datasets.load_breast_cancer(), test_fraction, split_seed)
     unused = (f"unused {number}" for number in range(1, unused_classes + 1))
     return replace(data, class_names=(*data.class_names, *unused))
@@ -52,4 +52,4 @@ def _split(
     except ValueError as error:  # such as no sample left to train on
         raise DataError(f"data.test_fraction {test_fraction} cannot split {len(labels)} samples: {error}") from None
     names = tuple(str(name) for name in bunch.target_names)
-    return DataSplits(inputs[train], labels[train], inputs[test], labels[test], names)
+    return DataSplits(Split(inputs[train], labels[train]), Split(inputs[test], labels[test]), names)

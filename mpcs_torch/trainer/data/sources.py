@@ -1,4 +1,4 @@
-"""Where each data set that is no part of scikit-learn comes from, and how to know that it is the published one."""
+"""Sources and checksums of the data sets that are not inside scikit-learn."""
 
 import gzip
 import hashlib
@@ -21,7 +21,7 @@ UCR_URL = "https://www.timeseriesclassification.com/aeon-toolkit"
 
 
 def get(name: str, root: Path, progress: Progress) -> None:
-    """Download ``mnist``, ``add`` or ``ucr/<set>`` to the data root; what is there and right stays as it is.
+    """Download ``mnist``, ``add`` or ``ucr/<set>`` to the data root; files that are there and right are kept.
 
     Raises:
         DataError: If there is no such set, a file there is not the published one, or the download fails.
@@ -40,14 +40,14 @@ def get(name: str, root: Path, progress: Progress) -> None:
 
 @dataclass(frozen=True)
 class Status:
-    """What a data root has of a set."""
+    """The state of a data set in a data root."""
 
     name: str
     state: str
 
 
 def status(root: Path) -> Iterator[Status]:
-    """The sets that experiments of the paper read, and every other UCR set that lies in the data root."""
+    """Give the state of the sets that the paper's experiments use, and of every other UCR set in the data root."""
     for name in ("iris", "digits", "breast_cancer"):
         yield Status(name, "inside scikit-learn")
     for name, files in SHA256.items():
@@ -66,9 +66,9 @@ def status(root: Path) -> Iterator[Status]:
 
 
 def ucr_checksum(data: DataSplits) -> str:
-    """SHA-256 of the samples and labels of both parts, as float32 and int64."""
+    """Compute the SHA-256 of the samples and labels of training and test split, as float32 and int64."""
     digest = hashlib.sha256()
-    for tensor in (data.train_inputs, data.train_labels, data.test_inputs, data.test_labels):
+    for tensor in (data.train.inputs, data.train.labels, data.test.inputs, data.test.labels):
         digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()
 
@@ -100,7 +100,7 @@ def _get_mnist_file(path: Path, checksum: str, progress: Progress) -> None:
 
 
 def _downloads(folder: Path) -> Path:
-    """Where what is not whole yet lies: a folder of our own, in which nothing is anybody else's."""
+    """Return the folder for unfinished downloads, which holds nothing else."""
     downloads = folder / ".downloads"
     downloads.mkdir(parents=True, exist_ok=True)
     return downloads
@@ -116,7 +116,7 @@ def _get_add_file(path: Path, checksum: str, progress: Progress) -> None:
 
 
 def _get_ucr(name: str, root: Path, progress: Progress) -> None:
-    """The set's zip, of which the two parts stay, in the first layout of ours that it holds."""
+    """Download the zip of a set, and keep its two files in the first layout that we read."""
     folder = root / "UCR" / name
     if {path.stem for path in folder.glob(f"{name}_T*")} >= {f"{name}_TRAIN", f"{name}_TEST"}:
         load_ucr(root, set=name)  # says what is wrong with files that are there

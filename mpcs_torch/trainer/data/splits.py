@@ -1,6 +1,7 @@
-"""What every data set gives: training and test samples in memory, and the names of the classes."""
+"""The samples of a data set, split for training, validation and test."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,25 +10,39 @@ from mpcs_torch.errors import MpcsError
 
 
 class DataError(MpcsError, RuntimeError):
-    """A data set is not there and cannot be had."""
+    """A data set is missing, broken, or cannot be split as asked."""
+
+
+class Split(NamedTuple):
+    """Labelled samples in memory."""
+
+    inputs: Tensor
+    """(N, *shape), float32."""
+    labels: Tensor
+    """(N,), int64 in [0, C)."""
+    groups: Tensor | None = None
+    """(N,), int64: the patient, speaker or recording of each sample. Samples of one group are never separated."""
+
+    def to(self, device: torch.device) -> "Split":
+        """Return the same samples on a device."""
+        groups = None if self.groups is None else self.groups.to(device)
+        return Split(self.inputs.to(device), self.labels.to(device), groups)
+
+    def at(self, index: Tensor) -> "Split":
+        """Return the samples at some indices."""
+        return Split(self.inputs[index], self.labels[index], None if self.groups is None else self.groups[index])
 
 
 @dataclass(frozen=True)
 class DataSplits:
-    """Inputs are float32 (N, *shape), labels int64 (N,) in [0, number of classes)."""
+    """A data set: models learn from ``train``, are chosen on ``validation`` and are judged on ``test``."""
 
-    train_inputs: Tensor
-    train_labels: Tensor
-    test_inputs: Tensor
-    test_labels: Tensor
+    train: Split
+    test: Split
     class_names: tuple[str, ...]
+    validation: Split | None = None
 
     def to(self, device: torch.device) -> "DataSplits":
-        """The same samples on a device."""
-        return replace(
-            self,
-            train_inputs=self.train_inputs.to(device),
-            train_labels=self.train_labels.to(device),
-            test_inputs=self.test_inputs.to(device),
-            test_labels=self.test_labels.to(device),
-        )
+        """Return the same samples on a device."""
+        validation = None if self.validation is None else self.validation.to(device)
+        return replace(self, train=self.train.to(device), test=self.test.to(device), validation=validation)

@@ -1,11 +1,11 @@
-"""Any univariate set of the UCR time-series archive, in the three layouts that the archive has had."""
+"""Univariate sets of the UCR time-series archive, in the three layouts that the archive has had."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from mpcs_torch.trainer.data.splits import DataError, DataSplits
+from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 
 LAYOUTS = ("tsv", "ts", "txt")
 Series = list[tuple[str, list[float]]]
@@ -13,7 +13,7 @@ Series = list[tuple[str, list[float]]]
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
-    """A set by its name in the archive: (N, steps, 1), unscaled; labels sorted and numbered from 0.
+    """Load a set by its name in the archive: (N, steps, 1), unscaled; labels sorted and numbered from 0.
 
     Files are ``root/UCR/<set>/<set>_TRAIN.<layout>`` and ``_TEST``: tsv and txt hold the label first, ts (of
     timeseriesclassification.com) holds it last after a header.
@@ -32,7 +32,7 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
         lengths = {len(values) for _, values in part}
         if lengths != {steps}:
             raise DataError(f"{path}: series must have one length, {steps}, but have {sorted(lengths)}")
-    return DataSplits(*_tensors(train, names), *_tensors(test, names), tuple(names))
+    return DataSplits(_split(train, names), _split(test, names), tuple(names))
 
 
 def _find(folder: Path, stem: str) -> Path:
@@ -66,13 +66,13 @@ def _read(path: Path) -> Series:
 
 
 def _parse_columns(line: str) -> tuple[str, list[float]]:
-    """Label first; columns apart by tabs, commas or spaces."""
+    """Parse a line with the label first and columns separated by tabs, commas or spaces."""
     label, *values = line.replace(",", " ").split()
     return _plain(label), _numbers(values)
 
 
 def _parse_ts(line: str) -> tuple[str, list[float]]:
-    """Values apart by commas, then a colon and the label."""
+    """Parse a line with values separated by commas, then a colon and the label."""
     values, separator, label = line.strip().rpartition(":")
     if not separator or ":" in values:
         raise ValueError("must hold one dimension, a colon and a label")
@@ -80,7 +80,7 @@ def _parse_ts(line: str) -> tuple[str, list[float]]:
 
 
 def _plain(label: str) -> str:
-    """A number as the whole number that it is (txt files write 1.0000000e+00), other labels as they stand."""
+    """Return a numeric label as a whole number (txt files write 1.0000000e+00), other labels unchanged."""
     try:
         number = float(label)
     except ValueError:
@@ -96,7 +96,7 @@ def _numbers(values: Sequence[str]) -> list[float]:
 
 
 def _sorted_labels(labels: Sequence[str]) -> list[str]:
-    """By number where all are numbers (-1 before 1, 9 before 10), else by letter."""
+    """Sort labels by number where all are numbers (-1 before 1, 9 before 10), else alphabetically."""
     distinct = list(dict.fromkeys(labels))
     try:
         return sorted(distinct, key=float)
@@ -104,6 +104,6 @@ def _sorted_labels(labels: Sequence[str]) -> list[str]:
         return sorted(distinct)
 
 
-def _tensors(series: Series, names: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+def _split(series: Series, names: Sequence[str]) -> Split:
     inputs = torch.tensor([values for _, values in series], dtype=torch.float32).unsqueeze(-1)
-    return inputs, torch.tensor([names.index(label) for label, _ in series])
+    return Split(inputs, torch.tensor([names.index(label) for label, _ in series]))

@@ -1,4 +1,4 @@
-"""Models by name: one file per family, one line here each."""
+"""Models by name: one file for each family, one line here for each model."""
 
 from collections.abc import Callable
 

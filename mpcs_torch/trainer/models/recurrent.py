@@ -23,14 +23,14 @@ class _LastStep(nn.Module):
 def rnn(
     input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 256, layers: PositiveInt = 3
 ) -> nn.Module:
-    """An Elman network (tanh) over (steps, features)."""
+    """Make an Elman network (tanh) over (steps, features)."""
     return _LastStep(nn.RNN(_features(input_shape), hidden, layers, batch_first=True), num_classes)
 
 
 def lstm(
     input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 128, layers: PositiveInt = 1
 ) -> nn.Module:
-    """An LSTM over (steps, features)."""
+    """Make an LSTM over (steps, features)."""
     return _LastStep(nn.LSTM(_features(input_shape), hidden, layers, batch_first=True), num_classes)
 
 

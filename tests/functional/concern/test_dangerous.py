@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, DangerousErrors
 from mpcs_torch.functional import dangerous_errors, dangerous_errors_details
-from mpcs_torch.functional.concern.dangerous import count_dangerous_cells
 
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
 WEIGHTS = st.lists(st.sampled_from([0.25, 0.99, 1.0, 2.0]), min_size=16, max_size=16)
@@ -25,17 +24,6 @@ def test_counts_and_rates_equal_those_of_a_loop(pairs: list[tuple[int, int]], co
     assert dangerous_errors(preds, target, **settings) == dangerous
     assert dangerous_errors(preds, target, **settings, normalize="samples") == dangerous / len(pairs)
     assert dangerous_errors(preds, target, **settings, normalize="errors") == dangerous / max(len(errors), 1)
-
-
-@given(LABELS, st.lists(st.booleans(), min_size=16, max_size=16))
-def test_cells_of_a_confusion_matrix_are_the_same_errors(pairs: list[tuple[int, int]], released: list[bool]) -> None:
-    preds, target = torch.tensor(pairs).t()
-    matrix = torch.tensor(released).reshape(4, 4)
-    confusion = torch.zeros(4, 4, dtype=torch.int64)
-    for predicted, true in pairs:
-        confusion[true, predicted] += 1
-    counted = dangerous_errors(preds, target, num_classes=4, concern=torch.where(matrix, 0.5, 1.0))
-    assert count_dangerous_cells(confusion, matrix) == counted
 
 
 def test_without_concern_every_error_is_dangerous() -> None:

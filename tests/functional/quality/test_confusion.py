@@ -16,7 +16,7 @@ from mpcs_torch.functional import accuracy, class_error_rates, confusion_matrix,
 from mpcs_torch.functional.quality.accuracy import accuracy_of
 from mpcs_torch.functional.quality.macro_f1 import macro_f1_of
 from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation_of
-from tests.metrics.cases import CLASSES, random_batch
+from tests.metrics.batches import CLASSES, random_batch
 
 SAMPLES = st.integers(2, 5).flatmap(
     lambda size: st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), min_size=1, max_size=40)

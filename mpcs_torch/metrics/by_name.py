@@ -1,0 +1,193 @@
+"""The register of metrics: what each name stands for, what it takes, and which way is better.
+
+The trainer, ``mpcs score``, ``mpcs select``, the laws and the documentation read it. A new metric is one line here.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor
+from torchmetrics import Metric
+
+from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.import_paths import import_attribute
+from mpcs_torch.metrics.concern.dangerous import DangerousErrors
+from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
+from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.metrics.detection.cost import MinDetectionCost
+from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
+from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
+from mpcs_torch.metrics.detection.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
+from mpcs_torch.metrics.probability.brier_score import BrierScore
+from mpcs_torch.metrics.probability.cross_entropy import CrossEntropy
+from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
+from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.metrics.quality.accuracy import Accuracy
+from mpcs_torch.metrics.quality.macro_f1 import MacroF1
+from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
+from mpcs_torch.metrics.quality.quality_metrics import (
+    AverageAccuracy,
+    BalancedErrorRate,
+    ErrorRate,
+    MacroFScore,
+    MacroPrecision,
+    MacroRecall,
+    MicroFScore,
+    MicroPrecision,
+    MicroRecall,
+    WeightedErrorRate,
+)
+from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
+from mpcs_torch.metrics.soft.scores import SoftF1, SoftPrecision, SoftRecall
+
+Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels", "trials"]
+"""What ``update`` is called with.
+
+``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
+``"log_probabilities"``: their logarithms. ``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
+``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
+"""
+Direction = Literal["min", "max"]
+_OF_INPUT: Mapping[str, Mapping[str, Any]] = {
+    "probabilities": {"from_logits": False},
+    "log_probabilities": {"from_logits": True, "normalized": True},
+}
+"""Settings that follow from what a metric is given."""
+
+
+@dataclass(frozen=True)
+class MetricEntry:
+    """A metric under a name."""
+
+    name: str
+    metric: type[Metric]
+    takes: Takes
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of the constructor, beside those that the data and the input decide."""
+    key: str | None = None
+    """The value to take where the metric computes a dictionary."""
+    is_count: bool = False
+    """Whether the value is a whole number."""
+    given_direction: Direction | None = None
+    """For a metric whose class does not say which way is better."""
+
+    @property
+    def direction(self) -> Direction | None:
+        """Which way is better; None where neither is."""
+        if self.given_direction is not None or self.metric.higher_is_better is None:
+            return self.given_direction
+        return "max" if self.metric.higher_is_better else "min"
+
+    def make(self, num_classes: int, **given: Any) -> Metric:
+        """Make the metric for C classes.
+
+        Args:
+            num_classes: C.
+            **given: Settings of the surroundings, such as ``concern`` or ``k``. Those that the metric does not have are
+                left out; the entry's own settings win.
+
+        Raises:
+            ValueError: If a setting breaks a rule of the metric.
+        """
+        around = {"num_classes": num_classes, **_OF_INPUT.get(self.takes, {}), **given}
+        known = settings_of(self.metric)
+        return self.metric(**{**{name: value for name, value in around.items() if name in known}, **self.settings})
+
+    def value(self, metric: Metric) -> float:
+        """Return the value of a metric that this entry has made."""
+        computed = metric.compute()
+        number = computed[self.key] if self.key is not None else computed
+        if isinstance(number, Tensor) and number.numel() != 1:
+            shape = tuple(number.shape)
+            raise ValueError(f"metric {self.name} must compute a scalar to be recorded, but has shape {shape}.")
+        return int(number) if self.is_count else float(number)
+
+
+def find_entry(text: str) -> MetricEntry:
+    """Return the entry of a registered name, or make one for the import path of a `Metric` of the user's own.
+
+    Raises:
+        ValueError: If it is neither.
+    """
+    if text in BY_NAME:
+        return BY_NAME[text]
+    if ":" in text:
+        return entry_of_path(text)
+    raise ValueError(f"metrics are {', '.join(BY_NAME)}, or package.module:Class, but got {text!r}.")
+
+
+def entry_of_path(path: str) -> MetricEntry:
+    """Make an entry for ``package.module:Class``; it takes probabilities, and is named after its class.
+
+    Raises:
+        ValueError: If the path does not name a torchmetrics `Metric`.
+    """
+    metric = import_attribute(path)
+    if not (isinstance(metric, type) and issubclass(metric, Metric)):
+        raise ValueError(f"path must name a torchmetrics Metric class, but {path!r} names {metric!r}.")
+    return MetricEntry(metric.__name__, metric, "probabilities")
+
+
+def settings_of(metric: type[Metric]) -> frozenset[str]:
+    """Return the names of the settings that a metric's constructor has."""
+    parameters = inspect.signature(metric.__init__).parameters.values()
+    return frozenset(
+        p.name for p in parameters if p.name != "self" and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    )
+
+
+_MEASURED = ("measured_geometric_accuracy", "measured_decisiveness", "measured_robustness")
+_SOFT = {"soft_precision": SoftPrecision, "soft_recall": SoftRecall, "soft_f1": SoftF1}
+
+ENTRIES = (
+    # Decisions: one confusion matrix serves them all.
+    MetricEntry("accuracy", Accuracy, "decisions"),
+    MetricEntry("f1_macro", MacroF1, "decisions"),
+    MetricEntry("mcc", MatthewsCorrelation, "decisions"),
+    MetricEntry("dangerous", DangerousErrors, "decisions", is_count=True),
+    MetricEntry("dangerous_rate", DangerousErrors, "decisions", {"normalize": "samples"}),
+    MetricEntry("destructive_rate", DangerousErrors, "decisions", {"normalize": "errors"}),
+    MetricEntry("average_accuracy", AverageAccuracy, "decisions"),
+    MetricEntry("error_rate", ErrorRate, "decisions"),
+    MetricEntry("micro_precision", MicroPrecision, "decisions"),
+    MetricEntry("micro_recall", MicroRecall, "decisions"),
+    MetricEntry("micro_fscore", MicroFScore, "decisions"),
+    MetricEntry("macro_precision", MacroPrecision, "decisions"),
+    MetricEntry("macro_recall", MacroRecall, "decisions"),
+    MetricEntry("macro_fscore", MacroFScore, "decisions"),
+    MetricEntry("weighted_error_rate", WeightedErrorRate, "decisions"),
+    MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions"),
+    # Probabilities.
+    MetricEntry("mpcs", MetaPatternConcernScore, "probabilities"),
+    MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}),
+    MetricEntry("expected_concern", ExpectedConcern, "probabilities"),
+    MetricEntry("least_concern_cost", ExpectedConcern, "probabilities", {"decision": "least_concern"}),
+    MetricEntry("cross_entropy", CrossEntropy, "log_probabilities"),
+    MetricEntry("brier_score", BrierScore, "probabilities"),
+    MetricEntry("mean_squared_error", BrierScore, "probabilities", {"over_classes": "mean"}),
+    MetricEntry("geometric_accuracy", GeometricAccuracy, "probabilities"),
+    MetricEntry("decisiveness", Decisiveness, "probabilities"),
+    MetricEntry("robustness", Robustness, "probabilities"),
+    *(
+        MetricEntry(key, ProbabilityAccuracy, "probabilities", {"cells": 20_000}, key=key, given_direction="max")
+        for key in _MEASURED
+    ),
+    MetricEntry("calibration_slope", ProbabilityAccuracy, "probabilities", {"cells": 20_000}, key="slope"),
+    # Soft labels.
+    *(
+        MetricEntry(f"{name}_{average}", metric, "soft_labels", {"average": average})
+        for name, metric in _SOFT.items()
+        for average in ("micro", "macro", "weighted")
+    ),
+    MetricEntry("soft_kl_divergence", SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}),
+    # Trials of a detector.
+    MetricEntry("equal_error_rate", EqualErrorRate, "trials"),
+    MetricEntry("min_detection_cost", MinDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
+    MetricEntry("actual_detection_cost", ActualDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
+    MetricEntry("half_total_error_rate", HalfTotalErrorRate, "trials"),
+    MetricEntry("cllr", Cllr, "trials"),
+    MetricEntry("min_cllr", MinCllr, "trials"),
+)
+BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}

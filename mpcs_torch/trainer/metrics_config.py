@@ -1,0 +1,97 @@
+"""The metrics of a run: names of the register, or a user's own `Metric` by import path."""
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from torchmetrics import Metric
+
+from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, Takes, entry_of_path, settings_of
+from mpcs_torch.trainer.parts import Section
+
+PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")
+"""The columns that the published runs recorded, beside the test accuracy."""
+TEST = "test_"
+"""Columns that are measured on the test split begin so."""
+FILLED_IN = ("num_classes", "concern", "from_logits", "validate_args")
+"""Settings that the data, the score section and the trainer decide."""
+
+
+class MetricConfig(Section):
+    """A metric and its column; every key but those below is a setting of the metric.
+
+    A name alone, such as ``accuracy``, is a metric of the register under its own name.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    """The column."""
+    metric: str | None = None
+    """A name of the register. Default: the column's name."""
+    path: str | None = None
+    """``package.module:Class``, a torchmetrics `Metric` of the user's own."""
+    takes: Takes = "probabilities"
+    """Input of a metric given by path."""
+    direction: Direction | None = None
+    """Better values of a metric given by path. Default: what the class says in ``higher_is_better``."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check(cls, value: object) -> object:
+        if isinstance(value, str):
+            value = {"name": value}
+        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
+            return value
+        if value["name"] == "turn" or value["name"].startswith(TEST):
+            raise ValueError(f"name must not be 'turn' nor begin with {TEST!r}, but is {value['name']!r}")
+        if value.get("path") is not None:
+            return cls._check_path(value)
+        registered = value.get("metric") or value["name"]
+        if registered not in BY_NAME:
+            raise ValueError(f"must be one of {', '.join(_usable())}, or have a path, but is {registered!r}")
+        if registered not in _usable():
+            raise ValueError(f"{registered} takes soft labels, but the data of a run have one class for each sample")
+        if value.keys() & {"takes", "direction"}:
+            raise ValueError(f"takes and direction go with a path; {registered} has its own")
+        _check_settings(BY_NAME[registered].metric, value)
+        return value
+
+    @classmethod
+    def _check_path(cls, value: dict[str, Any]) -> object:
+        if value.get("metric") is not None:
+            raise ValueError("must have one of the keys metric and path")
+        entry = entry_of_path(value["path"])
+        _check_settings(entry.metric, value)
+        return {**value, "direction": value.get("direction") or entry.direction}
+
+    @model_serializer(mode="wrap")
+    def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
+        """Write a metric of the register without settings as its name alone."""
+        if self.path is not None:
+            return {key: value for key, value in handler(self).items() if key != "metric"}
+        named = {key: value for key, value in handler(self).items() if key not in ("path", "takes", "direction")}
+        if self.metric is None:
+            del named["metric"]
+        return self.name if set(named) == {"name"} else named
+
+    def entry(self) -> MetricEntry:
+        """Return the metric as an entry of the register, with its settings, under the column's name."""
+        settings = self.model_extra or {}
+        if self.path is not None:
+            entry = replace(entry_of_path(self.path), takes=self.takes, given_direction=self.direction)
+        else:
+            entry = BY_NAME[self.metric or self.name]
+        return replace(entry, name=self.name, settings={**entry.settings, **settings})
+
+
+def _usable() -> list[str]:
+    return [name for name, entry in BY_NAME.items() if entry.takes != "soft_labels"]
+
+
+def _check_settings(metric: type[Metric], value: dict[str, Any]) -> None:
+    allowed = settings_of(metric) - set(FILLED_IN)
+    unknown = [key for key in value if key not in allowed and key not in MetricConfig.model_fields]
+    if unknown:
+        names = f"{', '.join(unknown)}: unknown; the settings of {metric.__name__} are {', '.join(sorted(allowed))}"
+        raise ValueError(names)

@@ -1,0 +1,127 @@
+"""A run made from its config: seed, loader, model, optimizer, metrics."""
+
+import itertools
+import os
+from collections.abc import Collection
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.inputs.checks import check_pattern_settings
+from mpcs_torch.learning import ConcernLossScale
+from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.trainer.config import ConfigError, RunConfig
+from mpcs_torch.trainer.data import DataSplits, Split
+from mpcs_torch.trainer.evaluation import Evaluator
+from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+
+def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
+    """Seed the generators, and build loader, model, optimizer and metrics.
+
+    Raises:
+        ConfigError: If k, the concern or a metric does not fit the classes of the data, a split that the config names
+            is missing, the accelerator is not there, or several processes were launched.
+    """
+    k = config.score.k or min(5, len(data.class_names))
+    config = config.model_copy(update={"score": config.score.model_copy(update={"k": k})})
+    fabric = _single_process_fabric(config)
+    concern = _check_score(config, k, data)
+    batch_size = len(data.train.labels) if config.training.batch_size == "all" else config.training.batch_size
+
+    # This order, and no other draw in between, is what makes a seed replay a published run.
+    torch.manual_seed(config.seed)
+    loader = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=batch_size, shuffle=True)
+    try:
+        model = config.model.build(data)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
+    train = data.train if config.turns.batches is None else _first_batches(loader, config.turns.batches)
+
+    measured = train if config.turns.samples == "train" else _validation(config, data)
+    at_once = len(measured.labels) if config.turns.batches is None else batch_size
+    on_device = data.to(fabric.device)
+    evaluator = Evaluator(
+        measured.to(fabric.device), metrics_of(config, data, fabric.device), config.turns.mode, at_once
+    )
+    test_evaluator = None
+    if config.turns.test:
+        metrics = metrics_of(config, data, fabric.device, only=config.turns.test)
+        test_evaluator = Evaluator(on_device.test, metrics, config.turns.mode, len(data.test.labels))
+    loss = config.loss.build(concern.matrix().to(fabric.device))
+    learning = _learning_hooks(config, optimizer)
+    fabric_model, fabric_optimizer = fabric.setup(model, optimizer)
+    state = LoopState(fabric, fabric_model, fabric_optimizer, loss, ConcernLossScale())
+    return PreparedRun(config, state, fabric.setup_dataloaders(loader), on_device, evaluator, test_evaluator, learning)
+
+
+def metrics_of(
+    config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
+) -> MetricSet:
+    """Make the metrics of a run, or some of them.
+
+    Raises:
+        ConfigError: If a setting of a metric breaks its rule.
+    """
+    entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
+    given = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
+    try:
+        return MetricSet(entries, len(data.class_names), device, **given)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{config.name}: metrics: {error}") from None
+
+
+def _validation(config: RunConfig, data: DataSplits) -> Split:
+    if data.validation is None:
+        reason = f"{config.data} has no validation split: set data.validation_fraction, such as 0.2"
+        raise ConfigError(f"{config.name}: turns.samples: {reason}")
+    return data.validation
+
+
+def _learning_hooks(config: RunConfig, optimizer: torch.optim.Optimizer) -> list[Hook]:
+    hooks: list[Hook] = []
+    if config.scheduler is not None:
+        step = config.scheduler.build(optimizer, config.turns.count, config.directions)
+        hooks.append(lambda turn, state: step(turn.values))  # noqa: ARG005  # a Hook
+    if (column := config.training.loss_scale) is not None:
+        hooks.append(lambda turn, state: _rescale(state, turn.values[column]))
+    return hooks
+
+
+def _rescale(state: LoopState, score: float) -> None:
+    if isfinite(score):  # a run that has diverged keeps its scale
+        state.loss_scale.update(score)
+
+
+def _first_batches(loader: Any, count: int) -> Split:
+    """The first batches of a pass of the loader."""
+    inputs, labels = zip(*itertools.islice(loader, count), strict=True)
+    return Split(torch.cat(inputs), torch.cat(labels))
+
+
+def _check_score(config: RunConfig, k: int, data: DataSplits) -> ConcernSpec:
+    try:
+        check_pattern_settings(k=k, t=config.score.t, num_classes=len(data.class_names))
+        return config.score.concern.spec(data.class_names)
+    except ValueError as error:
+        raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
+
+
+def _single_process_fabric(config: RunConfig) -> "Fabric":
+    from lightning_fabric import Fabric  # takes seconds to import
+    from lightning_fabric.utilities.exceptions import MisconfigurationException
+
+    world_size = os.environ.get("WORLD_SIZE", "1")
+    if world_size != "1":
+        raise ConfigError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}")
+    try:
+        return Fabric(accelerator=config.device.accelerator, devices=1, precision=config.device.precision)
+    except (MisconfigurationException, RuntimeError) as error:
+        raise ConfigError(f"{config.name}: device.accelerator {config.device.accelerator}: {error}") from None

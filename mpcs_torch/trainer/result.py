@@ -1,0 +1,83 @@
+"""The result of a run: the turn that was picked, why, and what its model measures on each split."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from mpcs_torch.files import replace_text
+from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.evaluation import Evaluator
+from mpcs_torch.trainer.loop import PreparedRun
+from mpcs_torch.trainer.prepare import metrics_of
+
+FILE = "result.json"
+"""In the run's folder."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The model that a run ends with."""
+
+    turn: int
+    reason: str
+    """Why this turn was picked."""
+    values: dict[str, dict[str, float]]
+    """All metrics of the run by split: train, validation (if there is one) and test."""
+
+    def table(self) -> Table:
+        """Return a row for each metric and a column for each split."""
+        names = list(next(iter(self.values.values())))
+        rows = [[name, *(f"{values[name]:.6g}" for values in self.values.values())] for name in names]
+        return Table(["metric", *self.values], rows)
+
+    def write(self, folder: Path) -> None:
+        """Write the result to the run's folder."""
+        replace_text(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
+
+
+def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Result:
+    """Measure the picked checkpoint on every split; the model itself keeps its last weights.
+
+    Without a selector, or where no turn keeps to its limits, the last turn is picked.
+    """
+    best = None if selector is None else selector.best
+    own = {name: tensor.clone() for name, tensor in run.state.model.state_dict().items()}
+    if selector is not None and best is not None:
+        run.state.model.load_state_dict(selector.load(best.number)["model"])
+    with run.kernels():
+        values = {name: _evaluator(run, split)(run.state.model).values for name, split in _splits(run)}
+    run.state.model.load_state_dict(own)
+    if selector is None:
+        return Result(run.state.turns, "the last turn, because the run has no selector", values)
+    if best is None:
+        return Result(run.state.turns, "the last turn, because no turn keeps to the selector's limits", values)
+    return Result(best.number, _why(run, selector), values)
+
+
+def _why(run: PreparedRun, selector: CheckpointSelector) -> str:
+    rule = selector.rule
+    assert selector.best is not None
+    extreme = "lowest" if rule.directions[rule.by] == "min" else "highest"
+    limits = [f"{name} within {slack:g} of its best" for name, slack in rule.within.items()]
+    limits += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
+    limits += [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
+    among = f" among turns with {', '.join(limits)}" if limits else f" of {run.state.turns} turns"
+    return f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.turns.samples} data{among}"
+
+
+def _splits(run: PreparedRun) -> Iterator[tuple[str, Split]]:
+    yield "train", run.data.train
+    if run.data.validation is not None:
+        yield "validation", run.data.validation
+    yield "test", run.data.test
+
+
+def _evaluator(run: PreparedRun, split: Split) -> Evaluator:
+    device = split.labels.device
+    batch_size = min(len(split.labels), run.evaluator.batch_size)
+    return Evaluator(split, metrics_of(run.config, run.data, torch.device(device)), run.config.turns.mode, batch_size)

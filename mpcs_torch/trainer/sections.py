@@ -1,0 +1,127 @@
+"""The sections of a run config: data, model, turns, score and device."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo
+from torch import nn
+
+from mpcs_torch.concern import ConcernSpec, load_concern
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.trainer.data import DATASETS, DataSplits
+from mpcs_torch.trainer.data.validation import hold_out_validation
+from mpcs_torch.trainer.models import MODELS
+from mpcs_torch.trainer.parts import Number, PartConfig, Section
+
+
+class ConfigError(MpcsError, ValueError):
+    """A config, or an override of it, breaks its rules; the message lists every place."""
+
+
+class DataConfig(PartConfig):
+    """The data: a loader and its keyword arguments, and how much of the training samples to hold out."""
+
+    registry = DATASETS
+
+    validation_fraction: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """Default: no validation split but the one that the loader gives, if any."""
+    validation_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    """Of the draw of the validation split."""
+
+    def load(self, root: Path) -> DataSplits:
+        """Load the data set, with its files under a data root.
+
+        Raises:
+            DataError: If it is missing or broken, or cannot be split as asked.
+        """
+        data: DataSplits = self.make(root)
+        if self.validation_fraction is None:
+            return data
+        return hold_out_validation(data, self.validation_fraction, self.validation_seed)
+
+    def __str__(self) -> str:
+        arguments = self.model_extra or {}
+        return f"{super().__str__()} {arguments['set']}" if "set" in arguments else super().__str__()
+
+
+class ModelConfig(PartConfig):
+    """The model: a class or function, and its keyword arguments."""
+
+    registry = MODELS
+
+    def build(self, data: DataSplits) -> nn.Module:
+        """Make a model that fits the data, with weights drawn from the global random generator."""
+        model: nn.Module = self.make(data.train.inputs.shape[1:], len(data.class_names))
+        return model
+
+
+class TurnsConfig(Section):
+    """When, how and on which split the model is measured."""
+
+    count: Annotated[int, Field(ge=1)] = 150
+    """The run ends after so many."""
+    every: Annotated[int, Field(ge=1)] = 1
+    """A turn is every n-th step of a pass over the data, from the pass's first."""
+    when: Literal["before", "after"] = "after"
+    """Before or after the optimizer step."""
+    samples: Literal["train", "validation"] = "train"
+    """The split that the metrics are measured on, and that scheduler, loss scale and selector therefore follow."""
+    test: list[str] = Field(default_factory=list)
+    """Metrics to measure on the test split as well, at every turn: for runs that repeat published ones. Nothing may
+    follow these columns. Without them, test data are measured once, at the end."""
+    mode: Literal["eval", "train"] = "eval"
+    """The mode of the model meanwhile; the published runs left it in training, where batch norm goes on learning."""
+    batches: Annotated[int, Field(ge=1)] | None = None
+    """Evaluate on so many training batches, drawn in a pass of their own before training. Default: all samples."""
+
+
+class ConcernConfig(Section):
+    """The fields of a `ConcernSpec`; the classes default to those of the data."""
+
+    classes: list[str] | int | None = None
+    releases: list[list[str | int]] = Field(default_factory=list)
+    factor: Number = 0.5
+    weights: list[list[float]] | None = None
+
+    def spec(self, class_names: Sequence[str]) -> ConcernSpec:
+        """Return the spec over the data's classes; refuse a concern that was written for other classes."""
+        fits = self.classes in (None, len(class_names), list(class_names))
+        if not fits:
+            raise ConfigError(f"concern.classes must be those of the data, {list(class_names)}, but got {self.classes}")
+        return ConcernSpec(class_names, releases=self.releases, factor=self.factor, weights=self.weights)
+
+
+def _read_concern(value: object, info: ValidationInfo) -> object:
+    """Replace the path of a concern file (relative to the config) by the content of that file."""
+    if not isinstance(value, str):
+        return value
+    folder = info.context["folder"] if info.context else Path()
+    try:
+        spec = load_concern(folder / value)
+    except OSError as error:
+        raise ValueError(f"cannot read {error.filename}: {error.strerror}") from None
+    return {
+        "classes": list(spec.class_names),
+        "releases": [list(release) for release in spec.releases],
+        "factor": spec.factor,
+        "weights": spec.weights and [list(row) for row in spec.weights],
+    }
+
+
+class ScoreConfig(Section):
+    """The settings of MPCS (pattern length, intervals) and the concern of all metrics."""
+
+    k: Annotated[int, Field(ge=1)] | None = None
+    """Default: 5, or the number of classes if that is less."""
+    t: Annotated[int, Field(ge=2)] = 200
+    concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
+
+
+class DeviceConfig(Section):
+    """Accelerator and precision (in the words of lightning-fabric), and kernels."""
+
+    accelerator: Literal["cpu", "cuda"] = "cpu"
+    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    onednn: bool = True
+    """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""

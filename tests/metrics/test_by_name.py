@@ -1,0 +1,99 @@
+"""The register: every public metric is in it, under laws, with a direction; and users add their own by import path."""
+
+import pytest
+import torch
+from torchmetrics.classification import MulticlassCalibrationError
+
+from mpcs_torch import metrics
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.metrics.by_name import BY_NAME, ENTRIES, MetricEntry, find_entry
+from mpcs_torch.metrics.metric_set import MetricSet
+from tests.metrics.cases import CASES
+
+NO_SCALAR = {metrics.ClassErrorRates, metrics.DetectionCurve, metrics.MulticlassQualityMetrics, metrics.SoftFBeta}
+"""A value for each class, a curve, what ten entries give one by one, and a metric whose beta has no default."""
+CONCERN = ConcernSpec(3, releases=[[0, 1]], factor=0.5)
+LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+TARGET = torch.arange(50) % 3
+
+
+def made(entry: MetricEntry) -> MetricSet:
+    return MetricSet([entry], 3, torch.device("cpu"), concern=CONCERN, k=2, t=50)
+
+
+def test_names_are_unique_and_every_public_metric_is_registered() -> None:
+    assert len(BY_NAME) == len(ENTRIES)
+    assert {entry.metric for entry in ENTRIES} == {getattr(metrics, name) for name in metrics.__all__} - NO_SCALAR
+
+
+def test_every_registered_metric_is_under_the_laws() -> None:
+    assert {entry.metric for entry in ENTRIES} <= set(CASES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_the_direction_is_that_of_the_class(entry: MetricEntry) -> None:
+    if entry.metric.higher_is_better is not None:
+        assert entry.direction == ("max" if entry.metric.higher_is_better else "min")
+    else:
+        assert entry.key is not None
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if e.takes != "soft_labels"], ids=lambda entry: entry.name)
+def test_every_entry_measures_predictions(entry: MetricEntry) -> None:
+    measured = made(entry)
+    log_probs = LOGITS.log_softmax(dim=1)
+    inputs = {
+        "decisions": LOGITS.argmax(dim=1),
+        "probabilities": log_probs.exp(),
+        "log_probabilities": log_probs,
+        "trials": LOGITS,
+    }
+    measured.update(inputs, TARGET)
+    (value,) = measured.values().values()
+    assert value == value
+    assert isinstance(value, int) == entry.is_count
+
+
+def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None:
+    metric = made(BY_NAME["mpcs"]).metric("mpcs")
+    assert (metric.k, metric.t, metric.from_logits) == (2, 50, False)
+    assert torch.equal(metric.concern, CONCERN.matrix())
+    own = MetricEntry("mpcs_k3", metrics.MetaPatternConcernScore, "probabilities", {"k": 3})
+    assert made(own).metric("mpcs_k3").k == 3, "an entry's own settings win"
+
+
+def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
+    own = [BY_NAME[name] for name in ("accuracy", "f1_macro", "mcc", "macro_recall", "mpcs", "mpcs_count")]
+    foreign = [MetricEntry(f"error_{n}", MulticlassCalibrationError, "probabilities", {"n_bins": n}) for n in (5, 50)]
+    measured = MetricSet([*own, *foreign], 3, torch.device("cpu"), concern=CONCERN)
+    for _ in range(2):
+        measured.update({"decisions": LOGITS.argmax(1), "probabilities": LOGITS.softmax(1)}, TARGET)
+    assert measured.metric("accuracy").confusion is measured.metric("macro_recall").confusion
+    assert measured.metric("mpcs").score_by_sum is measured.metric("mpcs_count").score_by_sum
+    values = measured.values()
+    assert values["error_5"] != values["error_50"]
+
+
+def test_a_users_metric_is_found_by_import_path() -> None:
+    entry = find_entry("torchmetrics.classification:MulticlassCalibrationError")
+    assert (entry.name, entry.takes, entry.direction) == ("MulticlassCalibrationError", "probabilities", "min")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("acuracy", r"metrics are accuracy, f1_macro, .* or package.module:Class, but got 'acuracy'"),
+        ("torch:nothing", r"path must read package.module:attribute, but 'torch:nothing'"),
+        ("torch:Tensor", r"path must name a torchmetrics Metric class, but 'torch:Tensor' names"),
+    ],
+)
+def test_what_is_no_metric_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        find_entry(text)
+
+
+def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
+    measured = made(MetricEntry("rates", metrics.ClassErrorRates, "decisions"))
+    measured.update({"decisions": LOGITS.argmax(1)}, TARGET)
+    with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
+        measured.values()

@@ -1,0 +1,151 @@
+"""The validation split: stratified, seeded, groups kept whole; nothing follows test data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcs_torch.trainer.config import ConfigError, load_config
+from mpcs_torch.trainer.data import DataError, DataSplits, Split
+from mpcs_torch.trainer.data.validation import hold_out_validation
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.sections import DataConfig
+from tests.trainer.toy import toy_config, toy_data
+
+
+def numbered(size: int, classes: int, groups: torch.Tensor | None = None) -> DataSplits:
+    """Each sample's input is its number."""
+    inputs, labels = torch.arange(size, dtype=torch.float32).unsqueeze(1), torch.arange(size) % classes
+    return DataSplits(Split(inputs, labels, groups), Split(inputs, labels), tuple(map(str, range(classes))))
+
+
+def validation_of(data: DataSplits) -> Split:
+    assert data.validation is not None
+    return data.validation
+
+
+@given(st.integers(40, 90), st.integers(2, 4), st.floats(0.1, 0.5), st.integers(0, 2**32 - 1))
+def test_every_sample_is_in_one_split_and_classes_keep_their_shares(
+    size: int, classes: int, fraction: float, seed: int
+) -> None:
+    data = numbered(size, classes)
+    split = hold_out_validation(data, fraction, seed)
+    held = validation_of(split)
+    both = torch.cat([split.train.inputs, held.inputs]).flatten().sort().values
+    assert torch.equal(both, data.train.inputs.flatten())
+    assert abs(len(held.labels) - fraction * size) <= 1
+    counts, whole = (part.labels.bincount(minlength=classes) for part in (held, data.train))
+    assert ((counts - fraction * whole).abs() <= 1.5).all()
+    assert split.test is data.test
+
+
+def test_the_seed_decides_and_the_global_generator_is_left_alone() -> None:
+    before = torch.get_rng_state()
+    first, same, other = (validation_of(hold_out_validation(numbered(50, 2), 0.2, seed)) for seed in (3, 3, 4))
+    assert torch.equal(first.inputs, same.inputs)
+    assert not torch.equal(first.inputs, other.inputs)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@given(st.integers(0, 100))
+def test_groups_are_never_separated(seed: int) -> None:
+    groups = torch.arange(120) // 5
+    split = hold_out_validation(numbered(120, 3, groups), 0.25, seed)
+    held = validation_of(split)
+    assert held.groups is not None
+    assert split.train.groups is not None
+    assert not set(held.groups.tolist()) & set(split.train.groups.tolist())
+    assert 0.1 * 120 <= len(held.labels) <= 0.4 * 120
+
+
+@pytest.mark.parametrize(
+    ("data", "fraction", "message"),
+    [
+        (numbered(4, 4), 0.5, r"data.validation_fraction 0.5 cannot split 4 training samples: "),
+        (numbered(40, 2, torch.zeros(40).long()), 0.2, r"data.validation_fraction 0.2 cannot split 40"),
+        (hold_out_validation(toy_data(), 0.2, 0), 0.2, r"this data set has a validation split of its own"),
+    ],
+)
+def test_what_cannot_be_split_is_refused(data: DataSplits, fraction: float, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        hold_out_validation(data, fraction, 0)
+
+
+def test_a_config_holds_out_validation_samples(tmp_path: Path) -> None:
+    whole = DataConfig.model_validate({"name": "digits"}).load(tmp_path)
+    data = DataConfig.model_validate({"name": "digits", "validation_fraction": 0.2}).load(tmp_path)
+    assert len(validation_of(data).labels) == round(0.2 * len(whole.train.labels) + 0.5)
+    assert torch.equal(data.test.inputs, whole.test.inputs)
+
+
+def on_validation(**changed: Any) -> Any:
+    return toy_config(
+        turns={"count": 5, "samples": "validation"},
+        selector={"by": "mpcs"},
+        scheduler={"name": "mpcs_lr"},
+        **changed,
+    )
+
+
+def test_turns_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_path: Path) -> None:
+    data = hold_out_validation(toy_data(), 0.2, 0)
+    run, result = run_in_folder(on_validation(), data, tmp_path)
+    records = read_records(tmp_path / "records.csv")
+    assert not [column for column in records[0] if column.startswith("test_")]
+    assert run.evaluator.split.labels.tolist() == validation_of(data).labels.tolist()
+    assert list(result.values) == ["train", "validation", "test"]
+    best = min(records, key=lambda record: record["mpcs"])
+    assert result.turn == best["turn"]
+    assert {"turn": result.turn, **result.values["validation"]} == best
+    assert result.reason == f"lowest mpcs ({best['mpcs']:.6g}) on validation data of 5 turns"
+    assert json.loads((tmp_path / "result.json").read_text())["values"] == result.values
+
+
+def test_the_result_is_that_of_the_picked_checkpoint_and_the_model_keeps_its_last_weights(tmp_path: Path) -> None:
+    config = toy_config(turns={"count": 6, "test": ["accuracy"]}, selector={"by": "accuracy", "ties": "last"})
+    weights: list[torch.Tensor] = []
+    run, result = run_in_folder(
+        config, toy_data(), tmp_path, [lambda turn, state: weights.append(state.model.state_dict()["1.weight"].clone())]
+    )
+    record = read_records(tmp_path / "records.csv")[result.turn - 1]
+    assert result.values["test"]["accuracy"] == record["test_accuracy"]
+    assert result.values["train"] == {name: record[name] for name in result.values["train"]}
+    assert torch.equal(run.state.model.state_dict()["1.weight"], weights[-1])
+
+
+def test_a_run_without_a_selector_ends_with_its_last_turn(tmp_path: Path) -> None:
+    _, result = run_in_folder(toy_config(turns={"count": 3}), toy_data(), tmp_path)
+    assert (result.turn, result.reason) == (3, "the last turn, because the run has no selector")
+    limits = {"by": "mpcs", "at_most": {"mpcs": -1.0}}
+    _, result = run_in_folder(toy_config(turns={"count": 3}, selector=limits), toy_data(), tmp_path, overwrite=True)
+    assert result.reason == "the last turn, because no turn keeps to the selector's limits"
+
+
+def test_validation_samples_that_are_missing_are_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"turns.samples: iris has no validation split: set data.validation_fraction"):
+        prepare_run(on_validation(), toy_data())
+
+
+MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nturns: {test: [accuracy]}\n"
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("selector.by=test_accuracy", "selector.by"),
+        ("selector.within={test_accuracy: 0.1}", "selector.within"),
+        ("selector.at_most={test_dangerous: 1}", "selector.at_most"),
+        ("scheduler={name: plateau, score: test_accuracy}", "scheduler.score"),
+        ("training.loss_scale=test_mpcs", "training.loss_scale"),
+    ],
+)
+def test_nothing_follows_test_data(tmp_path: Path, override: str, place: str) -> None:
+    (tmp_path / "run.yaml").write_text(MINIMAL)
+    with pytest.raises(ConfigError, match=rf"run.yaml: {place}: test_\w+ is measured on test data: .* Hold out"):
+        load_config(tmp_path / "run.yaml", [override])
