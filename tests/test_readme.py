@@ -1,15 +1,27 @@
-"""What the README shows is there and runs."""
+"""What the README and the pages of docs/ show is there, is current and runs."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from mpcs_torch.cli.metrics import register_table
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for example in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        exec(example, {})
+
+
+def test_the_examples_of_the_readme_print_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     for example in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
         exec(example, {})
@@ -18,12 +30,18 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert "| the rule" in printed
 
 
-def test_linked_files_exist() -> None:
-    links = re.findall(r"\]\(((?!http|#)[^)]+)\)", README)
-    assert links
-    assert all((ROOT / link).exists() for link in links)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_linked_files_exist(page: Path) -> None:
+    links = re.findall(r"\]\(((?!http|#)[^)]+)\)", page.read_text())
+    assert all((page.parent / link).exists() for link in links)
 
 
 def test_the_promised_commands_are_targets() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     assert set(re.findall(r"^make (\w+)", README, flags=re.MULTILINE)) <= targets
+
+
+def test_the_table_of_metrics_is_the_register() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    table = page.split("<!-- mpcs metrics -->\n")[1].split("\n<!-- end -->")[0]
+    assert table == register_table().markdown(), "replace it by what `mpcs metrics` prints"

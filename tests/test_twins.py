@@ -11,8 +11,9 @@ from torch import Tensor
 
 from mpcs_torch import OperatingPoint, functional, metrics
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.cases import CLASSES, SINGLE, random_batch, soft_batch
+from tests.metrics.batches import CLASSES, random_batch, soft_batch
 from tests.metrics.detection.cases import class_scores, detections
+from tests.metrics.quality.cases import SINGLE
 from tests.oracles import naive
 
 SIZE = 40

@@ -13,7 +13,7 @@ from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatter
 from mpcs_torch.functional import dangerous_errors, meta_pattern_concern_score
 from mpcs_torch.metrics import BrierScore
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.cases import random_batch
+from tests.metrics.batches import random_batch
 
 LOGITS, TARGET = random_batch(30, seed=3)
 ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a class for a higher one costs more

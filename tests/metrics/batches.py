@@ -1,0 +1,66 @@
+"""Random batches for the metrics of classifiers, and how metrics refuse bad ones."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
+from tests.metrics.case import Batch, Fed
+
+CLASSES = 4
+
+
+def random_batch(size: int, seed: int) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    return (
+        2 * torch.randn(size, CLASSES, generator=generator),
+        torch.randint(0, CLASSES, (size,), generator=generator),
+    )
+
+
+def soft_batch(size: int, seed: int) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(2, size, CLASSES, generator=generator)
+    return logits[0].softmax(dim=1), logits[1].softmax(dim=1)
+
+
+def decided(preds: Tensor, target: Tensor) -> Decisions:
+    return flatten_decisions(preds, target, num_classes=CLASSES, ignore_index=None, sample_weight=None)
+
+
+def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
+    return flatten_samples(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
+
+
+def flat_soft(preds: Tensor, target: Tensor) -> SoftSamples:
+    return flatten_soft(preds, target, num_classes=CLASSES, sample_weight=None, ignore=None)
+
+
+HARD = Fed(
+    draw=random_batch,
+    bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
+    rule=r"target must hold class indices from 0 to 3 .*",
+    quoted="4",
+    ignoring={"ignore_index": -1},
+    ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
+)
+WIDE = replace(HARD, draw=lambda size, seed: (random_batch(size, seed)[0].double(), random_batch(size, seed)[1]))
+PROBABILITIES = replace(
+    HARD,
+    draw=lambda size, seed: (random_batch(size, seed)[0].softmax(1), random_batch(size, seed)[1]),
+    bad=(torch.full((2, CLASSES), 1 / CLASSES), torch.tensor([0, CLASSES])),
+)
+SOFT = Fed(
+    draw=soft_batch,
+    bad=(torch.full((2, CLASSES), 0.5), torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])),
+    rule="target must hold degrees of truth from 0 to 1",
+    quoted=r"\[2, 0, 0, 0\]",
+    ignoring={},
+    ignored=(torch.zeros(2, CLASSES), torch.zeros(2, CLASSES), None, torch.ones(2, CLASSES, dtype=torch.bool)),
+)
+
+# Class 0 is true, predicted and certain.
+CERTAIN = (torch.tensor([[9.0, -9.0, 0.0, 1.0]]), torch.tensor([0]))

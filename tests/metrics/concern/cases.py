@@ -1,0 +1,88 @@
+"""The cases of the concern family."""
+
+import torch
+
+from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
+from mpcs_torch.functional.concern.dangerous import count_dangerous
+from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
+from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided
+from tests.metrics.case import Batch, MetricCase
+from tests.oracles import algorithm_1
+
+CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
+
+
+def mpcs_oracle(batch: Batch) -> dict[str, float]:
+    logits, target = batch
+    concern = CONCERN.matrix().tolist()
+    return {"": algorithm_1.score(logits.softmax(dim=1).tolist(), target.tolist(), 3, 20, concern)}
+
+
+def dangerous_oracle(batch: Batch) -> dict[str, float]:
+    logits, target = batch
+    predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
+    errors = [(true, guess) for true, guess in zip(target.tolist(), predictions, strict=True) if true != guess]
+    dangerous = len([pair for pair in errors if pair not in {(0, 1), (2, 3), (2, 1)}])
+    return {"": dangerous}
+
+
+def expected_concern_oracle(batch: Batch) -> dict[str, float]:
+    """Decide for the class of minimum risk, and sum the concern of wrong decisions."""
+    logits, target = batch
+    concern = CONCERN.matrix().tolist()
+    cost, constant = 0.0, [0.0] * CLASSES
+    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
+        risks = [sum(row[i] * concern[i][j] for i in range(CLASSES) if i != j) for j in range(CLASSES)]
+        decided = min(range(CLASSES), key=risks.__getitem__)
+        cost += concern[true][decided] if decided != true else 0.0
+        constant = [total + (concern[true][j] if j != true else 0.0) for j, total in enumerate(constant)]
+    return {"": cost / min(constant)}
+
+
+# In both batches class 0 is true and predicted, and no released class is near.
+CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
+    MetaPatternConcernScore: MetricCase(
+        make=lambda **settings: MetaPatternConcernScore(CLASSES, k=3, t=20, concern=CONCERN, **settings),
+        higher_is_better=False,
+        make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
+        agreeing_batch=CERTAIN,
+        oracle=mpcs_oracle,
+        core=lambda logits, target: score_terms(
+            pattern_terms(logits.softmax(dim=1), target, k=3, t=20, concern=CONCERN.matrix()),
+            k=3,
+            correct_concern="sum",
+        ),
+        fed=HARD,
+    ),
+    DangerousErrors: MetricCase(
+        make=lambda **settings: DangerousErrors(CLASSES, concern=CONCERN, **settings),
+        higher_is_better=False,
+        make_other=lambda: DangerousErrors(CLASSES),
+        agreeing_batch=CERTAIN,
+        oracle=dangerous_oracle,
+        core=lambda logits, target: count_dangerous(decided(logits, target), CONCERN.released()),
+        fed=HARD,
+    ),
+    ExpectedConcern: MetricCase(
+        make=lambda **settings: ExpectedConcern(CLASSES, concern=CONCERN, decision="least_concern", **settings),
+        higher_is_better=False,
+        make_other=lambda: ExpectedConcern(CLASSES, concern=CONCERN),
+        agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
+        oracle=expected_concern_oracle,
+        core=lambda logits, target: sum_costs(
+            decide(
+                logits,
+                target,
+                concern=CONCERN.matrix(),
+                decision="least_concern",
+                from_logits=True,
+                ignore_index=None,
+                sample_weight=None,
+            ),
+            CONCERN.matrix(),
+        ),
+        fed=HARD,
+    ),
+}

@@ -1,0 +1,110 @@
+"""The cases of the probability family."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from mpcs_torch import metrics
+from mpcs_torch.functional.probability.brier_score import brier_sums
+from mpcs_torch.functional.probability.cross_entropy import entropy_sums
+from mpcs_torch.functional.probability.generalized import power_sum
+from mpcs_torch.functional.probability.measured_counts import count_probabilities
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.batches import (
+    CERTAIN,
+    CLASSES,
+    HARD,
+    PROBABILITIES,
+    WIDE,
+    flat,
+)
+from tests.metrics.case import Batch, MetricCase
+from tests.oracles import naive
+
+
+def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
+    """Describe a mean of the probability of the true class; the floor changes nothing if this probability is high."""
+
+    def oracle(batch: Batch) -> dict[str, float]:
+        logits, target = batch
+        probs = [row[label] for row, label in zip(logits.softmax(1).tolist(), target.tolist(), strict=True)]
+        return {"": naive.generalized_mean(probs, power, 0.005)}
+
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, **settings),
+        higher_is_better=True,
+        make_other=lambda: kind(CLASSES, epsilon=0.2),
+        agreeing_batch=CERTAIN,
+        oracle=oracle,
+        core=lambda logits, target: (
+            power_sum(
+                logits.softmax(1).gather(1, target.unsqueeze(1)).squeeze(1), torch.ones(40).double(), power, 0.005
+            ),
+        ),
+        fed=HARD,
+    )
+
+
+def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCase:
+    """Describe the means and the slope; if all decisions are right, the number of bins changes nothing."""
+    options: dict[str, Any] = {"delta": None, "cells": cells, "from_logits": from_logits}
+
+    def oracle(batch: Batch) -> dict[str, float]:
+        probs = batch[0].softmax(1) if from_logits else batch[0]
+        return naive.probability_accuracy(probs.tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
+
+    logits, target = CERTAIN
+    return MetricCase(
+        make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, **options, **settings),
+        higher_is_better=None,
+        make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, **options),
+        agreeing_batch=(logits if from_logits else logits.softmax(1), target),
+        oracle=oracle,
+        core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
+        fed=HARD if from_logits else PROBABILITIES,
+        make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),  # others share the states
+    )
+
+
+def entropy_case(*, normalized: bool) -> MetricCase:
+    """Describe the cross entropy of logits or of log-probabilities."""
+
+    def draw(size: int, seed: int) -> Batch:
+        logits, target = WIDE.draw(size, seed)
+        return logits.log_softmax(1), target
+
+    uniform = torch.full((2, CLASSES), 1 / CLASSES).log()
+    return MetricCase(
+        make=lambda **settings: metrics.CrossEntropy(CLASSES, normalized=normalized, **settings),
+        higher_is_better=False,
+        make_other=lambda: metrics.CrossEntropy(CLASSES, normalized=normalized, ignore_index=3),
+        agreeing_batch=(torch.eye(CLASSES)[:3].log_softmax(1), torch.arange(3)),
+        oracle=lambda batch: {"": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        core=lambda scores, target: entropy_sums(flat(scores, target, "log_probs" if normalized else "logits")),
+        fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES]))) if normalized else WIDE,
+    )
+
+
+PROBABILITY: dict[type[SumMetric], MetricCase] = {
+    metrics.GeometricAccuracy: mean_case(metrics.GeometricAccuracy, 0.0),
+    metrics.Decisiveness: mean_case(metrics.Decisiveness, 1.0),
+    metrics.Robustness: mean_case(metrics.Robustness, -2 / 3),
+    metrics.ProbabilityAccuracy: probability_case(None),
+    metrics.BrierScore: MetricCase(
+        make=lambda **settings: metrics.BrierScore(CLASSES, **settings),
+        higher_is_better=False,
+        make_other=lambda: metrics.BrierScore(CLASSES, over_classes="mean"),
+        agreeing_batch=(100 * torch.eye(CLASSES), torch.arange(CLASSES)),
+        oracle=lambda batch: {"": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        core=lambda logits, target: brier_sums(flat(logits, target)),
+        fed=WIDE,
+        make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),  # the other one shares the states
+    ),
+    metrics.CrossEntropy: entropy_case(normalized=False),
+}
+MORE_PROBABILITY = {  # settings with states of their own
+    "ProbabilityAccuracy by cells": probability_case(100_000),
+    "ProbabilityAccuracy of probabilities": probability_case(None, from_logits=False),
+    "CrossEntropy of log-probabilities": entropy_case(normalized=True),
+}

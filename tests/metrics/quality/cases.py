@@ -1,0 +1,55 @@
+"""The cases of the quality family."""
+
+import torch
+
+from mpcs_torch import metrics
+from mpcs_torch.functional.quality.confusion import count_pairs
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.batches import CLASSES, HARD, decided
+from tests.metrics.case import Batch, MetricCase
+from tests.oracles import naive
+
+
+def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool | None) -> MetricCase:
+    """Describe a metric of a confusion matrix; another ignore_index agrees on batches without that label."""
+    options = {"zero_division": 0.0} if name in naive.ONEDAL or kind is metrics.MulticlassQualityMetrics else {}
+
+    def oracle(batch: Batch) -> dict[str, float]:
+        logits, target = batch
+        values = naive.quality(logits.tolist(), target.tolist(), CLASSES)
+        if kind is metrics.ClassErrorRates:
+            return {str(label): rate for label, rate in enumerate(values["class_error_rates"])}
+        return {entry: values[entry] for entry in naive.ONEDAL} if name is None else {"": values[name]}
+
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, **options, **settings),
+        higher_is_better=higher_is_better,
+        make_other=lambda: kind(CLASSES, **options, ignore_index=3),
+        agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
+        oracle=oracle,
+        core=lambda logits, target: (count_pairs(decided(logits, target)),),
+        fed=HARD,
+    )
+
+
+SINGLE = {
+    metrics.AverageAccuracy: ("average_accuracy", True),
+    metrics.ErrorRate: ("error_rate", False),
+    metrics.MicroPrecision: ("micro_precision", True),
+    metrics.MicroRecall: ("micro_recall", True),
+    metrics.MicroFScore: ("micro_fscore", True),
+    metrics.MacroPrecision: ("macro_precision", True),
+    metrics.MacroRecall: ("macro_recall", True),
+    metrics.MacroFScore: ("macro_fscore", True),
+    metrics.WeightedErrorRate: ("weighted_error_rate", False),
+    metrics.BalancedErrorRate: ("balanced_error_rate", False),
+    metrics.Accuracy: ("accuracy", True),
+    metrics.MacroF1: ("macro_f1", True),
+    metrics.MatthewsCorrelation: ("matthews_correlation", True),
+}
+"""Name of the oracle and direction of each metric that is a single value."""
+QUALITY = {kind: quality_case(kind, name, higher) for kind, (name, higher) in SINGLE.items()}
+QUALITY |= {
+    metrics.MulticlassQualityMetrics: quality_case(metrics.MulticlassQualityMetrics, None, None),
+    metrics.ClassErrorRates: quality_case(metrics.ClassErrorRates, None, False),
+}

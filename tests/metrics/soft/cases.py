@@ -1,0 +1,44 @@
+"""The cases of the soft family."""
+
+from typing import Any
+
+import torch
+
+from mpcs_torch import metrics
+from mpcs_torch.functional.soft.divergence import divergence_sums
+from mpcs_torch.functional.soft.sums import soft_sums
+from mpcs_torch.metrics.base import SumMetric
+from tests.metrics.batches import CLASSES, SOFT, flat_soft
+from tests.metrics.case import MetricCase
+from tests.oracles import naive
+
+
+def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None = None) -> MetricCase:
+    """Describe a macro-averaged soft score; perfect predictions get 1 with any average."""
+    return MetricCase(
+        make=lambda **settings: kind(CLASSES, average="macro", **(options or {}), **settings),
+        higher_is_better=True,
+        make_other=lambda: kind(CLASSES, **(options or {})),
+        agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
+        oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
+        core=lambda p, y: soft_sums(flat_soft(p, y), torch.float64),
+        fed=SOFT,
+        make_stranger=metrics.SoftKLDivergence,  # soft scores share their sums
+    )
+
+
+SOFT_CASES: dict[type[SumMetric], MetricCase] = {
+    metrics.SoftPrecision: soft_case(metrics.SoftPrecision, 0.0),
+    metrics.SoftRecall: soft_case(metrics.SoftRecall, float("inf")),
+    metrics.SoftF1: soft_case(metrics.SoftF1, 1.0),
+    metrics.SoftFBeta: soft_case(metrics.SoftFBeta, 2.0, {"beta": 2.0}),
+    metrics.SoftKLDivergence: MetricCase(
+        make=lambda **settings: metrics.SoftKLDivergence(**settings),
+        higher_is_better=False,
+        make_other=lambda: metrics.SoftKLDivergence(epsilon=0.1),
+        agreeing_batch=(torch.full((1, CLASSES), 0.25), torch.full((1, CLASSES), 0.5)),
+        oracle=lambda batch: {"": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())},
+        core=lambda p, y: divergence_sums(flat_soft(p, y), epsilon=0.0),
+        fed=SOFT,
+    ),
+}
