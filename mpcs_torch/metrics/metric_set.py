@@ -9,6 +9,7 @@ from torchmetrics import Metric, MetricCollection
 
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
+from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
 
 class MetricSet:
@@ -41,6 +42,11 @@ class MetricSet:
             for (takes, shares), members in grouped.items()
         ]
 
+    @property
+    def takes(self) -> frozenset[Takes]:
+        """The inputs that the metrics take."""
+        return frozenset(takes for takes, _ in self._collections)
+
     def reset(self) -> None:
         """Forget all batches."""
         for _, collection in self._collections:
@@ -54,6 +60,12 @@ class MetricSet:
     def metric(self, name: str) -> Metric:
         """Return the metric of an entry, with its states."""
         return self._metrics()[name]
+
+    def confusion(self) -> Tensor | None:
+        """Return the counts of true and predicted classes, int64 (C, C), if a metric of the set holds them."""
+        held = (metric.confusion for metric in self._metrics().values() if isinstance(metric, ConfusionMetric))
+        confusion = next(held, None)
+        return None if confusion is None else confusion.long()
 
     def values(self) -> dict[str, float]:
         """Compute the value of each entry, in their order."""

@@ -13,7 +13,6 @@ from mpcs_torch.functional.quality.class_rates import class_rates
 from mpcs_torch.metrics import ProbabilityAccuracy
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.tables import Table
@@ -98,13 +97,12 @@ def score(
     if metrics is None:
         raise PredictionsError(predictions.path, "holds no row")
     held = [metrics.metric(entry.name) for entry in metrics.entries]
-    confusion = next((metric.confusion for metric in held if isinstance(metric, ConfusionMetric)), None)
     certainty = next((metric for metric in held if isinstance(metric, ProbabilityAccuracy)), None)
     return Scores(
         rows,
         predictions.class_names,
         metrics.values(),
-        None if confusion is None else confusion.long(),
+        metrics.confusion(),
         None if certainty is None else certainty.reported(),
         None if certainty is None else certainty.bins(),
     )

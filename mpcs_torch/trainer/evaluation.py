@@ -1,5 +1,6 @@
 """The metrics of a model on a split of the data, from one forward pass."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,10 +40,12 @@ class Evaluator:
         model.train(self.mode == "train")
         logits = self.logits(model)
         model.train(own_mode)
-        inputs = inputs_of(logits)
+        inputs = inputs_of(logits, self.metrics.takes)
         self.metrics.reset()
         self.metrics.update(inputs, self.split.labels)
-        confusion = confusion_matrix(inputs["decisions"], self.split.labels, num_classes=logits.shape[1])
+        confusion = self.metrics.confusion()
+        if confusion is None:
+            confusion = confusion_matrix(inputs["decisions"], self.split.labels, num_classes=logits.shape[1])
         return Evaluation(self.metrics.values(), confusion.cpu())
 
     @torch.no_grad()
@@ -51,15 +54,14 @@ class Evaluator:
         return torch.cat([forward_pass(model, inputs) for inputs in torch.split(self.split.inputs, self.batch_size)])
 
 
-def inputs_of(logits: Tensor) -> dict[Takes, Tensor]:
-    """Compute what metrics take from logits (N, C), with one softmax."""
-    log_probs = logits.log_softmax(dim=1)
-    return {
-        "decisions": logits.argmax(dim=1),
-        "log_probabilities": log_probs,
-        "probabilities": log_probs.exp(),
-        "trials": logits,
-    }
+def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
+    """Compute what metrics take from logits (N, C), with at most one softmax."""
+    inputs: dict[Takes, Tensor] = {"decisions": logits.argmax(dim=1), "trials": logits}
+    if "probabilities" in takes or "log_probabilities" in takes:
+        inputs["log_probabilities"] = logits.log_softmax(dim=1)
+    if "probabilities" in takes:
+        inputs["probabilities"] = inputs["log_probabilities"].exp()
+    return inputs
 
 
 def forward_pass(model: nn.Module, inputs: Tensor) -> Tensor:

@@ -24,6 +24,8 @@ class Labels(NamedTuple):
     given: Tensor
     """(M,), int64: the labels as they were given."""
     num_classes: int
+    is_unweighted: bool
+    """Whether all weights are 1, because neither weights nor a label to ignore were given."""
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
@@ -46,7 +48,8 @@ def flatten_labels(
     given = target.reshape(-1).long()
     counted = torch.ones_like(given, dtype=torch.bool) if ignore_index is None else given != ignore_index
     weight = flatten_weight(sample_weight, counted, target.shape)
-    return Labels(given.clamp(0, num_classes - 1), weight, counted, given, num_classes)
+    is_unweighted = ignore_index is None and sample_weight is None
+    return Labels(given.clamp(0, num_classes - 1), weight, counted, given, num_classes, is_unweighted)
 
 
 def flatten_weight(sample_weight: Tensor | None, counted: Tensor, shape: torch.Size) -> Tensor:

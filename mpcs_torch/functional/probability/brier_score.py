@@ -78,8 +78,10 @@ def brier_sums(samples: Samples) -> BrierSums:
     # The last digit differs from that of a softmax: records of training runs hold this value.
     probs = samples.scores if samples.scale == "probs" else samples.log_probs().exp()
     label, weight = samples.labels.target.unsqueeze(1), samples.labels.weight
-    errors = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype))
-    return BrierSums((errors.square() * weight.unsqueeze(1)).sum(), weight.sum())
+    squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
+    if not samples.labels.is_unweighted:  # a product with ones would only be a larger tensor
+        squares = squares * weight.unsqueeze(1)
+    return BrierSums(squares.sum(dtype=weight.dtype), weight.sum())
 
 
 def brier_of(sums: BrierSums, num_classes: int, over_classes: OverClasses) -> Tensor:
