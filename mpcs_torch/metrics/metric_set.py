@@ -1,7 +1,7 @@
 """Several metrics over the same samples, each fed what it takes."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +10,15 @@ from torchmetrics import Metric, MetricCollection
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
+
+
+class Results(NamedTuple):
+    """What the metrics of a set have measured."""
+
+    values: dict[str, float]
+    """By name."""
+    confusion: Tensor | None
+    """int64 (C, C), rows true classes; None if no metric of the set counts decisions."""
 
 
 class MetricSet:
@@ -57,24 +66,17 @@ class MetricSet:
         for takes, collection in self._collections:
             collection.update(inputs[takes], target)
 
-    def metric(self, name: str) -> Metric:
-        """Return the metric of an entry, with its states."""
-        return self._metrics()[name]
-
-    def confusion(self) -> Tensor | None:
-        """Return the counts of true and predicted classes, int64 (C, C), if a metric of the set holds them."""
-        held = (metric.confusion for metric in self._metrics().values() if isinstance(metric, ConfusionMetric))
-        confusion = next(held, None)
-        return None if confusion is None else confusion.long()
-
-    def values(self) -> dict[str, float]:
-        """Compute the value of each entry, in their order."""
-        metrics = self._metrics()
-        return {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
-
-    def _metrics(self) -> dict[str, Metric]:
+    def metrics(self) -> dict[str, Metric]:
+        """Return the metrics by name, with their states."""
         return {
             name: metric
             for _, collection in self._collections
             for name, metric in collection.items(keep_base=True, copy_state=False)
         }
+
+    def results(self) -> Results:
+        """Compute the value of each entry, in their order, and return the counts that a metric of the set holds."""
+        metrics = self.metrics()  # once: each access hands the states of a group to all of its members
+        confusion = next((metric.confusion for metric in metrics.values() if isinstance(metric, ConfusionMetric)), None)
+        values = {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
+        return Results(values, None if confusion is None else confusion.long())

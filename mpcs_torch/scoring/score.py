@@ -96,13 +96,13 @@ def score(
         advance(len(probs))
     if metrics is None:
         raise PredictionsError(predictions.path, "holds no row")
-    held = [metrics.metric(entry.name) for entry in metrics.entries]
-    certainty = next((metric for metric in held if isinstance(metric, ProbabilityAccuracy)), None)
+    values, confusion = metrics.results()
+    certainty = next((metric for metric in metrics.metrics().values() if isinstance(metric, ProbabilityAccuracy)), None)
     return Scores(
         rows,
         predictions.class_names,
-        metrics.values(),
-        metrics.confusion(),
+        values,
+        confusion,
         None if certainty is None else certainty.reported(),
         None if certainty is None else certainty.bins(),
     )

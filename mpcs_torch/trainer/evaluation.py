@@ -43,15 +43,16 @@ class Evaluator:
         inputs = inputs_of(logits, self.metrics.takes)
         self.metrics.reset()
         self.metrics.update(inputs, self.split.labels)
-        confusion = self.metrics.confusion()
+        values, confusion = self.metrics.results()
         if confusion is None:
             confusion = confusion_matrix(inputs["decisions"], self.split.labels, num_classes=logits.shape[1])
-        return Evaluation(self.metrics.values(), confusion.cpu())
+        return Evaluation(values, confusion.cpu())
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
         """Compute the logits of all samples, (N, C)."""
-        return torch.cat([forward_pass(model, inputs) for inputs in torch.split(self.split.inputs, self.batch_size)])
+        batches = [forward_pass(model, inputs) for inputs in torch.split(self.split.inputs, self.batch_size)]
+        return batches[0] if len(batches) == 1 else torch.cat(batches)
 
 
 def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:

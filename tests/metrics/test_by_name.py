@@ -49,17 +49,17 @@ def test_every_entry_measures_predictions(entry: MetricEntry) -> None:
         "trials": LOGITS,
     }
     measured.update(inputs, TARGET)
-    (value,) = measured.values().values()
+    (value,) = measured.results().values.values()
     assert value == value
     assert isinstance(value, int) == entry.is_count
 
 
 def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None:
-    metric = made(BY_NAME["mpcs"]).metric("mpcs")
+    metric = made(BY_NAME["mpcs"]).metrics()["mpcs"]
     assert (metric.k, metric.t, metric.from_logits) == (2, 50, False)
     assert torch.equal(metric.concern, CONCERN.matrix())
     own = MetricEntry("mpcs_k3", metrics.MetaPatternConcernScore, "probabilities", {"k": 3})
-    assert made(own).metric("mpcs_k3").k == 3, "an entry's own settings win"
+    assert made(own).metrics()["mpcs_k3"].k == 3, "an entry's own settings win"
 
 
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
@@ -68,9 +68,9 @@ def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
     measured = MetricSet([*own, *foreign], 3, torch.device("cpu"), concern=CONCERN)
     for _ in range(2):
         measured.update({"decisions": LOGITS.argmax(1), "probabilities": LOGITS.softmax(1)}, TARGET)
-    assert measured.metric("accuracy").confusion is measured.metric("macro_recall").confusion
-    assert measured.metric("mpcs").score_by_sum is measured.metric("mpcs_count").score_by_sum
-    values = measured.values()
+    assert measured.metrics()["accuracy"].confusion is measured.metrics()["macro_recall"].confusion
+    assert measured.metrics()["mpcs"].score_by_sum is measured.metrics()["mpcs_count"].score_by_sum
+    values = measured.results().values
     assert values["error_5"] != values["error_50"]
 
 
@@ -96,4 +96,4 @@ def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
     measured = made(MetricEntry("rates", metrics.ClassErrorRates, "decisions"))
     measured.update({"decisions": LOGITS.argmax(1)}, TARGET)
     with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
-        measured.values()
+        measured.results()
