@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from mpcs_torch.plots.palette import CROSS_ENTROPY, MPCS
-from mpcs_torch.plots.trends import Record
+from mpcs_torch.plots.trends import Values
 
 
-def figure_6(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> Figure:
+def figure_6(plain: Sequence[Values], with_mpcs: Sequence[Values]) -> Figure:
     """The four panels of Fig. 6: accuracies, MPCS and dangerous errors over the turns of both runs."""
     figure = Figure(figsize=(11, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True).flat

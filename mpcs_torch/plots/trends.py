@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.plots.palette import ACCURACY, BLACK, CROSS_ENTROPY, GREEN, MPCS, PINK, SKY
 
-Record = Mapping[str, float]
+Values = Mapping[str, float]
 """The values of a turn by column."""
 METRIC_LINES = {
     "accuracy": ("accuracy", ACCURACY, "-"),
@@ -19,7 +19,7 @@ METRIC_LINES = {
 """Label, colour and line of each column that Figure 4 draws."""
 
 
-def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
+def trends(records: Sequence[Values], marked_turns: Sequence[int]) -> Figure:
     """Accuracy, cross entropy and MPCS over the turns, the losses as shares of their highest value (as in Fig. 4)."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     axes = figure.add_subplot(xlabel="turn", ylim=(0, 1.02))
@@ -38,7 +38,7 @@ def trends(records: Sequence[Record], marked_turns: Sequence[int]) -> Figure:
     return figure
 
 
-def figure_4(runs: Mapping[str, Sequence[Record]]) -> Figure:
+def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """A panel for each run: every metric over the turns, from 0 at its lowest to 1 at its highest."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)

@@ -13,7 +13,7 @@ from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import RecordWriter
 from mpcs_torch.trainer.result import FILE as RESULT
-from mpcs_torch.trainer.result import Result, measure_result
+from mpcs_torch.trainer.result import RunResult, measure_result
 
 OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html")
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
@@ -33,7 +33,7 @@ def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
 
 def run_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
-) -> tuple[PreparedRun, Result]:
+) -> tuple[PreparedRun, RunResult]:
     """Run to the end, and write ``config.yaml`` (with every default), ``records.csv`` and ``result.json`` to a folder.
 
     Raises:

@@ -20,7 +20,7 @@ FILE = "result.json"
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """The model that a run ends with."""
 
     turn: int
@@ -40,7 +40,7 @@ class Result:
         replace_text(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
 
 
-def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Result:
+def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
     """Measure the picked checkpoint on every split; the model itself keeps its last weights.
 
     Without a selector, or where no turn keeps to its limits, the last turn is picked.
@@ -53,10 +53,10 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Res
         values = {name: _evaluator(run, split)(run.state.model).values for name, split in _splits(run)}
     run.state.model.load_state_dict(own)
     if selector is None:
-        return Result(run.state.turns, "the last turn, because the run has no selector", values)
+        return RunResult(run.state.turns, "the last turn, because the run has no selector", values)
     if best is None:
-        return Result(run.state.turns, "the last turn, because no turn keeps to the selector's limits", values)
-    return Result(best.number, _why(run, selector), values)
+        return RunResult(run.state.turns, "the last turn, because no turn keeps to the selector's limits", values)
+    return RunResult(best.number, _why(run, selector), values)
 
 
 def _why(run: PreparedRun, selector: CheckpointSelector) -> str:

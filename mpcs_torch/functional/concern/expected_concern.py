@@ -13,7 +13,7 @@ from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 
-DecisionRule = Literal["most_probable", "least_concern"]
+DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
@@ -34,7 +34,7 @@ def expected_concern(
     *,
     num_classes: int,
     concern: Tensor | None = None,
-    decision: DecisionRule = "most_probable",
+    decision: DecideBy = "most_probable",
     from_logits: bool = True,
     normalize: bool = True,
     ignore_index: int | None = None,
@@ -77,7 +77,7 @@ def expected_concern(
         tensor(0.5000, dtype=torch.float64)
     """
     check_num_classes(num_classes)
-    check_choice("decision", decision, DecisionRule)
+    check_choice("decision", decision, DecideBy)
     matrix = torch.ones(num_classes, num_classes, device=preds.device) if concern is None else concern
     check_concern(matrix, num_classes)
     decided = decide(
@@ -108,7 +108,7 @@ def decide(
     target: Tensor,
     *,
     concern: Tensor,
-    decision: DecisionRule,
+    decision: DecideBy,
     from_logits: bool,
     ignore_index: int | None,
     sample_weight: Tensor | None,

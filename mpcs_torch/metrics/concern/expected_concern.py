@@ -7,7 +7,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.expected_concern import (
     CostSums,
-    DecisionRule,
+    DecideBy,
     cost_rules,
     decide,
     mean_cost,
@@ -65,7 +65,7 @@ class ExpectedConcern(SumMetric):
         num_classes: int,
         *,
         concern: ConcernSpec | Tensor | None = None,
-        decision: DecisionRule = "most_probable",
+        decision: DecideBy = "most_probable",
         from_logits: bool = True,
         normalize: bool = True,
         ignore_index: int | None = None,
@@ -73,7 +73,7 @@ class ExpectedConcern(SumMetric):
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)
-        check_choice("decision", decision, DecisionRule)
+        check_choice("decision", decision, DecideBy)
         concern = concern_matrix(concern, num_classes)
         super().__init__(
             locals(),
