@@ -78,7 +78,8 @@ def score(
 def _entries(metrics: str) -> "list[MetricEntry]":
     from mpcs_torch.metrics.by_name import find_entry
 
-    sys.path.insert(0, str(Path.cwd()))  # for a metric of the user's own
+    if ":" in metrics:
+        sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     try:
         return [find_entry(name.strip()) for name in metrics.split(",")]
     except ValueError as error:
