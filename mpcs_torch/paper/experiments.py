@@ -25,7 +25,7 @@ class FinishedRun:
     """Per turn, of the training set: int64 (C, C), rows true classes."""
     concern: ConcernSpec
     costs: MetricCosts | None
-    """Of the metrics on the trained model's predictions, if they were timed."""
+    """The times of the metrics on the trained model's predictions, if they were measured."""
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:

@@ -15,10 +15,10 @@ class Interval:
     mean: float
     low: float
     high: float
-    """Of the 95 % interval of the mean."""
+    """The ends of the 95 % interval of the mean."""
     lowest: float
     highest: float
-    """Of the runs."""
+    """The lowest and the highest run."""
 
 
 def mean_interval(values: Sequence[float]) -> Interval:

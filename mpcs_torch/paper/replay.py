@@ -14,7 +14,7 @@ class Agreement:
     agreeing: int
     """Turns that are equal in every published column at 4 decimals."""
     from_first: int
-    """Those of them that come before the first difference."""
+    """The agreeing turns before the first difference."""
     first_difference: str | None
     """The first turn that is not equal, and its columns."""
 

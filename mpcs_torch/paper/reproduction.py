@@ -23,9 +23,9 @@ class Reproduction:
 
     run: FinishedRun
     agreement: Agreement | None
-    """With the published record, if there is one and it was at hand."""
+    """The agreement with the published record, if one was given."""
     seconds: float
-    """Of training and evaluation."""
+    """The time of training and evaluation."""
     peak_bytes: int | None
     """The most memory that the process held; unknown on Windows."""
 

@@ -52,7 +52,7 @@ class Result:
 
     @property
     def helps(self) -> bool:
-        """Whether dangerous errors are significantly fewer, at a loss of at most 0.1 points of accuracy."""
+        """True if dangerous errors are significantly fewer, at a loss of at most 0.1 points of accuracy."""
         return self.dangerous_cut[1] > 0 and self.accuracy_gain[0] >= -ACCURACY_ALLOWANCE
 
 

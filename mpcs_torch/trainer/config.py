@@ -33,7 +33,7 @@ class RunConfig(Section):
     selector: SelectorConfig | None = None
     """Default: no checkpoints."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
-    """What is measured at every turn, a column of the records each. Default: the published columns."""
+    """The metrics of every turn, each a column of the records. Default: the published columns."""
     turns: TurnsConfig = TurnsConfig()
     score: ScoreConfig = ScoreConfig()
     device: DeviceConfig = DeviceConfig()

@@ -15,10 +15,10 @@ from mpcs_torch.trainer.data import Split
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What was measured."""
+    """The measurements of a model on a split."""
 
     values: dict[str, float]
-    """By metric."""
+    """The value of each metric."""
     confusion: Tensor
     """int64 (C, C): rows true classes, columns predicted ones."""
 
@@ -31,7 +31,7 @@ class Evaluator:
     metrics: MetricSet
     mode: Literal["eval", "train"]
     batch_size: int
-    """How many samples go through the model at once."""
+    """The number of samples that go through the model at once."""
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> Evaluation:

@@ -26,9 +26,9 @@ class Turn:
     number: int
     """Counted from 1."""
     values: dict[str, float]
-    """By column of the records."""
+    """The value of each column of the records."""
     confusion: Tensor
-    """Of the split that turns are measured on, int64 (C, C): rows true classes, columns predicted ones."""
+    """int64 (C, C), on the split that turns are measured on: rows true classes, columns predicted ones."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class PreparedRun:
     """A run that is ready to start: every error that its config can cause has been raised."""
 
     config: RunConfig
-    """With the defaults that depend on the data filled in."""
+    """The config, with the defaults that depend on the data filled in."""
     state: LoopState
     loader: Any
     data: DataSplits
@@ -65,7 +65,7 @@ class PreparedRun:
     test_evaluator: Evaluator | None
     """MetricSet each turn on the test split, if the config asks for that."""
     learning: Sequence[Hook]
-    """What the config's scheduler and loss scale do at each turn, before other hooks."""
+    """The hooks of the config's scheduler and loss scale, which run before other hooks."""
 
     def start(self, hooks: Sequence[Hook] = ()) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each turn; return the state after the last turn."""

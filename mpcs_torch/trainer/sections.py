@@ -27,7 +27,7 @@ class DataConfig(PartConfig):
     validation_fraction: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """Default: no validation split but the one that the loader gives, if any."""
     validation_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
-    """Of the draw of the validation split."""
+    """The seed of the validation split."""
 
     def load(self, root: Path) -> DataSplits:
         """Load the data set, with its files under a data root.
@@ -57,12 +57,12 @@ class ModelConfig(PartConfig):
 
 
 class TurnsConfig(Section):
-    """When, how and on which split the model is measured."""
+    """The turns, at which the model is measured: when, in which mode and on which split."""
 
     count: Annotated[int, Field(ge=1)] = 150
-    """The run ends after so many."""
+    """The number of turns of the run."""
     every: Annotated[int, Field(ge=1)] = 1
-    """A turn is every n-th step of a pass over the data, from the pass's first."""
+    """A turn is taken at every n-th step of a pass over the data, starting with the first."""
     when: Literal["before", "after"] = "after"
     """Before or after the optimizer step."""
     samples: Literal["train", "validation"] = "train"
@@ -71,9 +71,9 @@ class TurnsConfig(Section):
     """Metrics to measure on the test split as well, at every turn: for runs that repeat published ones. Nothing may
     follow these columns. Without them, test data are measured once, at the end."""
     mode: Literal["eval", "train"] = "eval"
-    """The mode of the model meanwhile; the published runs left it in training, where batch norm goes on learning."""
+    """The mode of the model while it is measured; the published runs used training mode, where batch norm learns."""
     batches: Annotated[int, Field(ge=1)] | None = None
-    """Evaluate on so many training batches, drawn in a pass of their own before training. Default: all samples."""
+    """Measure on this number of training batches, drawn in a pass before training. Default: all samples."""
 
 
 class ConcernConfig(Section):
