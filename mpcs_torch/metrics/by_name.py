@@ -43,7 +43,7 @@ from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
 from mpcs_torch.metrics.soft.scores import SoftF1, SoftPrecision, SoftRecall
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels", "trials"]
-"""What ``update`` is called with.
+"""The input of a metric: the arguments of ``update``.
 
 ``"decisions"``: predicted classes (N,) and labels (N,). ``"probabilities"``: (N, C) and labels (N,).
 ``"log_probabilities"``: their logarithms. ``"soft_labels"``: probabilities and degrees of truth, (N, C) both.
@@ -69,13 +69,13 @@ class MetricEntry:
     key: str | None = None
     """The value to take where the metric computes a dictionary."""
     is_count: bool = False
-    """Whether the value is a whole number."""
+    """True if the value is a whole number."""
     given_direction: Direction | None = None
     """For a metric whose class does not say which way is better."""
 
     @property
     def direction(self) -> Direction | None:
-        """Which way is better; None where neither is."""
+        """The better direction of the value; None if there is none."""
         if self.given_direction is not None or self.metric.higher_is_better is None:
             return self.given_direction
         return "max" if self.metric.higher_is_better else "min"

@@ -13,7 +13,7 @@ from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
 
 class Results(NamedTuple):
-    """What the metrics of a set have measured."""
+    """The values of the metrics of a set."""
 
     values: dict[str, float]
     """By name."""

@@ -1,4 +1,4 @@
-"""What the readers of all formats of predictions share: chunks of rows and errors with a place."""
+"""Chunks of rows, and errors with a place, for the readers of all formats of predictions."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

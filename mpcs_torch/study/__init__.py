@@ -1,1 +1,1 @@
-"""Which ways of training help: methods, learning rates and seeds, compared on the same data."""
+"""Comparison of ways to train: methods, learning rates and seeds, on the same data."""

@@ -25,7 +25,7 @@ class Labels(NamedTuple):
     """(M,), int64: the labels as they were given."""
     num_classes: int
     is_unweighted: bool
-    """Whether all weights are 1, because neither weights nor a label to ignore were given."""
+    """True if neither weights nor a label to ignore were given, so that all weights are 1."""
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
