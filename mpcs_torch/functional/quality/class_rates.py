@@ -5,6 +5,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_error_rates import class_error_rates_of
 
 
 class ClassRates(NamedTuple):
@@ -22,5 +23,4 @@ def class_rates(confusion: Tensor) -> ClassRates:
     """Compute the rates of each class from counts (C, C), rows true classes."""
     counts = confusion.to(widest_float(confusion.device))
     right = counts.diagonal()
-    recall = right / counts.sum(dim=1)
-    return ClassRates(right / counts.sum(dim=0), recall, 1 - recall)
+    return ClassRates(right / counts.sum(dim=0), right / counts.sum(dim=1), class_error_rates_of(counts))
