@@ -272,8 +272,9 @@ def test_without_validate_args_no_bad_values_are_searched(case: MetricCase, monk
 
 def test_the_diagonal_of_concern_does_not_count_as_a_setting() -> None:
     for kind in (MetaPatternConcernScore, DangerousErrors, ExpectedConcern):
-        metric = kind(3, concern=torch.ones(3, 3))
-        metric.merge_state(kind(3, concern=torch.ones(3, 3).fill_diagonal_(0)))
+        ones = torch.ones(3, 3, dtype=torch.bool if kind is DangerousErrors else torch.float32)
+        metric = kind(3, concern=ones)
+        metric.merge_state(kind(3, concern=ones.clone().fill_diagonal_(0)))
 
 
 @pytest.fixture(params=[name for name, case in BY_NAME.items() if list(case.oracle(whole(case))) == [""]])

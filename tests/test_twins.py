@@ -19,6 +19,7 @@ from tests.oracles import naive
 SIZE = 40
 C = {"num_classes": CLASSES}
 CONCERN = 0.5 + torch.arange(CLASSES**2).reshape(CLASSES, CLASSES) / 10
+PRIORS = torch.arange(1.0, CLASSES + 1) / (CLASSES * (CLASSES + 1) / 2)
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
 
 SETTINGS: dict[str, list[dict[str, Any]]] = {
@@ -38,8 +39,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "DangerousErrors": [
         C,
-        {**C, "concern": CONCERN, "normalize": "samples"},
-        {**C, "concern": CONCERN, "normalize": "errors", "ignore_index": -1},
+        {**C, "concern": CONCERN > 1, "normalize": "samples"},
+        {**C, "concern": CONCERN > 1, "normalize": "errors", "ignore_index": -1},
     ],
     "Decisiveness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "DetectionCurve": [{}, {**C, "average": "none", "ignore_index": -1}],
@@ -47,6 +48,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "ExpectedConcern": [
         C,
         {**C, "concern": CONCERN, "decision": "least_concern", "from_logits": False},
+        {**C, "priors": PRIORS, "training_priors": torch.full((CLASSES,), 1 / CLASSES)},
         {**C, "concern": CONCERN, "normalize": False, "ignore_index": -1},
     ],
     "GeometricAccuracy": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
@@ -59,6 +61,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "MetaPatternConcernScore": [
         C,
         {**C, "k": 3, "t": 20, "concern": CONCERN, "correct_concern": "count"},
+        {**C, "concession": 0.02},
         {**C, "from_logits": False, "ignore_index": -1},
     ],
     "MinCllr": [{}, {**C, "average": "none", "ignore_index": -1}],

@@ -38,7 +38,11 @@ def score(
         typer.Option(help="Names of `mpcs metrics` or package.module:Class, with commas between. [default: all]"),
     ] = None,
     k: Annotated[int | None, typer.Option(min=1, help="MPCS: number of classes to look at. [default: 5]")] = None,
-    t: Annotated[int, typer.Option(min=2, help="MPCS: number of intervals.")] = 200,
+    t: Annotated[int | None, typer.Option(min=2, help="MPCS: number of intervals. [default: 200]")] = None,
+    concession: Annotated[
+        float | None,
+        typer.Option(help="MPCS, instead of -t: how far confidences may fall short of certainty. [default: concern's]"),
+    ] = None,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -61,13 +65,17 @@ def score(
     opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
     entries = None if metrics is None else _entries(metrics)
     with row_counter(f"score {predictions.name}") as advance:
-        scores = score_predictions(opened, spec, advance, entries=entries, settings={"k": k, "t": t})
+        scores = score_predictions(
+            opened, spec, advance, entries=entries, settings={"k": k, "t": t, "concession": concession}
+        )
     if as_json:
         typer.echo(json.dumps(_finite(_plain(scores)), indent=1))
     else:
         shown = ", ".join(scores.class_names[:10]) + (", ..." if len(scores.class_names) > 10 else "")
         tables = [table.markdown() for table in (scores.table(), scores.class_table()) if table is not None]
         typer.echo("\n\n".join([f"{scores.rows} rows, {len(scores.class_names)} classes: {shown}", *tables]))
+    for warning in scores.warnings():
+        typer.echo(f"warning: {warning}", err=True)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 

@@ -1,16 +1,18 @@
 """Read and write concern specs as YAML; all errors of a file are reported together, with their lines."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Problem
+from mpcs_torch.concern.rules import ConcernError, Problem
+from mpcs_torch.concern.spec import ConcernSpec
 
-FIELDS = ("classes", "releases", "factor", "weights")
+FIELDS = tuple(field.name for field in fields(ConcernSpec))
 
 
 def load_concern(path: str | Path) -> ConcernSpec:
-    """Read a concern spec from a YAML file with the keys of `ConcernSpec`: classes, releases, factor, weights.
+    """Read a concern spec from a YAML file whose keys are the arguments of `ConcernSpec`.
 
     Args:
         path: The file. Loading is safe: YAML tags that build Python objects are refused.
@@ -67,16 +69,33 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
     """
     import yaml
 
-    names = list(spec.class_names)
-    plain: dict[str, Any] = {"classes": names}
-    if spec.weights is None:
-        plain["releases"] = [[names[int(entry)] for entry in release] for release in spec.releases]
-        plain["factor"] = spec.factor
-    else:
-        plain["weights"] = [list(row) for row in spec.weights]
+    plain = concern_as_plain(spec)
     lines = [f"# {line}\n" for line in comment.splitlines()]
     with Path(path).open("x", encoding="utf-8") as file:
         file.writelines([*lines, yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120)])
+
+
+def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
+    """Return the arguments of a spec as lists, names and numbers, without those that it does not use."""
+    names = spec.class_names
+
+    def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
+        return [[names[int(entry)] for entry in entries] for entries in pairs]
+
+    plain: dict[str, Any] = {"classes": list(names)}
+    if spec.weights is not None:
+        plain["weights"] = [list(row) for row in spec.weights]
+    elif spec.dangerous is None:
+        plain |= {"releases": named(spec.releases), "factor": spec.factor}
+    else:
+        plain["factor"] = spec.factor
+    if spec.dangerous is not None:
+        plain["dangerous"] = named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous
+    if spec.refer is not None:
+        plain["refer"] = list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer
+    if spec.concession is not None:
+        plain["concession"] = spec.concession
+    return plain
 
 
 def _key_problems(value: dict[Any, Any]) -> Iterator[Problem]:

@@ -1,10 +1,12 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
 from mpcs_torch.functional.concern.concern_loss import concern_loss
+from mpcs_torch.functional.concern.concession import concession_intervals
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision
 from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
+from mpcs_torch.functional.concern.priors import shift_priors
 from mpcs_torch.functional.concern.softmax_margin import softmax_margin_loss
 from mpcs_torch.functional.detection.area import (
     false_alarm_at_miss,
@@ -61,6 +63,7 @@ __all__ = [
     "cllr",
     "clopper_pearson",
     "concern_loss",
+    "concession_intervals",
     "confusion_matrix",
     "cross_entropy",
     "dangerous_errors",
@@ -94,6 +97,7 @@ __all__ = [
     "probability_accuracy",
     "robustness",
     "roc_convex_hull",
+    "shift_priors",
     "soft_f1",
     "soft_fbeta",
     "soft_kl_divergence",

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.concern_loss import checked_concern_loss
 from mpcs_torch.functional.concern.softmax_margin import checked_softmax_margin_loss
-from mpcs_torch.functional.inputs.checks import LossReduction, check_concern
+from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_costs
 
 
 class ConcernLoss(nn.Module):
@@ -49,7 +49,10 @@ class ConcernLoss(nn.Module):
         reduction: LossReduction = "mean",
     ) -> None:
         super().__init__()
-        self.register_buffer("concern", None if concern is None else _checked_matrix(concern), persistent=False)
+        matrix = None if concern is None else _matrix(concern)
+        if matrix is not None:
+            check_concern(matrix, len(matrix))
+        self.register_buffer("concern", matrix, persistent=False)
         self.register_buffer("weight", weight, persistent=False)
         self.concern_share, self.ignore_index = concern_share, ignore_index
         self.label_smoothing, self.reduction = label_smoothing, reduction
@@ -76,7 +79,7 @@ class SoftmaxMarginLoss(nn.Module):
     The true class must win by a larger margin over a class where the error matters more.
 
     Args:
-        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0.
+        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
         margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy.
         weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
         ignore_index: The label of samples that are ignored.
@@ -110,7 +113,9 @@ class SoftmaxMarginLoss(nn.Module):
         reduction: LossReduction = "mean",
     ) -> None:
         super().__init__()
-        self.register_buffer("concern", _checked_matrix(concern), persistent=False)
+        matrix = _matrix(concern)
+        check_costs(matrix, len(matrix))
+        self.register_buffer("concern", matrix, persistent=False)
         self.register_buffer("weight", weight, persistent=False)
         self.margin, self.ignore_index = margin, ignore_index
         self.label_smoothing, self.reduction = label_smoothing, reduction
@@ -130,9 +135,8 @@ class SoftmaxMarginLoss(nn.Module):
         )
 
 
-def _checked_matrix(concern: ConcernSpec | Tensor) -> Tensor:
+def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
     matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
-    check_concern(matrix, len(matrix))
     return matrix.float()  # some devices do not support float64
 
 

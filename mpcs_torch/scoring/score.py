@@ -10,7 +10,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.class_rates import class_rates
-from mpcs_torch.metrics import ProbabilityAccuracy
+from mpcs_torch.metrics import MetaPatternConcernScore, ProbabilityAccuracy
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.scoring.chunks import PredictionsError
@@ -49,6 +49,16 @@ class Scores(NamedTuple):
             for label, name in enumerate(self.class_names)
         }
 
+    def warnings(self) -> list[str]:
+        """Return what the values say against using the predictions as they are."""
+        least, most = self.values.get("least_concern_cost", 0.0), self.values.get("expected_concern", 0.0)
+        if least <= most:
+            return []
+        return [
+            f"decisions with the minimum expected concern cost more ({least:.6g}) than deciding for the most probable "
+            f"class ({most:.6g}), because the probabilities are not calibrated; mpcs calibrate does that"
+        ]
+
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
         rows = self.per_class()
@@ -86,7 +96,11 @@ def score(
             is_soft = target.ndim == 2
             if is_soft and concern is not None:
                 raise PredictionsError(predictions.path, "has soft labels, but a concern needs one class for each row")
-            chosen = _all_for(is_soft=is_soft) if entries is None else _checked(entries, predictions, is_soft=is_soft)
+            chosen = (
+                _all_for(concern, is_soft=is_soft)
+                if entries is None
+                else _checked(entries, predictions, is_soft=is_soft)
+            )
             try:
                 metrics = MetricSet(chosen, classes, probs.device, concern=concern, **(settings or {}))
             except ValueError as error:
@@ -108,9 +122,16 @@ def score(
     )
 
 
-def _all_for(*, is_soft: bool) -> list[MetricEntry]:
+def _all_for(concern: ConcernSpec | None, *, is_soft: bool) -> list[MetricEntry]:
     takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
-    return [entry for entry in ENTRIES if entry.takes in takes and entry.name not in ONLY_WHEN_ASKED]
+    has_free_errors = concern is not None and bool((concern.matrix() == 0).any())
+    return [
+        entry
+        for entry in ENTRIES
+        if entry.takes in takes
+        and entry.name not in ONLY_WHEN_ASKED
+        and not (has_free_errors and entry.metric is MetaPatternConcernScore)  # it divides by weights
+    ]
 
 
 def _checked(entries: Sequence[MetricEntry], predictions: Predictions, *, is_soft: bool) -> Sequence[MetricEntry]:

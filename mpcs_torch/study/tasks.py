@@ -166,12 +166,12 @@ def _logits(model: torch.nn.Module, inputs: Tensor) -> Tensor:
 
 def _measure(logits: Tensor, labels: Tensor, concern: ConcernSpec, factor: float, score: ScoreConfig) -> Measure:
     weights = concern.matrix()
-    decided = least_concern_decision(logits.softmax(dim=1), concern=torch.where(concern.released(), factor, 1.0))
+    decided = least_concern_decision(logits, concern=torch.where(concern.released(), factor, 1.0))
     classes = len(weights)
     mpcs = meta_pattern_concern_score(logits, labels, num_classes=classes, k=score.k, t=score.t, concern=weights)
     return Measure(
         accuracy(decided, labels, num_classes=classes).item(),
-        int(dangerous_errors(decided, labels, num_classes=classes, concern=weights)),
+        int(dangerous_errors(decided, labels, num_classes=classes, concern=concern.dangerous_pairs())),
         mpcs.item(),
     )
 

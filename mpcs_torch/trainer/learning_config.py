@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
+import torch
 from pydantic import Field
-from torch import Tensor
+from torch import nn
 from torch.optim import Optimizer
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.followers import Follower
@@ -16,14 +18,14 @@ from mpcs_torch.trainer.schedulers import SCHEDULERS, Step
 
 
 class LossConfig(PartConfig):
-    """The loss: a function of the concern matrix, and its keyword arguments."""
+    """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
 
     registry = LOSSES
 
-    def build(self, concern: Tensor) -> Loss:
-        """Make the loss for a concern matrix."""
+    def build(self, concern: ConcernSpec, device: torch.device) -> Loss:
+        """Make the loss for a concern, on a device."""
         loss: Loss = self.make(concern)
-        return loss
+        return loss.to(device) if isinstance(loss, nn.Module) else loss
 
 
 class SchedulerConfig(PartConfig):

@@ -7,6 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import ConcernLoss, SoftmaxMarginLoss
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -15,13 +16,13 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """Of logits (N, C) and labels (N,): the mean over the batch."""
 
 
-def cross_entropy(concern: Tensor, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # blind to concern
+def cross_entropy(concern: ConcernSpec, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # blind to concern
     """Make a `torch.nn.CrossEntropyLoss`."""
     return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
 
 
 def concern_loss(
-    concern: Tensor,
+    concern: ConcernSpec,
     *,
     concern_share: Share = 0.5,
     label_smoothing: Share = 0.0,
@@ -32,7 +33,7 @@ def concern_loss(
 
 
 def softmax_margin(
-    concern: Tensor,
+    concern: ConcernSpec,
     *,
     margin: Annotated[float, Field(ge=0)] = 1.0,
     label_smoothing: Share = 0.0,
@@ -42,8 +43,8 @@ def softmax_margin(
     return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
-def _learnt(concern: Tensor, released: float | None) -> Tensor:
-    return concern if released is None else torch.where(concern < 1, released, concern)
+def _learnt(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
+    return concern if released is None else torch.where(concern.released(), released, concern.matrix())
 
 
 LOSSES: dict[str, Callable[..., Loss]] = {
@@ -51,4 +52,4 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "concern": concern_loss,
     "softmax_margin": softmax_margin,
 }
-"""Called with the concern matrix (C, C), on the run's device."""
+"""Called with the `ConcernSpec` of the run."""

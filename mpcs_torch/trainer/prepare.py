@@ -10,6 +10,8 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.concession import chosen_intervals
+from mpcs_torch.functional.concern.mpcs import default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.metrics.metric_set import MetricSet
@@ -17,6 +19,7 @@ from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
+from mpcs_torch.trainer.sections import ScoreConfig
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -29,10 +32,9 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
         ConfigError: If k, the concern or a metric does not fit the classes of the data, a split that the config names
             is missing, the accelerator is not there, or several processes were launched.
     """
-    k = config.score.k or min(5, len(data.class_names))
-    config = config.model_copy(update={"score": config.score.model_copy(update={"k": k})})
+    score, concern = _resolve_score(config, data)
+    config = config.model_copy(update={"score": score})
     fabric = _single_process_fabric(config)
-    concern = _check_score(config, k, data)
     batch_size = len(data.train.labels) if config.training.batch_size == "all" else config.training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
@@ -55,7 +57,7 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
     if config.turns.test:
         metrics = metrics_of(config, data, fabric.device, only=config.turns.test)
         test_evaluator = Evaluator(on_device.test, metrics, config.turns.mode, len(data.test.labels))
-    loss = config.loss.build(concern.matrix().to(fabric.device))
+    loss = config.loss.build(concern, fabric.device)
     learning = _learning_hooks(config, optimizer)
     fabric_model, fabric_optimizer = fabric.setup(model, optimizer)
     state = LoopState(fabric, fabric_model, fabric_optimizer, loss, ConcernLossScale())
@@ -106,12 +108,18 @@ def _first_batches(loader: Any, count: int) -> Split:
     return Split(torch.cat(inputs), torch.cat(labels))
 
 
-def _check_score(config: RunConfig, k: int, data: DataSplits) -> ConcernSpec:
+def _resolve_score(config: RunConfig, data: DataSplits) -> tuple[ScoreConfig, ConcernSpec]:
+    """Fill in the number of classes and of intervals that MPCS looks at, and read the concern."""
+    score, classes = config.score, len(data.class_names)
     try:
-        check_pattern_settings(k=k, t=config.score.t, num_classes=len(data.class_names))
-        return config.score.concern.spec(data.class_names)
+        concern = score.concern.spec(data.class_names)
+        own = concern.concession if score.t is None else None
+        t = chosen_intervals(score.t, own if score.concession is None else score.concession)
+        k = default_k(classes) if score.k is None else score.k
+        check_pattern_settings(k=k, t=t, num_classes=classes)
     except ValueError as error:
         raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
+    return score.model_copy(update={"k": k, "t": t, "concession": None}), concern
 
 
 def _single_process_fabric(config: RunConfig) -> "Fabric":

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo
 from torch import nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
+from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.validation import hold_out_validation
@@ -83,13 +84,16 @@ class ConcernConfig(Section):
     releases: list[list[str | int]] = Field(default_factory=list)
     factor: Number = 0.5
     weights: list[list[float]] | None = None
+    dangerous: list[list[str | int]] | Number | None = None
+    refer: list[float] | Number | None = None
+    concession: Number | None = None
 
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
         """Return the spec over the data's classes; refuse a concern that was written for other classes."""
         fits = self.classes in (None, len(class_names), list(class_names))
         if not fits:
             raise ConfigError(f"concern.classes must be those of the data, {list(class_names)}, but got {self.classes}")
-        return ConcernSpec(class_names, releases=self.releases, factor=self.factor, weights=self.weights)
+        return ConcernSpec(**{**self.model_dump(), "classes": class_names})
 
 
 def _read_concern(value: object, info: ValidationInfo) -> object:
@@ -101,12 +105,7 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
         spec = load_concern(folder / value)
     except OSError as error:
         raise ValueError(f"cannot read {error.filename}: {error.strerror}") from None
-    return {
-        "classes": list(spec.class_names),
-        "releases": [list(release) for release in spec.releases],
-        "factor": spec.factor,
-        "weights": spec.weights and [list(row) for row in spec.weights],
-    }
+    return concern_as_plain(spec)
 
 
 class ScoreConfig(Section):
@@ -114,7 +113,10 @@ class ScoreConfig(Section):
 
     k: Annotated[int, Field(ge=1)] | None = None
     """Default: 5, or the number of classes if that is less."""
-    t: Annotated[int, Field(ge=2)] = 200
+    t: Annotated[int, Field(ge=2)] | None = None
+    """Default: what the concession asks for, or 200 as in the published runs."""
+    concession: Number | None = None
+    """How far a confidence may fall short of certainty without being punished. Default: that of the concern."""
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 

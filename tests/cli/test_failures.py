@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.concern import ConcernError
-from mpcs_torch.concern.spec import Problem
+from mpcs_torch.concern.rules import Problem
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.learning.manifest import ManifestError
 from mpcs_torch.scoring import PredictionsError

@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from mpcs_torch import ConcernError, load_concern
+from mpcs_torch import ConcernError, ConcernSpec, load_concern
+from mpcs_torch.concern import save_concern
 from tests.conftest import load_oracle
 
 CONCERNS = Path(__file__).parents[2] / "configs" / "concerns"
@@ -44,7 +46,7 @@ def test_all_errors_are_reported_together_with_their_places(tmp_path: Path) -> N
     assert [problem.place for problem in error.value.problems] == [
         f"{path}:{place}" for place in ("6:9", "3:11", "4:13", "5:9")
     ]
-    assert "one of the keys classes, releases, factor, weights" in str(error.value)
+    assert "one of the keys classes, releases, factor, weights, dangerous, refer, concession" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -61,6 +63,21 @@ def test_all_errors_are_reported_together_with_their_places(tmp_path: Path) -> N
 def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConcernError, match=message):
         load_concern(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"releases": [["a", "b"]], "factor": 0.1, "concession": 0.02},
+        {"dangerous": [["a", "b"]], "factor": 0.1, "refer": 0.5},
+        {"weights": [[0, 2.5], [50, 0]], "dangerous": 50, "refer": [1, 2]},
+        {"weights": [[0, 2.5], [50, 0]], "dangerous": [["b", "a"]]},
+    ],
+)
+def test_saved_specs_load_as_they_were(tmp_path: Path, settings: dict[str, Any]) -> None:
+    spec = ConcernSpec(["a", "b"], **settings)
+    save_concern(spec, tmp_path / "concern.yaml")
+    assert load_concern(tmp_path / "concern.yaml") == spec
 
 
 def test_without_pyyaml_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,10 +30,29 @@ def test_a_pair_released_with_factor_one_is_still_released() -> None:
     assert spec.released().tolist() == [[False, True], [False, False]]
 
 
-def test_weights_below_one_are_released_and_the_diagonal_is_ignored() -> None:
-    spec = ConcernSpec(2, weights=[[0, 3], [0.5, 0]])
-    assert spec.matrix().tolist() == [[1, 3], [0.5, 1]]
-    assert spec.released().tolist() == [[False, False], [True, False]]
+def test_every_error_with_a_weight_is_dangerous_unless_the_spec_says_which_are() -> None:
+    weights = [[7, 50, 10], [0, 7, 10], [10, 1, 7]]
+    dangerous = {
+        None: [[0, 1, 1], [0, 0, 1], [1, 1, 0]],
+        10: [[0, 1, 1], [0, 0, 1], [1, 0, 0]],
+        ((0, 1), (2, 1, 0)): [[0, 1, 0], [0, 0, 0], [1, 1, 0]],
+    }
+    for given, expected in dangerous.items():
+        spec = ConcernSpec(3, weights=weights, dangerous=given)
+        assert spec.dangerous_pairs().int().tolist() == expected
+        assert torch.equal(spec.released() | spec.dangerous_pairs(), ~torch.eye(3, dtype=torch.bool))
+        assert spec.matrix().tolist() == [[1, 50, 10], [0, 1, 10], [10, 1, 1]]
+
+
+def test_errors_that_are_not_listed_as_dangerous_have_the_factor() -> None:
+    spec = ConcernSpec(LIGHTS, dangerous=[["red", "green"]], factor=0.25)
+    assert spec.matrix().tolist() == [[1, 0.25, 1], [0.25, 1, 0.25], [0.25, 0.25, 1]]
+
+
+def test_costs_have_a_column_for_referral_if_it_has_a_cost() -> None:
+    assert ConcernSpec(2, weights=[[9, 3], [0, 9]]).costs().tolist() == [[0, 3], [0, 0]]
+    assert ConcernSpec(2, refer=0.5).costs().tolist() == [[0, 1, 0.5], [1, 0, 0.5]]
+    assert ConcernSpec(2, refer=[0.5, 2]).costs().tolist() == [[0, 1, 0.5], [1, 0, 2]]
 
 
 def test_specs_are_values() -> None:
@@ -66,15 +85,26 @@ def test_specs_are_values() -> None:
         ({"classes": LIGHTS, "factor": "half"}, "factor: must be a number above 0 and at most 1, but got 'half'"),
         ({"classes": 1}, "classes: must be at least 2 and at most 10000, but got 1"),
         ({"classes": 10**20}, "classes: must be at least 2 and at most 10000, but got 1000"),
-        ({"classes": 2, "weights": [[1, 10**400], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number above 0"),
+        ({"classes": 2, "weights": [[1, 10**400], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number >= 0"),
         ({"classes": ["a"]}, "classes: must name at least 2 classes, but got 1"),
         ({"classes": ["a", "b", "a"]}, r"classes\[2\]: must differ from the other names, but 'a' appears twice"),
         ({"classes": [0, 1]}, r"classes\[0\]: must be a name in quotes, but got 0"),
         ({"classes": "ab"}, "classes: must be a list of names or the number of classes, but got 'ab'"),
-        ({"classes": 2, "weights": [[1, 0], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number above 0, but got 0"),
+        ({"classes": 2, "weights": [[1, 0], [0, 1]]}, "weights: must have a weight above 0 off the diagonal"),
+        ({"classes": 2, "dangerous": 0.5}, "dangerous: must be a list of pairs unless there are weights, but got 0.5"),
+        (
+            {"classes": 2, "dangerous": 0, "weights": [[1, 1], [1, 1]]},
+            "dangerous: must be a weight above 0 or a list of pairs, but got 0",
+        ),
+        ({"classes": 2, "dangerous": [[0]]}, r"dangerous\[0\]: must be a list \[true, predicted, ...\], but got \[0\]"),
+        ({"classes": 2, "dangerous": [[0, 1]], "releases": [[1, 0]]}, "dangerous: cannot be combined with releases"),
+        ({"classes": 2, "refer": -1}, "refer: must be a finite cost >= 0, or one for each class, but got -1"),
+        ({"classes": 2, "refer": [1]}, "refer: must be one cost, or 2 costs, one per class, but got 1"),
+        ({"classes": 2, "refer": [1, "a"]}, r"refer\[1\]: must be a finite cost >= 0, but got 'a'"),
+        ({"classes": 2, "concession": 0.5}, "concession: must be a number from 2e-9 to below 0.5, but got 0.5"),
         (
             {"classes": 2, "weights": [[1, -1], [1, 1]]},
-            r"weights\[0\]\[1\]: must be a finite number above 0, but got -1",
+            r"weights\[0\]\[1\]: must be a finite number >= 0, but got -1",
         ),
         ({"classes": 2, "weights": [[1, 1]]}, "weights: must have 2 rows, one per class, but got 1"),
         ({"classes": 2, "weights": [[1, 1], [1]]}, r"weights\[1\]: must be a list of 2 numbers, but got \[1\]"),

@@ -69,8 +69,8 @@ def test_a_broken_tree_is_refused() -> None:
 def test_the_highest_cost_gets_weight_1() -> None:
     spec = spec_from_costs([[0, 2.0], [8.0, 0]], ["well", "ill"])
     assert spec.weights == ((1.0, 0.25), (1.0, 1.0))
-    with pytest.raises(ConcernError, match="must be a finite number above 0"):
-        spec_from_costs([[0, 0.0], [8.0, 0]], ["well", "ill"])
+    with pytest.raises(ConcernError, match="must be a finite number >= 0"):
+        spec_from_costs([[0, -1.0], [8.0, 0]], ["well", "ill"])
 
 
 def test_an_order_weighs_by_distance() -> None:

@@ -141,7 +141,7 @@ def test_a_class_that_is_masked_out_costs_nothing() -> None:
 
 @pytest.mark.parametrize("module", [ConcernLoss, SoftmaxMarginLoss])
 def test_a_module_checks_its_concern_once(module: Callable[[Tensor], nn.Module]) -> None:
-    with pytest.raises(ValueError, match="concern must hold finite weights > 0"):
+    with pytest.raises(ValueError, match=r"concern must hold (finite weights > 0|a cost above 0)"):
         module(torch.zeros(3, 3))
     with pytest.raises(ValueError, match=r"concern must cover 4 classes, but covers 3\."):
         module(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))

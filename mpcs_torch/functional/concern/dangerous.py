@@ -1,24 +1,26 @@
-"""Errors that human values do not release."""
+"""Errors that human values call dangerous."""
 
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
-DangerousNormalize = Literal["samples", "errors", None]
+DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
 class DangerousErrorCounts(NamedTuple):
     """Numbers of samples, float64 scalars (float32 on MPS): whole numbers unless samples are weighted."""
 
     dangerous: Tensor
-    """Misclassified samples whose (true, predicted) pair is not released."""
+    """Misclassified samples whose (true, predicted) pair is dangerous."""
     errors: Tensor
     """Misclassified samples."""
+    decided: Tensor
+    """Samples that were decided, not referred; their share of all samples is the coverage."""
     samples: Tensor
     """All samples."""
 
@@ -33,18 +35,21 @@ def dangerous_errors(
     normalize: DangerousNormalize = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the number or the rate of dangerous errors, those that are not released; lower is better, 0 is perfect.
+    """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
     Args:
-        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index).
+        preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred instead of decided (which
+            is no error), or ``(N, C, ...)`` floating point scores of any kind, whose highest is the prediction (ties go
+            to the lower class index).
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column). A pair with a weight
-            below 1 is released. The diagonal is not read. Default: no pair is released, so every error is dangerous.
+        concern: ``(C, C)``, bool: whether taking the true class (row) for another (column) is dangerous, such as
+            `ConcernSpec.dangerous_pairs`. Weights do not tell that. The diagonal is not read. Default: every error is
+            dangerous.
         normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
-            samples), ``"errors"`` for dangerous errors per error (0 without errors).
+            samples), ``"decided"`` for dangerous errors per decided sample, the selective risk (NaN if all samples are
+            referred), ``"errors"`` for dangerous errors per error (0 without errors).
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -58,7 +63,7 @@ def dangerous_errors(
 
     Example:
         >>> import torch
-        >>> concern = torch.tensor([[1.0, 0.5], [1.0, 1.0]])  # taking class 0 for class 1 is released
+        >>> concern = torch.tensor([[False, False], [True, False]])  # taking class 0 for class 1 is released
         >>> preds, target = torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0])
         >>> dangerous_errors(preds, target, num_classes=2, concern=concern)
         tensor(1., dtype=torch.float64)
@@ -79,7 +84,7 @@ def dangerous_errors_details(
     concern: Tensor | None = None,
     ignore_index: int | None = None,
 ) -> DangerousErrorCounts:
-    """Count the dangerous errors, all errors and all samples.
+    """Count the dangerous errors, all errors, the decided samples and all samples.
 
     Arguments and errors are those of `dangerous_errors` without ``normalize``.
 
@@ -89,34 +94,38 @@ def dangerous_errors_details(
         tensor(1., dtype=torch.float64)
     """
     check_num_classes(num_classes)
-    released = released_pairs(concern, num_classes).to(preds.device)
+    dangerous = dangerous_pairs(concern, num_classes).to(preds.device)
     decisions = flatten_decisions(
-        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
+        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight, referral=True
     )
     raise_first(decisions.find_faults())
-    return count_dangerous(decisions, released)
+    return count_dangerous(decisions, dangerous)
 
 
-def released_pairs(concern: Tensor | None, num_classes: int) -> Tensor:
-    """Return the pairs with a weight below 1, off the diagonal: bool (C, C)."""
+def dangerous_pairs(concern: Tensor | None, num_classes: int) -> Tensor:
+    """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
     if concern is None:
-        return torch.zeros(num_classes, num_classes, dtype=torch.bool)
-    check_concern(concern, num_classes)
-    return (concern < 1).fill_diagonal_(False)
+        concern = torch.ones(num_classes, num_classes, dtype=torch.bool)
+    check_pairs(concern, num_classes)
+    return concern.clone().fill_diagonal_(False)
 
 
-def count_dangerous(decisions: Decisions, released: Tensor) -> DangerousErrorCounts:
-    """Count the errors whose pair is not released, without looking at a value."""
-    weight = decisions.labels.weight
-    wrong = torch.where(decisions.labels.target != decisions.predicted, weight, 0.0)
-    dangerous = torch.where(released.flatten().index_select(0, decisions.pair), 0.0, wrong)
-    return DangerousErrorCounts(dangerous.sum(), wrong.sum(), weight.sum())
+def count_dangerous(decisions: Decisions, dangerous: Tensor) -> DangerousErrorCounts:
+    """Count the errors whose pair is dangerous, without looking at a value."""
+    target, predicted, weight = decisions.labels.target, decisions.predicted, decisions.labels.weight
+    with_referral = torch.nn.functional.pad(dangerous, (0, 1))  # a referral is never dangerous
+    pair = target * with_referral.shape[1] + predicted
+    is_decided = predicted < len(dangerous)
+    grave = torch.where(with_referral.flatten().index_select(0, pair), weight, 0.0)
+    wrong = torch.where(is_decided & (target != predicted), weight, 0.0)
+    decided = torch.where(is_decided, weight, 0.0)
+    return DangerousErrorCounts(grave.sum(), wrong.sum(), decided.sum(), weight.sum())
 
 
 def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize) -> Tensor:
-    """Return the number of dangerous errors, or its ratio to the samples or to the errors."""
+    """Return the number of dangerous errors, or its ratio to samples, decided samples or errors."""
     if normalize is None:
         return counts.dangerous
-    if normalize == "samples":
-        return counts.dangerous / counts.samples
-    return torch.where(counts.errors > 0, counts.dangerous / counts.errors, 0.0)
+    if normalize == "errors":
+        return torch.where(counts.errors > 0, counts.dangerous / counts.errors, 0.0)
+    return counts.dangerous / (counts.samples if normalize == "samples" else counts.decided)

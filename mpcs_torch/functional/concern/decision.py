@@ -3,49 +3,92 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_concern
+from mpcs_torch.functional.concern.priors import check_priors, shifted
+from mpcs_torch.functional.inputs.checks import check_costs
+from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
 
-def least_concern_decision(probs: Tensor, *, concern: Tensor) -> Tensor:
+def least_concern_decision(
+    preds: Tensor,
+    *,
+    concern: Tensor,
+    from_logits: bool = True,
+    training_priors: Tensor | None = None,
+    priors: Tensor | None = None,
+) -> Tensor:
     r"""Decide for the class with the minimum expected concern: the Bayes decision for a concern matrix.
 
     .. math:: \hat{y} = \arg\min_j \sum_{i \ne j} p_i D_{ij}
 
     Equal weights give the most probable class. A larger weight of a confusion makes the decision avoid it. The expected
-    concern is only right if the probabilities are calibrated.
+    concern is only right if the probabilities are calibrated, which those of a network seldom are: calibrate them first
+    (`mpcs_torch.calibration`), or decisions by cost can cost more than the most probable class.
 
     Args:
-        probs: ``(N, C)`` or ``(N, C, ...)`` probabilities, floating point.
-        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not read.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
+        concern: ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the diagonal is not read.
+            With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of referring the sample.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
+        priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
+            Default: those of the training data.
 
     Returns:
-        int64 class indices ``(N,)`` or ``(N, ...)``; ties go to the more probable class, then to the lower index.
+        int64 class indices ``(N,)`` or ``(N, ...)``, or -1 for a referral. Ties go to the more probable class, then to
+        the lower index; a referral must cost less than every class.
 
     Raises:
-        ValueError: If a shape or a dtype breaks its rule above.
+        ValueError: If a shape, a dtype or a value breaks its rule above.
 
     References:
-        Duda, Hart, Stork: Pattern Classification, 2nd ed., Section 2.2 (conditional risk).
+        Duda, Hart, Stork: Pattern Classification, 2nd ed., Section 2.2 (conditional risk). Chow: On Optimum Recognition
+        Error and Reject Tradeoff, IEEE Trans. Information Theory 16(1), 1970 (referral).
 
     Example:
         >>> probs = torch.tensor([[0.5, 0.4, 0.1]])
         >>> red_for_green_is_grave = torch.tensor([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
-        >>> least_concern_decision(probs, concern=red_for_green_is_grave)
+        >>> least_concern_decision(probs, concern=red_for_green_is_grave, from_logits=False)
         tensor([1])
     """
-    if not probs.is_floating_point() or probs.ndim < 2:
-        raise ValueError(
-            f"probs must be floating point of shape (N, C) or (N, C, ...), but got {probs.dtype} {tuple(probs.shape)}."
-        )
-    check_concern(concern, probs.shape[1])
-    return least_risk(probs.movedim(1, -1), concern)
+    num_classes = len(concern) if isinstance(concern, Tensor) and concern.ndim == 2 else preds.shape[1]
+    check_costs(concern, num_classes, referral=True)
+    unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
+    samples = flatten_samples(
+        preds,
+        unlabelled,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=None,
+        sample_weight=None,
+    )
+    _, fault, _ = samples.find_faults()
+    raise_first([fault])
+    decided = least_risk(samples.probs(), concern, prior_ratio=prior_ratio(training_priors, priors, num_classes))
+    return torch.where(decided == num_classes, REFERRED, decided).reshape(unlabelled.shape)
 
 
-def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """Return the decisions for probabilities (..., C). Nothing here waits for an accelerator."""
+def least_risk(rows: Tensor, concern: Tensor, *, prior_ratio: Tensor | None = None) -> Tensor:
+    """Return the decisions for probabilities (..., C), with C for a referral. Nothing here waits for an accelerator."""
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    rows = rows if prior_ratio is None else shifted(rows, prior_ratio)
     risk = rows @ without_diagonal(concern).to(rows)
-    return torch.where(risk <= risk.amin(dim=-1, keepdim=True), rows, -1.0).argmax(dim=-1)
+    # Among the decisions of minimum risk, the more probable class wins, and any class wins over a referral.
+    preference = rows if risk.shape == rows.shape else torch.cat([rows, torch.full_like(rows[..., :1], -0.5)], dim=-1)
+    return torch.where(risk <= risk.amin(dim=-1, keepdim=True), preference, -1.0).argmax(dim=-1)
+
+
+def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
+    """Return the checked ratio (C,) of priors in deployment to those of the training data; None where both are None."""
+    if training_priors is None and priors is None:
+        return None
+    if training_priors is None or priors is None:
+        missing, given = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
+        raise ValueError(f"{missing} must be given together with {given}, but got None.")
+    check_priors(priors, num_classes, name="priors")
+    check_priors(training_priors, num_classes, name="training_priors")
+    return priors / training_priors
 
 
 def without_diagonal(concern: Tensor) -> Tensor:

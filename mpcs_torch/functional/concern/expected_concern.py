@@ -6,9 +6,10 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.decision import least_risk, without_diagonal
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes
-from mpcs_torch.functional.inputs.decisions import flatten_decisions
+from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, without_diagonal
+from mpcs_torch.functional.concern.priors import check_priors, shifted
+from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
+from mpcs_torch.functional.inputs.decisions import REFERRED, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
@@ -17,14 +18,12 @@ DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Sums over samples, each multiplied by its weight, in the widest float."""
+    """Sums over the samples of each true class, each multiplied by its weight: (C,), in the widest float."""
 
     cost: Tensor
-    """Scalar: the concern of the decisions."""
-    constant_cost: Tensor
-    """(C,): the concern of always deciding for each class."""
+    """The concern of the decisions."""
     samples: Tensor
-    """Scalar: 1 for each sample."""
+    """1 for each sample."""
 
 
 def expected_concern(
@@ -36,6 +35,8 @@ def expected_concern(
     concern: Tensor | None = None,
     decision: DecideBy = "most_probable",
     from_logits: bool = True,
+    training_priors: Tensor | None = None,
+    priors: Tensor | None = None,
     normalize: bool = True,
     ignore_index: int | None = None,
 ) -> Tensor:
@@ -45,24 +46,30 @@ def expected_concern(
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
+    With priors :math:`\pi`, the mean over samples is :math:`\sum_c \pi_c` times the mean over the samples of class c.
+
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores to decide by, or ``(N,)`` or ``(N, ...)`` integer
-            decisions.
+            decisions, with -1 for a referral if ``concern`` has a cost for it.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not read.
+        concern: ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the diagonal is not read.
+            With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of referring the sample.
             Default: 1 everywhere, which counts errors.
         decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
             decision of `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
+        training_priors: ``(C,)`` class frequencies of the training data. Decisions are then made with probabilities
+            that are corrected for ``priors`` by `shift_priors`.
+        priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those of the samples.
         normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
             per sample.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        A float64 scalar (float32 on MPS); NaN without samples, or if the decisions and the best constant decision both
-        cost nothing.
+        A float64 scalar (float32 on MPS); NaN without samples, without samples of a class that has a prior above 0, or
+        if the decisions and the best constant decision both cost nothing.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -79,25 +86,27 @@ def expected_concern(
     check_num_classes(num_classes)
     check_choice("decision", decision, DecideBy)
     matrix = torch.ones(num_classes, num_classes, device=preds.device) if concern is None else concern
-    check_concern(matrix, num_classes)
+    check_costs(matrix, num_classes, referral=True)
+    ratio = checked_ratio(training_priors, priors, num_classes)
     decided = decide(
         preds,
         target,
         concern=matrix,
         decision=decision,
         from_logits=from_logits,
+        ratio=ratio,
         ignore_index=ignore_index,
         sample_weight=sample_weight,
     )
     raise_first(decided.find_faults())
-    return mean_cost(sum_costs(decided, matrix), normalize=normalize)
+    return mean_cost(sum_costs(decided, matrix), matrix, priors=priors, normalize=normalize)
 
 
 class Decided(NamedTuple):
     """The decisions for a batch of M samples, whether they were given or follow from scores."""
 
     predicted: Tensor
-    """(M,), int64, in [0, C)."""
+    """(M,), int64, in [0, C), or C for a referral."""
     labels: Labels
     find_faults: Callable[[], tuple[Fault, Fault, Fault]]
     """Finds the samples that break each rule of `cost_rules`, in that order."""
@@ -110,6 +119,7 @@ def decide(
     concern: Tensor,
     decision: DecideBy,
     from_logits: bool,
+    ratio: Tensor | None,
     ignore_index: int | None,
     sample_weight: Tensor | None,
 ) -> Decided:
@@ -124,31 +134,57 @@ def decide(
             ignore_index=ignore_index,
             sample_weight=sample_weight,
         )
-        probs = samples.probs()
+        probs = samples.probs() if ratio is None else shifted(samples.probs(), ratio)
         predicted = probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
         return Decided(predicted, samples.labels, samples.find_faults)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
     decisions = flatten_decisions(
-        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
+        preds,
+        target,
+        num_classes=num_classes,
+        ignore_index=ignore_index,
+        sample_weight=sample_weight,
+        referral=_has_referral(concern),
     )
     return Decided(decisions.predicted, decisions.labels, decisions.find_faults)
 
 
-def cost_rules(num_classes: int, *, from_logits: bool) -> tuple[str, str, str]:
+def checked_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
+    """Return the ratio (C,) that corrects probabilities for the priors; None where they need no correction."""
+    if training_priors is None:
+        if priors is not None:
+            check_priors(priors, num_classes, name="priors")
+        return None
+    return prior_ratio(training_priors, priors, num_classes)
+
+
+def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
     """Return what the values of target, preds and sample_weight must be, as error messages begin."""
+    num_classes = concern.shape[0]
     target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
-    return target, f"{preds}, or decisions from 0 to {num_classes - 1}", weight
+    referred = f" ({REFERRED} for a referral)" if _has_referral(concern) else ""
+    return target, f"{preds}, or decisions from 0 to {num_classes - 1}{referred}", weight
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of the decisions and of every constant decision, without looking at a value."""
-    weight = decided.labels.weight
-    rows = without_diagonal(concern).to(weight)[decided.labels.target] * weight.unsqueeze(1)
-    cost = rows.gather(1, decided.predicted.unsqueeze(1)).sum()
-    return CostSums(cost, rows.sum(dim=0), weight.sum())
+    """Sum the costs of the decisions by true class, without looking at a value."""
+    target, weight = decided.labels.target, decided.labels.weight
+    costs = without_diagonal(concern).to(weight)
+    cost = costs.flatten().take(target * costs.shape[1] + decided.predicted) * weight
+    none = torch.zeros_like(costs[:, 0])
+    return CostSums(none.index_add(0, target, cost), none.index_add(0, target, weight))
 
 
-def mean_cost(sums: CostSums, *, normalize: bool) -> Tensor:
-    """Return the cost per sample, or relative to the best constant decision."""
-    return sums.cost / (sums.constant_cost.amin() if normalize else sums.samples)
+def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
+    """Return the cost per sample, or relative to the best constant decision, under the priors of the deployment."""
+    costs = without_diagonal(concern).to(sums.cost)
+    if priors is None:
+        return sums.cost.sum() / ((sums.samples @ costs).amin() if normalize else sums.samples.sum())
+    shares = priors.to(sums.cost)
+    cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum()
+    return cost / (shares @ costs).amin() if normalize else cost
+
+
+def _has_referral(concern: Tensor) -> bool:
+    return concern.shape[1] > concern.shape[0]

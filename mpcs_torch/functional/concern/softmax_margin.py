@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_loss_inputs
+from mpcs_torch.functional.inputs.checks import LossReduction, check_costs, check_loss_inputs
 
 
 def softmax_margin_loss(
@@ -32,7 +32,7 @@ def softmax_margin_loss(
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
-        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
+        concern: ``(C, C)`` weights >= 0 for taking the true class (row) for another (column); the diagonal is not
             read.
         margin: m >= 0, in nats for a concern of 1; with 0 the loss is cross entropy.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`.
@@ -56,7 +56,7 @@ def softmax_margin_loss(
         tensor(0.5514)
     """
     if logits.ndim > 1:
-        check_concern(concern, logits.shape[1])  # a module looks at these values only once
+        check_costs(concern, logits.shape[1])  # a module looks at these values only once
     return checked_softmax_margin_loss(
         logits,
         target,

@@ -48,19 +48,58 @@ def check_zero_division(zero_division: float) -> None:
 
 def check_concern(concern: Tensor, num_classes: int) -> None:
     """Refuse a concern matrix that is not (C, C) with finite weights above 0 off the diagonal."""
+    _check_matrix(concern, num_classes)
+    off_diagonal = _off_diagonal(concern)
+    if (off_diagonal == 0).any():
+        raise ValueError(
+            "concern must hold finite weights > 0 off its diagonal, but got 0: the weights of a sample are divided by "
+            "their sum, which must not be 0. Costs of 0 are for expected concern, decisions and margins."
+        )
+    _refuse(off_diagonal, ~(off_diagonal.isfinite() & (off_diagonal > 0)), "finite weights > 0 off its diagonal")
+
+
+def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
+    """Refuse a matrix that is not (C, C) with finite costs >= 0 off the diagonal, one of them above 0.
+
+    With ``referral``, one more column may hold costs of a referral.
+    """
+    _check_matrix(concern, num_classes, referral=referral)
+    off_diagonal = _off_diagonal(concern)
+    _refuse(off_diagonal, ~(off_diagonal.isfinite() & (off_diagonal >= 0)), "finite costs >= 0 off its diagonal")
+    if not (off_diagonal > 0).any():
+        raise ValueError("concern must hold a cost above 0 off its diagonal, but all are 0.")
+
+
+def check_pairs(concern: Tensor, num_classes: int) -> None:
+    """Refuse pairs that are not a bool tensor (C, C)."""
+    if not isinstance(concern, Tensor) or concern.dtype != torch.bool:
+        given = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
+        raise ValueError(
+            "concern must be a bool tensor that is True for dangerous pairs (of a ConcernSpec: its dangerous_pairs()), "
+            f"because weights do not tell which errors are dangerous, but got {given}."
+        )
+    _check_matrix(concern, num_classes)
+
+
+def _check_matrix(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
     if not isinstance(concern, Tensor):
         raise ValueError(f"concern must be a tensor of weights (of a ConcernSpec: its matrix()), but got {concern!r}.")
-    if concern.shape != (num_classes, num_classes):
+    allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
+    if concern.shape not in allowed:
         raise ValueError(
-            f"concern must have shape ({num_classes}, {num_classes}), one row for each true class, "
+            f"concern must have shape {' or '.join(map(str, allowed))}, one row for each true class, "
             f"but got {tuple(concern.shape)}."
         )
-    off_diagonal = concern[~torch.eye(num_classes, dtype=torch.bool, device=concern.device)]
-    bad = ~(torch.isfinite(off_diagonal) & (off_diagonal > 0))
+
+
+def _off_diagonal(concern: Tensor) -> Tensor:
+    rows, columns = concern.shape
+    return concern[~torch.eye(rows, columns, dtype=torch.bool, device=concern.device)]
+
+
+def _refuse(values: Tensor, bad: Tensor, rule: str) -> None:
     if bad.any():
-        raise ValueError(
-            f"concern must hold finite weights > 0 off its diagonal, but got {off_diagonal[bad][0].item():g}."
-        )
+        raise ValueError(f"concern must hold {rule}, but got {values[bad][0].item():g}.")
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:

@@ -9,8 +9,8 @@ from mpcs_torch.functional.concern.dangerous import (
     DangerousErrorCounts,
     DangerousNormalize,
     count_dangerous,
+    dangerous_pairs,
     normalized_count,
-    released_pairs,
 )
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.decisions import decision_rules, flatten_decisions
@@ -18,17 +18,17 @@ from mpcs_torch.metrics.base import SumMetric
 
 
 class DangerousErrors(SumMetric):
-    """Compute the number or the rate of errors that human values do not release; lower is better, 0 is perfect.
+    """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
     Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`.
 
     Args:
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, which says itself which pairs are released, or a ``(C, C)`` tensor of weights > 0
-            (rows true classes, columns predicted ones), where a pair with a weight below 1 is released. Default: no
-            pair is released, so every error is dangerous.
+        concern: A `ConcernSpec`, or its ``(C, C)`` bool tensor of dangerous pairs (rows true classes, columns predicted
+            ones). Default: every error is dangerous.
         normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
-            samples), ``"errors"`` for dangerous errors per error (0 without errors; the paper's destructive rate).
+            samples), ``"decided"`` for dangerous errors per sample that is not referred (NaN if all are), ``"errors"``
+            for dangerous errors per error (0 without errors; the paper's destructive rate).
         ignore_index: Label of samples to leave out.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
@@ -50,9 +50,11 @@ class DangerousErrors(SumMetric):
     """
 
     dangerous: Tensor
-    """Scalar: the weights of errors that are not released, summed."""
+    """Scalar: the weights of dangerous errors, summed."""
     errors: Tensor
     """Scalar: the weights of all errors, summed."""
+    decided: Tensor
+    """Scalar: the weights of all samples that are not referred, summed."""
     samples: Tensor
     """Scalar: the weights of all samples, summed."""
 
@@ -68,41 +70,38 @@ class DangerousErrors(SumMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_choice("normalize", normalize, DangerousNormalize)
-        released = _released_pairs(concern, num_classes)
+        dangerous_pairs = dangerous_pairs_of(concern, num_classes)
         super().__init__(
             locals(),
-            value_rules=decision_rules(num_classes),
-            state_settings=("num_classes", "released", "ignore_index"),
+            value_rules=decision_rules(num_classes, referral=True),
+            state_settings=("num_classes", "dangerous_pairs", "ignore_index"),
         )
         for name in DangerousErrorCounts._fields:
             self.add_sum(name)
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target and sample_weight (N, ...)."""
+        """Add a batch: preds (N, ...) classes, -1 for referred, or (N, C, ...) scores; labels and weights (N, ...)."""
         decisions = flatten_decisions(
             preds,
             target,
             num_classes=self.num_classes,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
+            referral=True,
         )
         self.admit(decisions.find_faults)
-        self.add(**count_dangerous(decisions, self.released)._asdict())
+        self.add(**count_dangerous(decisions, self.dangerous_pairs)._asdict())
 
     def compute(self) -> Tensor:
-        """Return the number of dangerous errors, or its ratio to the samples or errors: a float64 scalar."""
+        """Return the number of dangerous errors, or its ratio to something else: a float64 scalar."""
         return normalized_count(self.details(), self.normalize)
 
     def details(self) -> DangerousErrorCounts:
-        """Return the numbers of dangerous errors, of all errors and of all samples: float64 scalars."""
+        """Return the numbers of dangerous errors, errors, decided samples and all samples: float64 scalars."""
         self.check_computable()
-        return DangerousErrorCounts(self.dangerous, self.errors, self.samples)
+        return DangerousErrorCounts(self.dangerous, self.errors, self.decided, self.samples)
 
 
-def _released_pairs(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    if not isinstance(concern, ConcernSpec):
-        return released_pairs(concern, num_classes)
-    released = concern.released()
-    if len(released) != num_classes:
-        raise ValueError(f"concern must cover {num_classes} classes, but covers {len(released)}.")
-    return released.fill_diagonal_(False)
+def dangerous_pairs_of(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
+    """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
+    return dangerous_pairs(concern.dangerous_pairs() if isinstance(concern, ConcernSpec) else concern, num_classes)

@@ -2,20 +2,21 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.expected_concern import (
     CostSums,
     DecideBy,
+    checked_ratio,
     cost_rules,
     decide,
     mean_cost,
     sum_costs,
 )
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
+from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
 from mpcs_torch.metrics.base import SumMetric
-from mpcs_torch.metrics.concern.mpcs import concern_matrix
 
 
 class ExpectedConcern(SumMetric):
@@ -25,11 +26,14 @@ class ExpectedConcern(SumMetric):
 
     Args:
         num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns decisions).
-            Default: 1 everywhere, which counts errors.
+        concern: A `ConcernSpec`, or its `ConcernSpec.costs`: ``(C, C)`` costs >= 0 (rows true classes, columns
+            decisions), with one more column if samples may be referred. Default: 1 everywhere, which counts errors.
         decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
             decision of `mpcs_torch.functional.least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
+        training_priors: ``(C,)`` class frequencies of the training data, with which probabilities are corrected for
+            ``priors`` before a decision.
+        priors: ``(C,)`` class frequencies of the deployment. Default: those of the samples.
         normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
             per sample.
         ignore_index: Label of samples to leave out.
@@ -53,12 +57,11 @@ class ExpectedConcern(SumMetric):
     """
 
     cost: Tensor
-    """Scalar: the concern of the decisions times the weights of the samples, summed."""
-    constant_cost: Tensor
-    """(C,): the same of always deciding for each class."""
+    """(C,): the concern of the decisions times the weights of the samples, summed over the samples of each class."""
     samples: Tensor
-    """Scalar: the weights of the samples, summed."""
+    """(C,): the weights of the samples of each class, summed."""
     concern: Tensor
+    priors: Tensor | None
 
     def __init__(
         self,
@@ -67,6 +70,8 @@ class ExpectedConcern(SumMetric):
         concern: ConcernSpec | Tensor | None = None,
         decision: DecideBy = "most_probable",
         from_logits: bool = True,
+        training_priors: Tensor | None = None,
+        priors: Tensor | None = None,
         normalize: bool = True,
         ignore_index: int | None = None,
         validate_args: bool = True,
@@ -74,14 +79,15 @@ class ExpectedConcern(SumMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_choice("decision", decision, DecideBy)
-        concern = concern_matrix(concern, num_classes)
+        concern = cost_matrix(concern, num_classes)
+        ratio = checked_ratio(training_priors, priors, num_classes)
         super().__init__(
             locals(),
-            value_rules=cost_rules(num_classes, from_logits=from_logits),
-            state_settings=("num_classes", "concern", "decision", "from_logits", "ignore_index"),
+            value_rules=cost_rules(concern, from_logits=from_logits),
+            state_settings=("num_classes", "concern", "decision", "from_logits", "ratio", "ignore_index"),
         )
-        for name, shape in (("cost", ()), ("constant_cost", (num_classes,)), ("samples", ())):
-            self.add_sum(name, shape=shape)
+        for name in CostSums._fields:
+            self.add_sum(name, shape=(num_classes,))
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C, ...) scores or (N, ...) decisions, target and sample_weight (N, ...)."""
@@ -91,6 +97,7 @@ class ExpectedConcern(SumMetric):
             concern=self.concern,
             decision=self.decision,
             from_logits=self.from_logits,
+            ratio=self.ratio,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
@@ -100,4 +107,14 @@ class ExpectedConcern(SumMetric):
     def compute(self) -> Tensor:
         """Return the (normalized) mean concern of all decisions: a float64 scalar."""
         self.check_computable()
-        return mean_cost(CostSums(self.cost, self.constant_cost, self.samples), normalize=self.normalize)
+        return mean_cost(CostSums(self.cost, self.samples), self.concern, priors=self.priors, normalize=self.normalize)
+
+
+def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
+    """Return the checked costs as float64 (C, C) or (C, C + 1) with a diagonal of 0: by default 1 for every error."""
+    if concern is None:
+        concern = torch.ones(num_classes, num_classes)
+    costs = concern.costs() if isinstance(concern, ConcernSpec) else concern
+    check_costs(costs, num_classes, referral=True)
+    # The diagonal is not read: settings that mean the same must look the same.
+    return costs.detach().to(torch.float64, copy=True).fill_diagonal_(0)

@@ -6,13 +6,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.mpcs import (
-    CorrectConcern,
-    check_mpcs_settings,
-    default_k,
-    pattern_terms,
-    score_terms,
-)
+from mpcs_torch.functional.concern.concession import chosen_intervals
+from mpcs_torch.functional.concern.mpcs import check_mpcs_settings, default_k
+from mpcs_torch.functional.concern.pattern import CorrectConcern, pattern_terms, score_terms
 from mpcs_torch.functional.inputs.checks import check_concern
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
@@ -27,7 +23,10 @@ class MetaPatternConcernScore(SumMetric):
     Args:
         num_classes: C, at least 2.
         k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
-        t: The number of intervals that [0, 1] is divided into, from 2 to 2^29.
+        t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
+            unless there is a concession.
+        concession: How far a confidence may fall short of certainty without being punished, below 1/2, instead of t.
+            Default: that of the `ConcernSpec`, if it has one and t is not given.
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns predicted ones).
             Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
@@ -64,7 +63,8 @@ class MetaPatternConcernScore(SumMetric):
         num_classes: int,
         *,
         k: int | None = None,
-        t: int = 200,
+        t: int | None = None,
+        concession: float | None = None,
         concern: ConcernSpec | Tensor | None = None,
         from_logits: bool = True,
         correct_concern: CorrectConcern = "sum",
@@ -73,6 +73,9 @@ class MetaPatternConcernScore(SumMetric):
         **kwargs: Any,
     ) -> None:
         k = default_k(num_classes) if k is None else k
+        if t is None and concession is None and isinstance(concern, ConcernSpec):
+            concession = concern.concession
+        t = chosen_intervals(t, concession)
         check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
         concern = concern_matrix(concern, num_classes)
         super().__init__(

@@ -10,20 +10,23 @@ from hypothesis import strategies as st
 from mpcs_torch import ConcernSpec, DangerousErrors
 from mpcs_torch.functional import dangerous_errors, dangerous_errors_details
 
-LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)
-WEIGHTS = st.lists(st.sampled_from([0.25, 0.99, 1.0, 2.0]), min_size=16, max_size=16)
+LABELS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=30)
+PAIRS = st.lists(st.booleans(), min_size=16, max_size=16)
 
 
-@given(LABELS, WEIGHTS)
-def test_counts_and_rates_equal_those_of_a_loop(pairs: list[tuple[int, int]], concern: list[float]) -> None:
+@given(LABELS, PAIRS)
+def test_counts_and_rates_equal_those_of_a_loop(pairs: list[tuple[int, int]], concern: list[bool]) -> None:
     preds, target = torch.tensor(pairs).t()
     settings: dict[str, Any] = {"num_classes": 4, "concern": torch.tensor(concern).reshape(4, 4)}
-    errors = [(predicted, true) for predicted, true in pairs if predicted != true]
-    dangerous = sum(concern[4 * true + predicted] >= 1 for predicted, true in errors)
-    assert dangerous_errors_details(preds, target, **settings) == (dangerous, len(errors), len(pairs))
+    decided = [(predicted, true) for predicted, true in pairs if predicted >= 0]
+    errors = [(predicted, true) for predicted, true in decided if predicted != true]
+    dangerous = sum(concern[4 * true + predicted] for predicted, true in errors)
+    assert dangerous_errors_details(preds, target, **settings) == (dangerous, len(errors), len(decided), len(pairs))
     assert dangerous_errors(preds, target, **settings) == dangerous
     assert dangerous_errors(preds, target, **settings, normalize="samples") == dangerous / len(pairs)
     assert dangerous_errors(preds, target, **settings, normalize="errors") == dangerous / max(len(errors), 1)
+    if decided:
+        assert dangerous_errors(preds, target, **settings, normalize="decided") == dangerous / len(decided)
 
 
 def test_without_concern_every_error_is_dangerous() -> None:
@@ -39,13 +42,14 @@ def test_a_spec_releases_pairs_whatever_its_weights() -> None:
 
 def test_weights_repeat_samples() -> None:
     preds, target, weight = torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]), torch.tensor([2.0, 0.5, 0.0])
-    assert dangerous_errors_details(preds, target, weight, num_classes=2) == (2.5, 2.5, 2.5)
+    assert dangerous_errors_details(preds, target, weight, num_classes=2) == (2.5, 2.5, 2.5, 2.5)
 
 
 def test_a_rate_of_no_errors_is_0_and_one_of_no_samples_is_nan() -> None:
     nothing = torch.zeros(0, dtype=torch.int64)
     assert dangerous_errors(nothing, nothing, num_classes=2, normalize="errors") == 0
     assert dangerous_errors(nothing, nothing, num_classes=2, normalize="samples").isnan()
+    assert dangerous_errors(torch.tensor([-1]), torch.tensor([0]), num_classes=2, normalize="decided").isnan()
 
 
 def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
@@ -55,15 +59,22 @@ def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
 
 def test_ignored_samples_are_not_counted() -> None:
     preds, target = torch.tensor([0, 1, 1]), torch.tensor([0, 0, -1])
-    assert dangerous_errors_details(preds, target, num_classes=2, ignore_index=-1) == (1, 1, 2)
+    assert dangerous_errors_details(preds, target, num_classes=2, ignore_index=-1) == (1, 1, 2, 2)
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"concern": torch.ones(2, 3)}, r"concern must have shape \(2, 2\), one row for each true class, but got"),
-        ({"concern": torch.zeros(2, 2)}, "concern must hold finite weights > 0 off its diagonal, but got 0"),
-        ({"normalize": "all"}, "normalize must be 'samples', 'errors' or None, but got 'all'"),
+        (
+            {"concern": torch.ones(2, 3).bool()},
+            r"concern must have shape \(2, 2\), one row for each",
+        ),
+        (
+            {"concern": torch.ones(2, 2)},
+            r"concern must be a bool tensor .* weights do not tell which errors are .* got dtype torch.float32",
+        ),
+        ({"concern": "all"}, r"concern must be a bool tensor .* but got 'all'"),
+        ({"normalize": "all"}, "normalize must be 'samples', 'decided', 'errors' or None, but got 'all'"),
         ({"num_classes": 1}, "num_classes must be at least 2, but got 1"),
         (
             {"sample_weight": torch.ones(3)},
@@ -71,7 +82,10 @@ def test_ignored_samples_are_not_counted() -> None:
         ),
         ({"sample_weight": torch.tensor([1, -1])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),
         ({"target": torch.tensor([0, 2])}, "target must hold class indices from 0 to 1 .*, but sample 1 has 2"),
-        ({"preds": torch.tensor([5, 0])}, "preds must hold class indices from 0 to 1, .* but sample 0 has 5"),
+        (
+            {"preds": torch.tensor([5, 0])},
+            r"preds must hold .* from 0 to 1 \(-1 for a referral\), .* sample 0 has 5",
+        ),
         ({"preds": torch.tensor([[0.1, float("nan")], [0, 1]])}, "preds must hold .* scores without NaN, but sample 0"),
         ({"preds": torch.tensor([0, 1, 0])}, r"target must have shape \(3,\) to match preds, but got \(2,\)"),
         ({"preds": torch.rand(2, 3)}, "preds must have 2 classes in dimension 1"),

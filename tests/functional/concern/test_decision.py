@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
 from mpcs_torch import ExpectedConcern
-from mpcs_torch.functional import expected_concern, least_concern_decision
+from mpcs_torch.functional import expected_concern, least_concern_decision, shift_priors
 
 
 def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor, Tensor]:
@@ -26,7 +26,9 @@ def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor
 @given(seed=st.integers(0, 10**6))
 def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
     probs, _, concern = draw(seed)
-    for row, decided in zip(probs.tolist(), least_concern_decision(probs, concern=concern).tolist(), strict=True):
+    for row, decided in zip(
+        probs.tolist(), least_concern_decision(probs, concern=concern, from_logits=False).tolist(), strict=True
+    ):
         risks = [sum(p * concern[i, j].item() for i, p in enumerate(row) if i != j) for j in range(4)]
         assert risks[decided] == pytest.approx(min(risks))
 
@@ -34,12 +36,12 @@ def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
 @given(seed=st.integers(0, 10**6))
 def test_equal_weights_decide_for_the_most_probable_class(seed: int) -> None:
     probs, _, _ = draw(seed)
-    assert torch.equal(least_concern_decision(probs, concern=torch.ones(4, 4)), probs.argmax(dim=1))
+    assert torch.equal(least_concern_decision(probs, concern=torch.ones(4, 4), from_logits=False), probs.argmax(dim=1))
 
 
 def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
-    probs = torch.full((2, 3, 5), 1 / 3)
-    assert torch.equal(least_concern_decision(probs, concern=torch.ones(3, 3)), torch.zeros(2, 5, dtype=torch.int64))
+    logits = torch.zeros(2, 3, 5)
+    assert torch.equal(least_concern_decision(logits, concern=torch.ones(3, 3)), torch.zeros(2, 5, dtype=torch.int64))
 
 
 @given(seed=st.integers(0, 10**6))
@@ -108,9 +110,117 @@ def test_errors_name_the_wrong_argument(changed: dict[str, object], message: str
         expected_concern(**arguments)
 
 
-def test_errors_name_probabilities_of_a_wrong_shape() -> None:
-    with pytest.raises(ValueError, match=r"probs must be floating point of shape \(N, C\)"):
-        least_concern_decision(torch.tensor([1, 2]), concern=torch.ones(2, 2))
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"preds": torch.tensor([[1, 2]])}, "preds must be floating point logits or probabilities, but got dtype"),
+        ({"preds": torch.rand(2)}, "preds must have shape (N, C) or (N, C, ...), but got (2,)."),
+        ({"preds": torch.rand(2, 4)}, "preds must have 3 classes in dimension 1, but got shape (2, 4)."),
+        (
+            {"preds": torch.tensor([[0.0, torch.nan, 0.0]])},
+            "preds must be logits without NaN or +inf, but sample 0",
+        ),
+        ({"from_logits": False}, "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass"),
+        ({"concern": -torch.ones(3, 3)}, "concern must hold finite costs >= 0 off its diagonal, but got -1."),
+        ({"concern": torch.zeros(3, 3)}, "concern must hold a cost above 0 off its diagonal, but all are 0."),
+        ({"concern": torch.ones(3, 5)}, "concern must have shape (3, 3) or (3, 4), one row for each true class, but"),
+        ({"priors": torch.ones(3) / 3}, "training_priors must be given together with priors, but got None."),
+        (
+            {"priors": torch.ones(3), "training_priors": torch.ones(3) / 3},
+            "priors must be >= 0 and sum to 1, but got [1.0, 1.0, 1.0].",
+        ),
+        (
+            {"priors": torch.ones(3) / 3, "training_priors": torch.tensor([0.0, 0.5, 0.5])},
+            "training_priors must be > 0 and sum to 1, but got [0.0, 0.5, 0.5].",
+        ),
+        (
+            {"priors": torch.ones(2) / 2, "training_priors": torch.ones(3) / 3},
+            "priors must be a tensor of shape (3,), one prior per class, but got (2,).",
+        ),
+    ],
+)
+def test_decisions_refuse_bad_input(changed: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"preds": torch.tensor([[3.0, 1.0, 2.0]]), "concern": torch.ones(3, 3), **changed}
+    with pytest.raises(ValueError, match=re.escape(message)):
+        least_concern_decision(**arguments)
+
+
+def test_decisions_from_logits_equal_those_from_their_probabilities() -> None:
+    logits = torch.randn(1000, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    concern = torch.tensor([[0.0, 1.0, 1.0, 9.0], [1, 0, 1, 1], [2, 1, 0, 1], [9, 1, 0, 0]])
+    from_probs = least_concern_decision(logits.softmax(dim=1), concern=concern, from_logits=False)
+    assert torch.equal(least_concern_decision(logits, concern=concern), from_probs)
+
+
+@given(seed=st.integers(0, 10**6), cost=st.floats(0, 1))
+def test_a_sample_is_referred_where_every_class_costs_more(seed: int, cost: float) -> None:
+    probs, _, concern = draw(seed)
+    with_referral = torch.cat([concern, torch.full((4, 1), cost)], dim=1)
+    plain = least_concern_decision(probs, concern=concern, from_logits=False)
+    risk = (probs @ concern.clone().fill_diagonal_(0)).gather(1, plain.unsqueeze(1)).squeeze(1)
+    decided = least_concern_decision(probs, concern=with_referral, from_logits=False)
+    assert torch.equal(decided, torch.where(risk <= cost, plain, -1))
+
+
+def test_equal_costs_refer_where_the_largest_probability_is_low() -> None:
+    """Chow's rule: refer where 1 - max p > cost."""
+    probs = torch.tensor([[0.6, 0.4], [0.8, 0.2], [0.75, 0.25]])
+    concern = torch.tensor([[0.0, 1.0, 0.25], [1.0, 0.0, 0.25]])
+    assert least_concern_decision(probs, concern=concern, from_logits=False).tolist() == [-1, 0, 0]
+
+
+@given(seed=st.integers(0, 10**6))
+def test_priors_of_the_deployment_weigh_the_classes(seed: int) -> None:
+    """Weighing each sample by the ratio of its class's priors is another way to the same cost."""
+    probs, target, concern = draw(seed, samples=60)
+    shares = target.bincount(minlength=4) / 60
+    if (shares == 0).any():
+        return
+    priors = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    settings: dict[str, Any] = {"num_classes": 4, "concern": concern, "from_logits": False}
+    for normalize in (True, False):
+        weighted = expected_concern(probs, target, (priors / shares)[target], **settings, normalize=normalize)
+        ours = expected_concern(probs, target, **settings, priors=priors, normalize=normalize)
+        assert ours.item() == pytest.approx(weighted.item(), rel=1e-6)
+
+
+def test_shifted_priors_are_right_where_densities_are_known() -> None:
+    """Two Gaussians of the same width: the log odds are a line in x, moved by the log odds of the priors."""
+    x = torch.linspace(-3, 3, 13, dtype=torch.float64)
+    even = torch.stack([torch.sigmoid(-2 * x), torch.sigmoid(2 * x)], dim=1)
+    priors = torch.tensor([0.9, 0.1], dtype=torch.float64)
+    expected = torch.sigmoid(2 * x + (priors[1] / priors[0]).log())
+    shifted = shift_priors(even, training_priors=torch.tensor([0.5, 0.5]), priors=priors)
+    assert torch.allclose(shifted[:, 1], expected)
+
+
+def test_decisions_are_made_for_the_priors_of_the_deployment() -> None:
+    probs = torch.tensor([[0.9, 0.1]])
+    even, shifted = torch.tensor([0.5, 0.5]), torch.tensor([0.05, 0.95])
+    settings: dict[str, Any] = {"concern": torch.ones(2, 2), "from_logits": False}
+    decided = least_concern_decision(probs, **settings, training_priors=even, priors=shifted)
+    assert decided.tolist() == [1]
+    right = expected_concern(probs, torch.tensor([1]), num_classes=2, normalize=False, priors=torch.tensor([0.0, 1.0]))
+    assert right == 1
+    cost = expected_concern(
+        probs,
+        torch.tensor([1]),
+        num_classes=2,
+        normalize=False,
+        priors=torch.tensor([0.0, 1.0]),
+        training_priors=even,
+        from_logits=False,
+    )
+    assert cost == 0
+
+
+def test_referrals_cost_what_the_last_column_says() -> None:
+    concern = torch.tensor([[0.0, 9.0, 2.0], [5.0, 0.0, 3.0]])
+    decisions, target = torch.tensor([-1, 1, 0, -1]), torch.tensor([0, 0, 0, 1])
+    cost = expected_concern(decisions, target, num_classes=2, concern=concern, normalize=False)
+    assert cost == (2 + 9 + 0 + 3) / 4
+    with pytest.raises(ValueError, match=r"preds must hold class indices from 0 to 1, or scores .* sample 0 has -1"):
+        expected_concern(decisions, target, num_classes=2, concern=concern[:, :2])
 
 
 def test_the_metric_adds_batches_of_decisions_and_of_scores() -> None:

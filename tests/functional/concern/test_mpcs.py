@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch.functional import meta_pattern_concern_score
-from mpcs_torch.functional.concern.mpcs import COUNTED_CLASSES, pattern_terms, score_terms
+from mpcs_torch.functional.concern.pattern import COUNTED_CLASSES, pattern_terms, score_terms
 from tests.conftest import load_oracle
 from tests.oracles import algorithm_1
 

@@ -5,7 +5,7 @@ import torch
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.dangerous import count_dangerous
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
-from mpcs_torch.functional.concern.mpcs import pattern_terms, score_terms
+from mpcs_torch.functional.concern.pattern import pattern_terms, score_terms
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided
 from tests.metrics.case import Batch, MetricCase
@@ -62,7 +62,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: DangerousErrors(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=dangerous_oracle,
-        core=lambda logits, target: count_dangerous(decided(logits, target), CONCERN.released()),
+        core=lambda logits, target: count_dangerous(decided(logits, target), CONCERN.dangerous_pairs()),
         fed=HARD,
     ),
     ExpectedConcern: MetricCase(
@@ -78,6 +78,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
                 concern=CONCERN.matrix(),
                 decision="least_concern",
                 from_logits=True,
+                ratio=None,
                 ignore_index=None,
                 sample_weight=None,
             ),

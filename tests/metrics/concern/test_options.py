@@ -76,12 +76,31 @@ def test_metrics_share_states_that_do_not_depend_on_their_settings(kind: Any, na
     assert len({value.item() for value in values.values()}) == len(choices)
 
 
-def test_dangerous_errors_release_pairs_with_a_weight_below_1() -> None:
-    metric = DangerousErrors(4, concern=ORDERED)
+def test_dangerous_errors_tell_true_classes_from_predicted_ones() -> None:
+    metric = DangerousErrors(4, concern=ORDERED > 1)
     metric.update(LOGITS, TARGET)
-    counted = dangerous_errors(LOGITS, TARGET, num_classes=4, concern=ORDERED)
+    counted = dangerous_errors(LOGITS, TARGET, num_classes=4, concern=ORDERED > 1)
     assert metric.compute() == counted
-    assert counted != dangerous_errors(LOGITS, TARGET, num_classes=4, concern=ORDERED.t())
+    assert counted != dangerous_errors(LOGITS, TARGET, num_classes=4, concern=(ORDERED > 1).t())
+
+
+def test_a_matrix_of_raw_costs_counts_the_same_dangerous_errors_as_the_same_matrix_normalized() -> None:
+    costs = torch.tensor([[0, 10, 50, 1], [10, 0, 10, 50], [50, 1, 0, 10], [1, 1, 1, 0]], dtype=torch.float64)
+    counted = []
+    for scale in (1.0, 1 / 50):
+        for dangerous in (None, 10 * scale):
+            metric = DangerousErrors(4, concern=ConcernSpec(4, weights=(costs * scale).tolist(), dangerous=dangerous))
+            counted.append(int(metric(LOGITS, TARGET)))
+    assert counted[:2] == counted[2:]
+    assert counted[1] < counted[0]  # errors that cost 1 are not dangerous
+
+
+def test_mpcs_takes_its_concession_from_the_spec_unless_it_is_told_otherwise() -> None:
+    spec = ConcernSpec(4, concession=0.02)
+    assert MetaPatternConcernScore(4, concern=spec).t == 49
+    assert MetaPatternConcernScore(4, concern=spec, concession=0.1).t == 9
+    assert MetaPatternConcernScore(4, concern=spec, t=200).t == 200
+    assert MetaPatternConcernScore(4).t == 200
 
 
 @pytest.mark.parametrize(
@@ -89,10 +108,18 @@ def test_dangerous_errors_release_pairs_with_a_weight_below_1() -> None:
     [
         (lambda: MetaPatternConcernScore(1), r"num_classes must be at least 2, but got 1"),
         (lambda: MetaPatternConcernScore(3, k=4), r"k must be from 1 to the number of classes \(3\), but got 4"),
+        (lambda: MetaPatternConcernScore(3, t=50, concession=0.02), r"concession must not be given together with t"),
+        (
+            lambda: MetaPatternConcernScore(2, concern=ConcernSpec(2, weights=[[0, 1], [0, 0]])),
+            r"concern must hold fin",
+        ),
         (lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)), r"concern must have shape \(3, 3\)"),
-        (lambda: DangerousErrors(3, concern=ConcernSpec(2)), r"concern must cover 3 classes, but covers 2"),
-        (lambda: DangerousErrors(3, concern=torch.ones(2, 2)), r"concern must have shape \(3, 3\)"),
-        (lambda: DangerousErrors(3, normalize="all"), r"normalize must be 'samples', 'errors' or None, but got 'all'"),
+        (lambda: DangerousErrors(3, concern=ConcernSpec(2)), r"concern must have shape \(3, 3\)"),
+        (lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()), r"concern must have shape \(3, 3\)"),
+        (
+            lambda: DangerousErrors(3, normalize="all"),
+            r"normalize must be 'samples', 'decided', 'errors' or None, but",
+        ),
     ],
 )
 def test_errors_name_the_wrong_setting(make: Any, message: str) -> None:

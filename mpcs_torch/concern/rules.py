@@ -1,0 +1,163 @@
+"""The rules of a concern spec: every broken one is found, and reported with its place."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from mpcs_torch.errors import MpcsError
+
+if TYPE_CHECKING:
+    from mpcs_torch.concern.spec import ConcernSpec
+
+MAX_CLASSES = 10_000
+"""The matrix of more classes would take a gigabyte, so a larger number is probably a mistake."""
+
+
+class Problem(NamedTuple):
+    """A rule that a concern spec breaks, and where."""
+
+    path: tuple[str | int, ...]
+    """The name of a field, followed by list indices; empty if the whole spec breaks the rule."""
+    message: str
+    place: str = ""
+    """File, line and column, if the spec was read from a file."""
+
+    def __str__(self) -> str:
+        steps = (f"[{step}]" if isinstance(step, int) else step for step in self.path)
+        return ": ".join(part for part in (self.place, "".join(steps), self.message) if part)
+
+
+class ConcernError(MpcsError, ValueError):
+    """A concern spec that breaks its rules; `problems` lists all of them."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, problems)))
+
+    def __reduce__(self) -> tuple[type["ConcernError"], tuple[tuple[Problem, ...]]]:
+        return ConcernError, (self.problems,)  # the default would pickle the text instead of the problems
+
+
+def names_of(classes: Sequence[str] | int) -> tuple[str, ...]:
+    """Return the names of the classes: of a number of classes, their indices."""
+    return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
+
+
+def index_of(entry: str | int, names: tuple[str, ...]) -> int:
+    """Return the index of a class that is given by its name or its index."""
+    return entry if isinstance(entry, int) else names.index(entry)
+
+
+def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
+    """Find every rule that the arguments of a spec break; their types are not known yet."""
+    names: tuple[str, ...] | None = None
+    class_problems = list(_class_problems(spec.classes))
+    if class_problems:
+        yield from class_problems
+    else:
+        names = names_of(spec.classes)
+    yield from _pair_problems("releases", spec.releases, names)
+    if not is_number(spec.factor) or not 0 < spec.factor <= 1:
+        yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {spec.factor!r}")
+    if spec.weights is not None:
+        if spec.releases:
+            yield Problem(("weights",), "cannot be combined with releases: give only one of them")
+        yield from _weight_problems(spec.weights, names)
+    if spec.dangerous is not None:
+        yield from _dangerous_problems(spec, names)
+    if spec.refer is not None:
+        yield from _refer_problems(spec.refer, names)
+    if spec.concession is not None and not (is_number(spec.concession) and 2e-9 <= spec.concession < 0.5):
+        yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {spec.concession!r}")
+
+
+def _class_problems(classes: object) -> Iterator[Problem]:
+    if isinstance(classes, int) and not isinstance(classes, bool):
+        if not 2 <= classes <= MAX_CLASSES:
+            yield Problem(("classes",), f"must be at least 2 and at most {MAX_CLASSES}, but got {classes}")
+        return
+    if isinstance(classes, str) or not isinstance(classes, Sequence):
+        yield Problem(("classes",), f"must be a list of names or the number of classes, but got {classes!r}")
+        return
+    for i, name in enumerate(classes):
+        if not isinstance(name, str):
+            yield Problem(("classes", i), f"must be a name in quotes, but got {name!r}")
+        elif name in classes[:i]:
+            yield Problem(("classes", i), f"must differ from the other names, but {name!r} appears twice")
+    if len(classes) < 2:
+        yield Problem(("classes",), f"must name at least 2 classes, but got {len(classes)}")
+
+
+def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
+    if isinstance(pairs, str) or not isinstance(pairs, Sequence):
+        yield Problem((field,), f"must be a list of lists [true, predicted, ...], but got {pairs!r}")
+        return
+    for i, entries in enumerate(pairs):
+        if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) < 2:
+            yield Problem((field, i), f"must be a list [true, predicted, ...], but got {entries!r}")
+        elif names is not None:
+            unknown = [_unknown_class(entry, names) for entry in entries]
+            yield from (Problem((field, i, j), message) for j, message in enumerate(unknown) if message)
+            if not any(unknown):
+                true, *predicted = (index_of(entry, names) for entry in entries)
+                if true in predicted:
+                    place = predicted.index(true) + 1
+                    yield Problem((field, i, place), f"must differ from the true class {names[true]!r}")
+
+
+def _unknown_class(entry: object, names: tuple[str, ...]) -> str | None:
+    if isinstance(entry, str):
+        return None if entry in names else f"must be one of the classes {', '.join(names)}, but got {entry!r}"
+    if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(names):
+        return None
+    return f"must be a class name or an index from 0 to {len(names) - 1}, but got {entry!r}"
+
+
+def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
+    if isinstance(weights, str) or not isinstance(weights, Sequence):
+        yield Problem(("weights",), f"must be a matrix (a list of rows), but got {weights!r}")
+        return
+    size = len(weights) if names is None else len(names)
+    if len(weights) != size:
+        yield Problem(("weights",), f"must have {size} rows, one per class, but got {len(weights)}")
+    off_diagonal = []
+    for i, row in enumerate(weights):
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != size:
+            yield Problem(("weights", i), f"must be a list of {size} numbers, but got {row!r}")
+            continue
+        off_diagonal += [weight for j, weight in enumerate(row) if i != j]
+        for j, weight in enumerate(row):
+            if not is_number(weight) or (i != j and weight < 0):
+                yield Problem(("weights", i, j), f"must be a finite number >= 0, but got {weight!r}")
+    if off_diagonal and all(weight == 0 for weight in off_diagonal):
+        yield Problem(("weights",), "must have a weight above 0 off the diagonal: errors without any cost need no spec")
+
+
+def _dangerous_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> Iterator[Problem]:
+    dangerous = spec.dangerous
+    if spec.releases:
+        yield Problem(("dangerous",), "cannot be combined with releases: every error that is not released is dangerous")
+    if isinstance(dangerous, int | float):
+        if not is_number(dangerous) or dangerous <= 0:
+            yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {dangerous!r}")
+        elif spec.weights is None:
+            yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {dangerous!r}")
+        return
+    yield from _pair_problems("dangerous", dangerous, names)
+
+
+def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
+    if isinstance(refer, str) or not isinstance(refer, Sequence):
+        if not is_number(refer) or refer < 0:  # type: ignore[operator]  # a number by then
+            yield Problem(("refer",), f"must be a finite cost >= 0, or one for each class, but got {refer!r}")
+        return
+    if names is not None and len(refer) != len(names):
+        yield Problem(("refer",), f"must be one cost, or {len(names)} costs, one per class, but got {len(refer)}")
+    for i, cost in enumerate(refer):
+        if not is_number(cost) or cost < 0:
+            yield Problem(("refer", i), f"must be a finite cost >= 0, but got {cost!r}")
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite int or float; bools are not numbers."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
