@@ -1,10 +1,12 @@
 """PAV calibration: the best rising map from detection scores to log-likelihood ratios."""
 
 from typing import Any, Self
+from warnings import warn
 
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.calibration.calibration_warning import CalibrationWarning
 from mpcs_torch.calibration.scores import labelled_trials, upcast_half
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.errors import count_errors
@@ -72,6 +74,9 @@ class PAVCalibration(nn.Module):
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above.
+
+        Warns:
+            CalibrationWarning: If all ratios are 0, because the scores are reversed or carry no information.
         """
         counts = count_errors(*labelled_trials(preds, target))
         ends = hull_vertices(counts)  # the edges of the hull are the blocks of PAV
@@ -82,6 +87,9 @@ class PAVCalibration(nn.Module):
         is_new = torch.stack([torch.ones_like(posteriors, dtype=torch.bool), knots[:, 0] < knots[:, 1]], dim=1)
         self.scores = knots[is_new].to(self.scores)
         self.posteriors = posteriors.unsqueeze(1).expand_as(knots)[is_new].to(self.scores)
+        if len(posteriors) == 1:
+            reason = "targets do not score higher than non-targets: scores are reversed or carry no information"
+            warn(f"All ratios are 0, because {reason}.", CalibrationWarning, stacklevel=2)
         self.prior_log_odds = (counts.targets.double().log() - counts.nontargets.double().log()).to(self.scores)
         return self
 
