@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -68,6 +68,7 @@ def test_two_classes_with_one_scaled_logit_are_a_logistic_regression(seed: int) 
 
 
 @both
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_no_small_change_of_a_fit_lowers_the_cross_entropy(
     make: Callable[[], TemperatureScaling | VectorScaling], seed: int
@@ -84,6 +85,7 @@ def test_no_small_change_of_a_fit_lowers_the_cross_entropy(
         values.copy_(kept)
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_the_gradient_of_vector_scaling_is_zero(seed: int) -> None:
     scores, target = logits(seed)
@@ -95,6 +97,7 @@ def test_the_gradient_of_vector_scaling_is_zero(seed: int) -> None:
         assert values.grad.abs().max() < 1e-10
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, factor=st.floats(1e-6, 1e6), shift=st.floats(-100, 100))
 def test_the_temperature_follows_the_scale_of_the_logits(seed: int, factor: float, shift: float) -> None:
     scores, target = logits(seed, 50)
@@ -103,6 +106,7 @@ def test_the_temperature_follows_the_scale_of_the_logits(seed: int, factor: floa
     torch.testing.assert_close(scaled, factor * plain, rtol=1e-5, atol=0)
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_a_temperature_changes_no_decision(seed: int) -> None:
     scores, target = logits(seed, 100)
@@ -191,6 +195,7 @@ def test_scales_without_an_optimum_are_1_with_a_warning(batch: tuple[Tensor, Ten
     assert torch.equal(calibration.bias, torch.zeros(2).double())
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, size=st.integers(2, 8))
 def test_tiny_sets_have_an_optimum_or_a_warning(seed: int, size: int) -> None:
     scores, target = logits(seed, size)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -29,6 +29,7 @@ def test_the_affine_map_is_a_weighted_logistic_regression(p_target: float) -> No
     assert found.bias.item() == pytest.approx(oracle.intercept_.item() - prior_log_odds, rel=1e-6)
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_logistic_calibration_lowers_cllr_to_no_less_than_its_minimum(seed: int) -> None:
     scores, target = trials(seed, 100)
@@ -37,6 +38,7 @@ def test_logistic_calibration_lowers_cllr_to_no_less_than_its_minimum(seed: int)
     assert calibrated <= min(cllr(scores, target), torch.tensor(1.0))
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, factor=st.floats(1e-6, 1e6), shift=st.floats(-1e6, 1e6))
 def test_shifted_and_scaled_scores_give_the_same_ratios(seed: int, factor: float, shift: float) -> None:
     scores, target = trials(seed, 50)
@@ -45,6 +47,7 @@ def test_shifted_and_scaled_scores_give_the_same_ratios(seed: int, factor: float
     torch.testing.assert_close(again, plain, rtol=1e-5, atol=1e-5)
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_repeated_nontargets_change_no_ratio(seed: int) -> None:
     scores, target = trials(seed, 60)
@@ -55,6 +58,7 @@ def test_repeated_nontargets_change_no_ratio(seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:All ratios are 0")
+@settings(max_examples=30)
 @given(seed=SEEDS, size=st.integers(4, 60), ties=st.booleans())
 def test_pav_is_the_isotonic_regression_of_scikit_learn(seed: int, size: int, ties: bool) -> None:
     scores, target = trials(seed, size)
@@ -68,6 +72,7 @@ def test_pav_is_the_isotonic_regression_of_scikit_learn(seed: int, size: int, ti
 
 
 @pytest.mark.filterwarnings("ignore:the area under the ROC", "ignore:All ratios are 0")
+@settings(max_examples=30)
 @given(seed=SEEDS, size=st.integers(4, 60), ties=st.booleans())
 def test_cllr_after_pav_is_min_cllr(seed: int, size: int, ties: bool) -> None:
     scores, target = trials(seed, size)
