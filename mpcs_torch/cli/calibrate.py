@@ -60,7 +60,7 @@ def fit(
         typer.Option(exists=True, dir_okay=False, help="List of trials in Kaldi's format, for detection scores."),
     ] = None,
     p_target: Annotated[
-        float | None, typer.Option(help="logistic: the prior of targets that weighs the errors. [default: 0.5]")
+        float | None, typer.Option(show_default="0.5", help="logistic: the prior of targets that weighs the errors.")
     ] = None,
     overwrite: Replace = False,
 ) -> None:
