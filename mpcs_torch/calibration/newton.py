@@ -34,7 +34,7 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
     Args:
         expand: Returns value and derivatives at a point ``(P,)``. Directions in which the function is constant must be
             the same at all points, as for a cross entropy of affine functions.
-        start: ``(P,)`` float64.
+        start: ``(P,)`` float64, where the function is not flat; for a cross entropy 0 is a good start.
 
     Returns:
         The minimum ``(P,)`` that is nearest to the start in the directions in which the function is constant.

@@ -26,6 +26,7 @@ def write_predictions(path: Path, scores: Tensor, target: Tensor, class_names: S
     Raises:
         PredictionsError: If the suffix is not one of `SUFFIXES`.
     """
+    scores = scores.contiguous()  # the readers read arrays row by row
     if path.suffix == ".csv":
         replace_whole(path, lambda file: _write_csv(file, scores, target, class_names))
     elif path.suffix == ".npz":
