@@ -46,7 +46,8 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
     raise_first([samples.find_faults()[0], Fault(rule, is_infinite, samples.scores)])
     if not len(samples.scores):
         raise ValueError(f"preds must hold at least one sample, but has shape {tuple(preds.shape)}.")
-    return LabelledLogits(in_float64(samples.scores), samples.labels.target.to(in_float64(samples.scores).device))
+    logits = in_float64(samples.scores)
+    return LabelledLogits(logits, samples.labels.target.to(logits.device))
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> LabelledTrials:

@@ -138,7 +138,8 @@ def _refuse(options: dict[str, object], method: Method) -> None:
 
 
 def _described(fitted: "FittedCalibration") -> str:
-    state = fitted.saved.module.state_dict()
-    scalars = [f"{name} {value:.5g}" for name, value in state.items() if value.ndim == 0 and "prior" not in name]
+    method, state = fitted.saved.method, fitted.saved.module.state_dict()
+    is_short = method in (Method.TEMPERATURE, Method.LOGISTIC)
+    result = " and ".join(f"{name} {value:.5g}" for name, value in state.items()) if is_short else method
     change = f"{fitted.measure} {fitted.before:.5g} -> {fitted.after:.5g} on the same {fitted.rows} rows"
-    return ", ".join([fitted.saved.method if not scalars else " and ".join(scalars), change])
+    return f"{result}, {change}"
