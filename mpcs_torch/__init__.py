@@ -9,10 +9,12 @@ Names are imported when they are first used, so that ``import mpcs_torch`` and t
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mpcs_torch import calibration as calibration
     from mpcs_torch import concern as concern
     from mpcs_torch import functional as functional
     from mpcs_torch import learning as learning
     from mpcs_torch import metrics as metrics
+    from mpcs_torch.calibration import TemperatureScaling
     from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.metrics import (
@@ -38,11 +40,12 @@ __all__ = [
     "OperatingPoint",
     "ProbabilityAccuracy",
     "SoftF1",
+    "TemperatureScaling",
     "functional",
     "load_concern",
 ]
 
-_PACKAGES = ("concern", "functional", "metrics", "learning")
+_PACKAGES = ("calibration", "concern", "functional", "metrics", "learning")
 
 if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
 

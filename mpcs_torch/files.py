@@ -26,11 +26,16 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
         raise
 
 
+def replace_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Let ``write`` fill a file that replaces ``path``, or creates it, in one step; after an error nothing changes."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    write_whole(temporary, write)
+    rename(temporary, path)
+
+
 def replace_text(path: Path, text: str) -> None:
     """Replace the text of a file, or create the file, in one step."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    write_whole(temporary, lambda file: file.write(text.encode()))
-    rename(temporary, path)
+    replace_whole(path, lambda file: file.write(text.encode()))
 
 
 def rename(source: Path, target: Path) -> None:

@@ -24,14 +24,15 @@ MAY_IMPORT = {
     "concern": {"errors", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional", "import_paths"},
+    "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "scoring": {"concern", "functional", "metrics", "errors", "tables"},
+    "scoring": {"calibration", "concern", "functional", "metrics", "errors", "files", "tables"},
     "learning": {"concern", "functional", "errors", "files", "tables"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
     "report": TRAINER | {"plots", "scoring", "paper"},
-    "cli": TRAINER | {"plots", "scoring", "study", "paper", "report"},
+    "cli": TRAINER | {"calibration", "plots", "scoring", "study", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}

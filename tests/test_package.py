@@ -26,7 +26,7 @@ def test_a_star_import_gives_the_public_names() -> None:
     assert set(names) - {"__builtins__"} == set(mpcs_torch.__all__)
 
 
-@pytest.mark.parametrize("package", ["concern", "functional", "learning", "metrics"])
+@pytest.mark.parametrize("package", ["calibration", "concern", "functional", "learning", "metrics"])
 def test_packages_need_no_import_of_their_own(package: str) -> None:
     assert fresh(f"import mpcs_torch; print(mpcs_torch.{package}.__name__)") == f"mpcs_torch.{package}\n"
 

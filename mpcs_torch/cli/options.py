@@ -18,7 +18,13 @@ OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an e
 
 def check_report(html: Path | None, *, overwrite: bool) -> None:
     """Refuse a report whose folder does not exist, or that exists and may not be replaced."""
-    if html is not None and not html.parent.is_dir():
-        raise typer.BadParameter(f"{html}: the folder {html.parent} does not exist", param_hint="--html")
-    if html is not None and html.exists() and not overwrite:
-        raise typer.BadParameter(f"{html} exists: choose another file or pass --overwrite", param_hint="--html")
+    if html is not None:
+        check_out(html, overwrite=overwrite, option="--html")
+
+
+def check_out(path: Path, *, overwrite: bool, option: str = "--out") -> None:
+    """Refuse a file whose folder does not exist, or that exists and may not be replaced."""
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"{path}: the folder {path.parent} does not exist", param_hint=option)
+    if path.exists() and not overwrite:
+        raise typer.BadParameter(f"{path} exists: choose another file or pass --overwrite", param_hint=option)

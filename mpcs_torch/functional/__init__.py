@@ -20,6 +20,7 @@ from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hu
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
 from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
 from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30, stratified_bootstrap
+from mpcs_torch.functional.detection.likelihood_ratio import log_likelihood_ratios
 from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
 from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
@@ -81,6 +82,7 @@ __all__ = [
     "half_total_error_rate",
     "half_total_error_rate_details",
     "least_concern_decision",
+    "log_likelihood_ratios",
     "macro_f1",
     "matthews_correlation",
     "measured_probabilities",

@@ -1,18 +1,41 @@
-"""Files of predictions in, the values of all applicable metrics out."""
+"""Files of predictions and trials in, the values of metrics or calibrated scores out."""
 
+from mpcs_torch.scoring.calibrate import (
+    FittedCalibration,
+    calibrate_predictions,
+    fit_to_predictions,
+    fit_to_trials,
+)
+from mpcs_torch.scoring.calibration_file import (
+    CalibrationFileError,
+    SavedCalibration,
+    load_calibration,
+    save_calibration,
+)
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.detection import DetectionScores, score_detection
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.score import Scores, score
 from mpcs_torch.scoring.trials import Trials, read_trials
+from mpcs_torch.scoring.write import rewrite_scores, write_predictions
 
 __all__ = [
+    "CalibrationFileError",
     "DetectionScores",
+    "FittedCalibration",
     "Predictions",
     "PredictionsError",
+    "SavedCalibration",
     "Scores",
     "Trials",
+    "calibrate_predictions",
+    "fit_to_predictions",
+    "fit_to_trials",
+    "load_calibration",
     "read_trials",
+    "rewrite_scores",
+    "save_calibration",
     "score",
     "score_detection",
+    "write_predictions",
 ]

@@ -26,38 +26,45 @@ class Array(NamedTuple):
 
 
 class ArrayFile:
-    """An array of scores and an array of labels that are read together."""
+    """An array of scores and an array of labels that are read together; (N, 0) labels if there are none."""
 
-    def __init__(self, path: Path, target: Path | None) -> None:
-        self.path, self._target = path, target
-        scores, labels = (array.shape for array in _open_arrays(path, target))
+    def __init__(self, path: Path, target: Path | None, *, needs_labels: bool) -> None:
+        self.path, self._target, self._needs_labels = path, target, needs_labels
+        scores, labels = (array.shape for array in self._open())
         if len(scores) != 2 or scores[1] < 2:
             raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {scores}")
-        if labels not in (scores[:1], scores):
+        if labels not in (scores[:1], scores, *([] if needs_labels else [(*scores[:1], 0)])):
             rule = f"the labels must have shape {scores[:1]} or {scores} beside the scores"
             raise PredictionsError(target or path, f"{rule}, but have {labels}")
         self.columns = [str(column) for column in range(scores[1])]
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in chunks."""
-        scores, labels = _open_arrays(self.path, self._target)
+        scores, labels = self._open()
         rows, step = scores.shape[0], rows_at_a_time(len(self.columns))
         for start in range(0, rows, step):
             stop = min(start + step, rows)
             yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(labels.read(start, stop)))
 
+    def _open(self) -> tuple[Array, Array]:
+        path, target = self.path, self._target
+        if path.suffix == ".npy":
+            if target is None and self._needs_labels:
+                raise PredictionsError(path, "contains only scores: give the labels with --target FILE")
+            scores = _mapped(path)
+            return scores, _no_labels(scores) if target is None else _mapped(target)
+        if target is not None:
+            raise PredictionsError(path, f"contains its own labels, as {LABELS}: --target is only for npy files")
+        if path.suffix == ".npz":
+            archive = zipfile.ZipFile(path)
+            scores = _member(path, archive, SCORES)
+            is_unlabelled = f"{LABELS}.npy" not in archive.namelist() and not self._needs_labels
+            return scores, _no_labels(scores) if is_unlabelled else _member(path, archive, LABELS)
+        return _tensors(path, needs_labels=self._needs_labels)
 
-def _open_arrays(path: Path, target: Path | None) -> tuple[Array, Array]:
-    if path.suffix == ".npy":
-        if target is None:
-            raise PredictionsError(path, "contains only scores: give the labels with --target FILE")
-        return _mapped(path), _mapped(target)
-    if target is not None:
-        raise PredictionsError(path, f"contains its own labels, as {LABELS}: --target is only for npy files")
-    if path.suffix == ".npz":
-        archive = zipfile.ZipFile(path)
-        return _member(path, archive, SCORES), _member(path, archive, LABELS)
-    return _tensors(path)
+
+def _no_labels(scores: Array) -> Array:
+    return Array((scores.shape[0], 0), lambda start, stop: torch.empty(stop - start, 0))
 
 
 def _mapped(path: Path) -> Array:
@@ -87,8 +94,10 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
     )
 
 
-def _tensors(path: Path) -> tuple[Array, Array]:
+def _tensors(path: Path, *, needs_labels: bool) -> tuple[Array, Array]:
     held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    if not needs_labels and isinstance(held, dict) and isinstance(held.get(SCORES), Tensor) and LABELS not in held:
+        held = {**held, LABELS: torch.empty(len(held[SCORES]), 0)}
     if not isinstance(held, dict) or not all(isinstance(held.get(name), Tensor) for name in (SCORES, LABELS)):
         raise PredictionsError(path, f"must contain a dictionary with tensors {SCORES} and {LABELS}")
     scores, labels = (held[name] for name in (SCORES, LABELS))

@@ -30,7 +30,12 @@ class Chunk(NamedTuple):
     scores: Tensor
     """(n, C)."""
     target: Tensor
-    """(n,) labels, or (n, C) soft labels."""
+    """(n,) labels, or (n, C) soft labels; (n, 0) if the file has no labels."""
+
+    @property
+    def is_soft(self) -> bool:
+        """True if each row has a label from 0 to 1 for each class."""
+        return self.target.ndim == 2 and self.target.shape[1] > 0
 
 
 def rows_at_a_time(classes: int) -> int:

@@ -21,7 +21,7 @@ Row = Sequence[object]
 class ColumnFile:
     """A table with a header that is read in batches of rows."""
 
-    def __init__(self, path: Path, class_names: Sequence[str] | None) -> None:
+    def __init__(self, path: Path, class_names: Sequence[str] | None, *, needs_labels: bool) -> None:
         self.path = path
         self._names = _parquet_names(path) if path.suffix == ".parquet" else _csv_names(path)
         repeated = sorted({name for name in self._names if self._names.count(name) > 1})
@@ -30,8 +30,9 @@ class ColumnFile:
         soft = [name for name in self._names if name.startswith(SOFT)]
         found = [name for name in self._names if name != LABEL and name not in soft]
         self.columns = _in_order(path, found, class_names)
-        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [LABEL]
-        if (LABEL in self._names) == bool(soft) or (soft and set(soft) != set(self._labels)):
+        is_unlabelled = not soft and LABEL not in self._names and not needs_labels
+        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [] if is_unlabelled else [LABEL]
+        if not is_unlabelled and ((LABEL in self._names) == bool(soft) or (soft and set(soft) != set(self._labels))):
             rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {self.columns}"
             raise PredictionsError(path, f"{rule}, but has {self._names}")
         self._label_names = {name: label for label, name in enumerate(self.columns)}
@@ -43,7 +44,7 @@ class ColumnFile:
         for held in _parquet_batches(self.path, step) if is_parquet else _csv_batches(self.path, self._names, step):
             by_name = dict(zip(self._names, held, strict=True))
             scores = torch.stack([self._numbers(by_name[name], name, first) for name in self.columns], dim=1)
-            yield Chunk(first, scores, self._target(by_name, first))
+            yield Chunk(first, scores, self._target(by_name, first) if self._labels else scores[:, :0])
             first += len(scores)
 
     def _target(self, by_name: dict[str, Row], first: int) -> Tensor:

@@ -13,6 +13,8 @@ from mpcs_torch.scoring.columns import ColumnFile
 ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
 SUM_TOLERANCE = 1e-3
 """How far a sum of probabilities may be from 1, for files with rounded decimals; the metrics allow the same."""
+MIN_PROBABILITY = 1e-12
+"""The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
 
 
 class Predictions:
@@ -25,13 +27,20 @@ class Predictions:
         target: The labels of an ``.npy`` file: (N,) integer classes, or (N, C) soft labels.
         from_logits: Whether the scores are logits, to which softmax is applied, instead of probabilities.
         class_names: The classes in index order. Default: the columns of scores in their order.
+        needs_labels: Whether a file without labels is refused. Otherwise its chunks have targets (n, 0).
 
     Raises:
         PredictionsError: If the file cannot be read; the message names row and column if they are known.
     """
 
     def __init__(
-        self, path: Path, *, target: Path | None = None, from_logits: bool, class_names: Sequence[str] | None = None
+        self,
+        path: Path,
+        *,
+        target: Path | None = None,
+        from_logits: bool,
+        class_names: Sequence[str] | None = None,
+        needs_labels: bool = True,
     ) -> None:
         if path.suffix not in (*ARRAYS, *COLUMNS):
             raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
@@ -39,10 +48,14 @@ class Predictions:
             raise PredictionsError(path, "contains its own labels: --target is only for npy files")
         self.path, self.from_logits = path, from_logits
         with reading(path):
-            self._source = ArrayFile(path, target) if path.suffix in ARRAYS else ColumnFile(path, class_names)
+            self._source = (
+                ArrayFile(path, target, needs_labels=needs_labels)
+                if path.suffix in ARRAYS
+                else ColumnFile(path, class_names, needs_labels=needs_labels)
+            )
         columns = self._source.columns
         if class_names is not None and len(class_names) != len(columns):
-            problem = f"has scores for {len(columns)} classes, but the concern covers {len(class_names)}"
+            problem = f"has scores for {len(columns)} classes, but {len(class_names)} are expected"
             raise PredictionsError(path, problem)
         self.class_names = list(columns if class_names is None else class_names)
 
@@ -54,6 +67,25 @@ class Predictions:
         Raises:
             PredictionsError: If a value breaks a rule; the message names the first one.
         """
+        for _, checked in self._read():
+            yield checked
+
+    def logits(self) -> Iterator[Chunk]:
+        """Yield chunks of logits (n, C), float64, with labels as in `chunks`.
+
+        They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
+
+        Raises:
+            PredictionsError: If a value breaks a rule, or the labels are soft.
+        """
+        for read, checked in self._read():
+            if read.is_soft:
+                raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
+            scores = read.scores.double() if self.from_logits else checked.scores.clamp(min=MIN_PROBABILITY).log()
+            yield checked._replace(scores=scores)
+
+    def _read(self) -> Iterator[tuple[Chunk, Chunk]]:
+        """Yield chunks as they are in the file, and checked."""
         chunks, row = self._source.chunks(), 1
         while True:
             with reading(self.path, row):
@@ -61,7 +93,7 @@ class Predictions:
                 if chunk is None:
                     return
                 checked = self._checked(chunk)
-            yield checked
+            yield chunk, checked
             row += len(chunk.scores)
 
     def _checked(self, chunk: Chunk) -> Chunk:
@@ -76,7 +108,7 @@ class Predictions:
         rule = "a logit" if self.from_logits else "a probability (for logits pass --logits)"
         self._refuse_values(bad, wide, first, f"must be {rule}")
         probs = wide.softmax(dim=1) if self.from_logits else wide.clamp(max=1)
-        if target.ndim == 2:
+        if chunk.is_soft:
             degrees = target.double()
             self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
             return Chunk(first, probs, degrees)
@@ -87,7 +119,7 @@ class Predictions:
             all_ruled_out = "the logits must not all be -inf"
             problem = f"the probabilities must sum to 1, but sum to {total[row].item():g} (for logits pass --logits)"
             raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
-        return Chunk(first, probs / total, self._checked_labels(target, first))
+        return Chunk(first, probs / total, target if target.ndim == 2 else self._checked_labels(target, first))
 
     def _checked_labels(self, target: Tensor, first: int) -> Tensor:
         if target.is_floating_point() or target.dtype == torch.bool:

@@ -51,7 +51,7 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
     with reading(path):
         texts = _of_csv(path) if is_csv else _of_lines(path) if trials is None else _of_pairs(path, trials)
         for rows, score_texts, label_texts in texts:
-            scores.extend(_numbers(path, rows, score_texts))
+            scores.extend(parse_scores(path, rows, score_texts))
             labels.extend(_labels(path, rows, label_texts))
             advance(len(rows))
     if not scores:
@@ -73,7 +73,7 @@ def _of_csv(path: Path) -> Iterator[Texts]:
             rule = "must begin with a header that contains score and label"
             raise PredictionsError(path, f"{rule}, but begins with {header}")
         score, label = header.index("score"), header.index("label")
-        for rows, held in _numbered(reader):
+        for rows, held in numbered_rows(reader):
             for row, values in zip(rows, held, strict=True):
                 if len(values) != len(header):
                     raise PredictionsError(path, f"has {len(values)} of {len(header)} values", row=row)
@@ -81,7 +81,7 @@ def _of_csv(path: Path) -> Iterator[Texts]:
 
 
 def _of_lines(path: Path) -> Iterator[Texts]:
-    for rows, held in _fields(path, 2, "a score and a label (for two names and a score, give --trials FILE)"):
+    for rows, held in split_lines(path, 2, "a score and a label (for two names and a score, give --trials FILE)"):
         yield rows, [fields[0] for fields in held], [fields[1] for fields in held]
 
 
@@ -89,7 +89,7 @@ def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
     """Yield scores with the labels of their trials; each trial must have one score."""
     labels = _labels_of_pairs(trials)
     scored: set[tuple[str, str]] = set()
-    for rows, held in _fields(path, 3, "two names and a score"):
+    for rows, held in split_lines(path, 3, "two names and a score"):
         for row, (one, other, _) in zip(rows, held, strict=True):
             if (one, other) in scored or (one, other) not in labels:
                 problem = "appears twice" if (one, other) in scored else f"is not in {trials}"
@@ -105,7 +105,7 @@ def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
 def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
     labels: dict[tuple[str, str], str] = {}
     with reading(trials):
-        for rows, held in _fields(trials, 3, "two names and a label"):
+        for rows, held in split_lines(trials, 3, "two names and a label"):
             _labels(trials, rows, [fields[2] for fields in held])
             for row, (one, other, label) in zip(rows, held, strict=True):
                 if (one, other) in labels:
@@ -114,24 +114,25 @@ def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
     return labels
 
 
-def _fields(path: Path, count: int, rule: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+def split_lines(path: Path, count: int, rule: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Yield row numbers and lines split at white space."""
     with path.open(encoding="utf-8-sig") as file:
-        for rows, held in _numbered(line.split() for line in file):
+        for rows, held in numbered_rows(line.split() for line in file):
             for row, fields in zip(rows, held, strict=True):
                 if len(fields) != count:
                     raise PredictionsError(path, f"must contain {rule}, but contains {len(fields)} fields", row=row)
             yield rows, held
 
 
-def _numbered(rows: Iterator[list[str]]) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+def numbered_rows(rows: Iterator[list[str]]) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Yield batches of rows that are not empty, with their numbers, counted from 1."""
     numbered = ((number, row) for number, row in enumerate(rows, start=1) if row)
     while held := list(islice(numbered, ROWS)):
         yield [number for number, _ in held], [row for _, row in held]
 
 
-def _numbers(path: Path, rows: Sequence[int], texts: list[str]) -> list[float]:
+def parse_scores(path: Path, rows: Sequence[int], texts: list[str]) -> list[float]:
+    """Return the numbers that texts hold; refuse NaN and other texts."""
     try:
         numbers = [float(text) for text in texts]
     except ValueError:

@@ -8,7 +8,15 @@ from mpcs_torch.cli.groups import VERBS
 
 SECONDS, MEBIBYTES = 0.5, 80
 """The most that help may take."""
-HELP = [[], *([verb] for verb in VERBS), ["data", "get"], ["data", "list"], ["concern", "suggest"]]
+HELP = [
+    [],
+    *([verb] for verb in VERBS),
+    ["data", "get"],
+    ["data", "list"],
+    ["concern", "suggest"],
+    ["calibrate", "fit"],
+    ["calibrate", "apply"],
+]
 CHILD = """
 import resource, subprocess, sys, time
 start = time.perf_counter()

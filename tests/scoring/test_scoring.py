@@ -288,5 +288,5 @@ def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
     refused("must contain numbers of at most 8 bytes, but contains object", tmp_path / "p.npy", tmp_path / "t.npy")
     torch.save([PROBS], tmp_path / "p.pt")
     refused("must contain a dictionary with tensors preds and target", tmp_path / "p.pt")
-    with pytest.raises(PredictionsError, match="has scores for 4 classes, but the concern covers 2"):
+    with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):
         scored(write_pt(tmp_path, PROBS, TARGET), concern=ConcernSpec(2))

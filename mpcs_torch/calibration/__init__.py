@@ -1,0 +1,15 @@
+"""Turn scores into calibrated probabilities or log-likelihood ratios."""
+
+from mpcs_torch.calibration.calibration_warning import CalibrationWarning
+from mpcs_torch.calibration.logistic import LogisticCalibration
+from mpcs_torch.calibration.pav import PAVCalibration
+from mpcs_torch.calibration.temperature import TemperatureScaling
+from mpcs_torch.calibration.vector import VectorScaling
+
+__all__ = [
+    "CalibrationWarning",
+    "LogisticCalibration",
+    "PAVCalibration",
+    "TemperatureScaling",
+    "VectorScaling",
+]

@@ -1,0 +1,73 @@
+"""Checked scores and labels in float64, in which calibrations are fitted."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.detection.errors import check_both_occur
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.functional.inputs.trials import flatten_trials
+
+
+class LabelledLogits(NamedTuple):
+    """The logits and labels of M samples."""
+
+    logits: Tensor
+    """(M, C), float64, finite."""
+    target: Tensor
+    """(M,), int64."""
+
+    def of_true_class(self, values: Tensor) -> Tensor:
+        """Pick the value of the true class from each row of (M, C): (M,)."""
+        return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
+
+
+class LabelledTrials(NamedTuple):
+    """The scores and labels of M trials, of which some are targets and some are not."""
+
+    scores: Tensor
+    """(M,), float64, finite."""
+    is_target: Tensor
+    """(M,), bool."""
+
+
+def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
+    """Check logits (N, C, ...) and labels (N, ...) and flatten them; refuse an empty batch."""
+    check_num_classes(num_classes)
+    samples = flatten_samples(
+        preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
+    )
+    is_infinite = ~samples.scores.isfinite().all(dim=1)
+    rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before you take their logarithm)"
+    raise_first([samples.find_faults()[0], Fault(rule, is_infinite, samples.scores)])
+    if not len(samples.scores):
+        raise ValueError(f"preds must hold at least one sample, but has shape {tuple(preds.shape)}.")
+    logits = in_float64(samples.scores)
+    return LabelledLogits(logits, samples.labels.target.to(logits.device))
+
+
+def labelled_trials(preds: Tensor, target: Tensor) -> LabelledTrials:
+    """Check scores and labels (N, ...) and flatten them; refuse infinite scores and a missing kind of trial."""
+    batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
+    raise_first([*batch.faults, Fault("preds must be finite", batch.scores.isinf(), batch.scores)])
+    scores = in_float64(batch.scores)
+    is_target = batch.labels.to(scores.device) == 1
+    check_both_occur(is_target)
+    return LabelledTrials(scores, is_target)
+
+
+def in_float64(values: Tensor) -> Tensor:
+    """Return values in float64, without a gradient; on the CPU where their device has no float64."""
+    has_float64 = widest_float(values.device) == torch.float64
+    return values.detach().to(values.device if has_float64 else "cpu").double()
+
+
+def upcast_half(preds: Tensor) -> Tensor:
+    """Return scores in float32 if they are of a half type; refuse scores that are not floating point."""
+    if not preds.is_floating_point():
+        raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
+    return preds.float() if preds.dtype in (torch.float16, torch.bfloat16) else preds

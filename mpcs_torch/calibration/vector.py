@@ -1,0 +1,121 @@
+"""Vector scaling: a scale and a bias for the logit of each class."""
+
+from typing import Self
+from warnings import warn
+
+import torch
+from torch import Tensor, nn
+
+from mpcs_torch.calibration.calibration_warning import CalibrationWarning
+from mpcs_torch.calibration.newton import STEPS, Expansion, minimize
+from mpcs_torch.calibration.scores import LabelledLogits, labelled_logits, upcast_half
+from mpcs_torch.functional.inputs.checks import check_num_classes
+
+
+class VectorScaling(nn.Module):
+    r"""Multiply the logit of each class by a scale and add a bias; both minimise the cross entropy on held-out samples.
+
+    .. math:: \min_{w, b} -\frac{1}{N} \sum_n \log \mathrm{softmax}(w \odot z_n + b)_{y_n}
+
+    The biases can also correct other class frequencies than those of the training data, and decisions can change.
+    Before `fit` the scales are 1 and the biases 0, which changes nothing. With few samples of a class,
+    `TemperatureScaling` is safer.
+
+    Args:
+        num_classes: C, at least 2.
+
+    Raises:
+        ValueError: If there are fewer than two classes.
+
+    References:
+        Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017, Section 4.2.
+
+    Example:
+        >>> logits = torch.tensor([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
+        >>> calibration = VectorScaling(num_classes=2).fit(logits, torch.tensor([0, 0, 1, 1, 0]))
+        >>> calibration(logits)[[0, 3]].softmax(dim=1)
+        tensor([[0.6667, 0.3333],
+                [0.5000, 0.5000]])
+    """
+
+    scale: Tensor
+    """``(C,)``, float64."""
+    bias: Tensor
+    """``(C,)``, float64; the biases of a fit sum to 0."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        check_num_classes(num_classes)
+        self.num_classes = num_classes
+        self.register_buffer("scale", torch.ones(num_classes, dtype=torch.float64))
+        self.register_buffer("bias", torch.zeros(num_classes, dtype=torch.float64))
+
+    def forward(self, preds: Tensor) -> Tensor:
+        """Return calibrated logits of the shape of ``preds``, in its dtype, or in float32 for half types.
+
+        Raises:
+            ValueError: If ``preds`` is not floating point of shape ``(N, C)`` or ``(N, C, ...)``.
+        """
+        scores = upcast_half(preds)
+        if preds.ndim < 2 or preds.shape[1] != self.num_classes:
+            shape = tuple(preds.shape)
+            raise ValueError(f"preds must have {self.num_classes} classes in dimension 1, but got shape {shape}.")
+        per_class = (self.num_classes, *(1 for _ in preds.shape[2:]))
+        scale, bias = (values.to(scores.dtype).reshape(per_class) for values in (self.scale, self.bias))
+        return scores * scale + bias
+
+    def fit(self, preds: Tensor, target: Tensor) -> Self:
+        """Set the scales and biases to their optimum, computed in float64.
+
+        If there is no finite optimum, the scales become 1 and the biases 0.
+
+        Args:
+            preds: ``(N, C)`` or ``(N, C, ...)`` logits, finite.
+            target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+
+        Raises:
+            ValueError: If a shape, a dtype or a value breaks its rule above.
+
+        Warns:
+            CalibrationWarning: If there is no finite optimum, with the reason.
+        """
+        fitted = _fitted(labelled_logits(preds, target, self.num_classes))
+        if isinstance(fitted, str):
+            warn(f"The scales are 1 and the biases 0, because {fitted}.", CalibrationWarning, stacklevel=2)
+            fitted = torch.ones_like(self.scale), torch.zeros_like(self.bias)
+        self.scale.copy_(fitted[0])
+        self.bias.copy_(fitted[1])
+        return self
+
+
+def _fitted(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
+    """Return the optimal scales and biases, or the reason why there are none."""
+    logits, target = samples
+    classes = logits.shape[1]
+    missing = (target.bincount(minlength=classes) == 0).nonzero().flatten().tolist()
+    if missing:
+        return f"no sample has the label {missing[0]}: its optimal bias is -inf"
+    centre, spread = logits.mean(dim=0), logits.std(dim=0, correction=0)
+    spread = torch.where(spread > 0, spread, 1.0)
+    unit = LabelledLogits((logits - centre) / spread, target)
+    found = minimize(lambda point: _expand(unit, point), logits.new_zeros(2 * classes))
+    if found is None:
+        reason = f"{STEPS} Newton steps found no finite optimum"
+        return f"{reason}: the labels can be told apart by scaled logits with no error, or almost so"
+    scale = found[:classes] / spread
+    bias = found[classes:] - scale * centre
+    return scale, bias - bias.mean()
+
+
+def _expand(samples: LabelledLogits, point: Tensor) -> Expansion:
+    """Expand the cross entropy in the scales and biases (2 C,), in which it is convex."""
+    logits, target = samples
+    rows, classes = logits.shape
+    log_probs = (logits * point[:classes] + point[classes:]).log_softmax(dim=1)
+    probs = log_probs.exp()
+    wrong = probs - torch.nn.functional.one_hot(target, classes)
+    gradient = torch.cat([(wrong * logits).mean(dim=0), wrong.mean(dim=0)])
+    weighted = torch.cat([probs * logits, probs], dim=1)
+    square, first, zeroth = ((probs * logits**power).mean(dim=0).diag() for power in (2, 1, 0))
+    within = torch.cat([torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)])
+    return Expansion(-samples.of_true_class(log_probs).mean(), gradient, within - weighted.T @ weighted / rows)

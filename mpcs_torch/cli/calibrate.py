@@ -1,0 +1,145 @@
+"""``mpcs calibrate``: fit a calibration to a file of scores, and apply it to others."""
+
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpcs_torch.cli.groups import FlagGroup
+from mpcs_torch.cli.options import check_out
+
+if TYPE_CHECKING:
+    from mpcs_torch.scoring import FittedCalibration
+
+calibrate = typer.Typer(
+    cls=FlagGroup,
+    help="Make probabilities and detection scores say how often they are right.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+class Method(StrEnum):
+    """A way to calibrate."""
+
+    TEMPERATURE = "temperature"
+    VECTOR = "vector"
+    LOGISTIC = "logistic"
+    PAV = "pav"
+
+
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+Labels = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
+]
+
+
+@calibrate.command()
+def fit(
+    dev: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DEV",
+            exists=True,
+            dir_okay=False,
+            help="Scores and labels of samples that the model was not trained on, as `mpcs score` or `mpcs detect` "
+            "read them.",
+        ),
+    ],
+    method: Annotated[
+        Method,
+        typer.Option(help="temperature or vector: predictions of a classifier; logistic or pav: detection scores."),
+    ],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the calibration to write.")],
+    logits: Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")] = False,
+    target: Labels = None,
+    trials: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="List of trials in Kaldi's format, for detection scores."),
+    ] = None,
+    p_target: Annotated[
+        float | None, typer.Option(show_default="0.5", help="logistic: the prior of targets that weighs the errors.")
+    ] = None,
+    overwrite: Replace = False,
+) -> None:
+    """Fit a calibration to scores with labels."""
+    is_detection = method in (Method.LOGISTIC, Method.PAV)
+    _refuse({"--logits": logits, "--target": target} if is_detection else {"--trials": trials}, method)
+    _refuse({} if method is Method.LOGISTIC else {"--p-target": p_target}, method)
+    if p_target is not None and not 0 < p_target < 1:
+        raise typer.BadParameter(f"must be between 0 and 1, but is {p_target}", param_hint="--p-target")
+    check_out(out, overwrite=overwrite)
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.scoring import Predictions, fit_to_predictions, fit_to_trials, read_trials, save_calibration
+
+    with row_counter(f"read {dev.name}") as advance, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if is_detection:
+            held = read_trials(dev, trials, advance)
+            p_target = 0.5 if p_target is None else p_target
+            fitted = fit_to_trials(dev, held, "pav" if method is Method.PAV else "logistic", p_target)
+        else:
+            opened = Predictions(dev, target=target, from_logits=logits)
+            fitted = fit_to_predictions(opened, "vector" if method is Method.VECTOR else "temperature", advance)
+    for message in dict.fromkeys(str(warning.message) for warning in told):
+        typer.echo(f"mpcs: warning: {message}", err=True)
+    save_calibration(fitted.saved, out)
+    typer.echo(f"wrote {out}: {_described(fitted)}")
+
+
+@calibrate.command()
+def apply(
+    calibration: Annotated[
+        Path, typer.Argument(metavar="CAL", exists=True, dir_okay=False, help="File of `mpcs calibrate fit`.")
+    ],
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORES",
+            exists=True,
+            dir_okay=False,
+            help="Scores of the same kind as those of the fit; labels are kept, but need not be there.",
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(dir_okay=False, help="The file to write: csv, npz or pt for predictions of a classifier.")
+    ],
+    target: Labels = None,
+    overwrite: Replace = False,
+) -> None:
+    """Apply a calibration to a file of scores.
+
+    Predictions stay what they are, logits or probabilities. Detection scores become natural-log likelihood ratios, for
+    `mpcs detect --llr`.
+    """
+    check_out(out, overwrite=overwrite)
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.scoring import calibrate_predictions, load_calibration, rewrite_scores, write_predictions
+
+    saved = load_calibration(calibration)
+    with row_counter(f"calibrate {scores.name}") as advance:
+        if saved.class_names:
+            write_predictions(out, *calibrate_predictions(saved, scores, target, advance))
+        else:
+            _refuse({"--target": target}, Method(saved.method))
+            rewrite_scores(scores, out, saved.module, advance)
+    typer.echo(f"wrote {out}")
+
+
+def _refuse(options: dict[str, object], method: Method) -> None:
+    """Refuse options that were given and that a method does not have."""
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if given:
+        raise typer.BadParameter(f"is not for --method {method}", param_hint=given[0])
+
+
+def _described(fitted: "FittedCalibration") -> str:
+    method, state = fitted.saved.method, fitted.saved.module.state_dict()
+    is_short = method in (Method.TEMPERATURE, Method.LOGISTIC)
+    result = " and ".join(f"{name} {value:.5g}" for name, value in state.items()) if is_short else method
+    change = f"{fitted.measure} {fitted.before:.5g} -> {fitted.after:.5g} on the same {fitted.rows} rows"
+    return f"{result}, {change}"

@@ -1,0 +1,127 @@
+"""Fit calibrations to files of predictions and trials, and apply them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.calibration import LogisticCalibration
+from mpcs_torch.functional import cross_entropy
+from mpcs_torch.functional.detection.llr_cost import cllr_of
+from mpcs_torch.scoring.calibration_file import ClassMethod, SavedCalibration, TrialMethod, new_calibration
+from mpcs_torch.scoring.chunks import PredictionsError
+from mpcs_torch.scoring.predictions import Predictions
+from mpcs_torch.scoring.trials import Trials
+
+Advance = Callable[[int], None]
+
+
+class FittedCalibration(NamedTuple):
+    """A calibration and what it changes on the rows that it was fitted to."""
+
+    saved: SavedCalibration
+    rows: int
+    measure: str
+    """The name of the measure that the fit lowers."""
+    before: float
+    after: float
+
+
+class CalibratedPredictions(NamedTuple):
+    """The rows of a file of predictions after calibration."""
+
+    scores: Tensor
+    """(N, C), float64: logits, or probabilities if those were given."""
+    target: Tensor
+    """(N,), int64; (N, 0) if the file has no labels."""
+    class_names: list[str]
+
+
+def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:
+    """Fit temperature or vector scaling to the rows of a file.
+
+    Raises:
+        PredictionsError: If there is no row, the labels are soft, or a value breaks a rule.
+
+    Warns:
+        CalibrationWarning: If there is no finite optimum.
+    """
+    logits, target = _rows(predictions, advance)
+    names = tuple(predictions.class_names)
+    module = new_calibration(method, len(names))
+    try:
+        module.fit(logits, target)
+    except ValueError as error:
+        raise PredictionsError(predictions.path, str(error)) from None
+    before, after = (
+        cross_entropy(scores, target, num_classes=len(names)).item() for scores in (logits, module(logits))
+    )
+    saved = SavedCalibration(method, module, names, predictions.from_logits)
+    return FittedCalibration(saved, len(logits), "cross entropy", before, after)
+
+
+def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: float) -> FittedCalibration:
+    """Fit logistic or PAV calibration to the trials of a file; ``p_target`` is for logistic calibration.
+
+    Raises:
+        PredictionsError: If the scores cannot be calibrated; the message begins with ``path``.
+        ValueError: If ``p_target`` is not in (0, 1).
+
+    Warns:
+        CalibrationWarning: If the scores are reversed or carry no information.
+    """
+    module = LogisticCalibration(p_target) if method == "logistic" else new_calibration(method, 0)
+    try:
+        module.fit(*trials)
+    except ValueError as error:
+        raise PredictionsError(path, str(error)) from None
+    before, after = (cllr_of(scores, trials.labels).item() for scores in (trials.scores, module(trials.scores)))
+    return FittedCalibration(SavedCalibration(method, module), len(trials.scores), "Cllr", before, after)
+
+
+def calibrate_predictions(
+    saved: SavedCalibration, path: Path, target: Path | None, advance: Advance
+) -> CalibratedPredictions:
+    """Apply temperature or vector scaling to a file, which need not have labels.
+
+    Args:
+        saved: The calibration. The file must hold logits if it was fitted to logits, else probabilities.
+        path: The file; see `Predictions`.
+        target: The labels of an npy file, to keep them.
+        advance: Called with the number of rows after each chunk.
+
+    Raises:
+        PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
+    """
+    is_numbered = saved.class_names == tuple(map(str, range(len(saved.class_names))))
+    predictions = Predictions(
+        path,
+        target=target,
+        from_logits=saved.from_logits,
+        class_names=None if is_numbered else saved.class_names,
+        needs_labels=False,
+    )
+    if len(predictions.class_names) != len(saved.class_names):
+        problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
+        raise PredictionsError(path, problem)
+    logits, labels = _rows(predictions, advance)
+    scores = saved.module(logits)
+    bad = ~scores.amax(dim=1).isfinite()
+    if bad.any():
+        raise PredictionsError(path, "the calibrated logits are not finite", row=int(bad.nonzero()[0]) + 1)
+    return CalibratedPredictions(
+        scores if saved.from_logits else scores.softmax(dim=1), labels, predictions.class_names
+    )
+
+
+def _rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor]:
+    """Read all logits and labels of a file."""
+    chunks = []
+    for chunk in predictions.logits():
+        chunks.append(chunk)
+        advance(len(chunk.scores))
+    if not chunks:
+        raise PredictionsError(predictions.path, "holds no row")
+    return torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks])

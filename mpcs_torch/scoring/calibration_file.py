@@ -1,0 +1,88 @@
+"""Files of fitted calibrations, which load with ``weights_only=True``."""
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import torch
+
+from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.files import replace_whole
+
+ClassMethod = Literal["temperature", "vector"]
+TrialMethod = Literal["logistic", "pav"]
+Method = Literal[ClassMethod, TrialMethod]
+Calibration = TemperatureScaling | VectorScaling | LogisticCalibration | PAVCalibration
+
+KIND = "mpcs_torch calibration"
+"""Names the kind of the file in its field ``kind``."""
+
+
+class CalibrationFileError(MpcsError, ValueError):
+    """A file that does not hold a calibration."""
+
+
+class SavedCalibration(NamedTuple):
+    """A calibration and what it was fitted to."""
+
+    method: Method
+    module: Calibration
+    class_names: tuple[str, ...] = ()
+    """In index order; empty for detection scores."""
+    from_logits: bool = False
+    """Whether it was fitted to logits rather than to logarithms of probabilities."""
+
+
+def new_calibration(method: Method, num_classes: int) -> Calibration:
+    """Create the calibration of a method, not fitted."""
+    match method:
+        case "temperature":
+            return TemperatureScaling()
+        case "vector":
+            return VectorScaling(num_classes)
+        case "logistic":
+            return LogisticCalibration()
+        case "pav":
+            return PAVCalibration()
+
+
+def save_calibration(saved: SavedCalibration, path: Path) -> None:
+    """Write a calibration to a file, in one step."""
+    held = {
+        "kind": KIND,
+        "method": saved.method,
+        "class_names": list(saved.class_names),
+        "from_logits": saved.from_logits,
+        "state": dict(saved.module.state_dict()),
+    }
+    replace_whole(path, lambda file: torch.save(held, file))
+
+
+def load_calibration(path: Path) -> SavedCalibration:
+    """Read the calibration that `save_calibration` wrote.
+
+    Raises:
+        CalibrationFileError: If the file cannot be read or holds something else.
+    """
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # zip and pickle raise many kinds
+        raise CalibrationFileError(f"{path}: is not a file of `mpcs calibrate fit`, and cannot be read") from error
+    if not isinstance(held, dict) or held.get("kind") != KIND:
+        raise CalibrationFileError(f"{path}: is not a file of `mpcs calibrate fit`")
+    try:
+        return _restored(held)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise CalibrationFileError(f"{path}: its calibration is damaged: {reason}") from error
+
+
+def _restored(held: dict[str, Any]) -> SavedCalibration:
+    method, class_names = held["method"], tuple(held["class_names"])
+    if method not in [name for kind in get_args(Method) for name in get_args(kind) or [kind]]:
+        raise ValueError(f"unknown method {method!r}")
+    module = new_calibration(method, len(class_names))
+    module.load_state_dict(held["state"])
+    return SavedCalibration(method, module, class_names, held["from_logits"])

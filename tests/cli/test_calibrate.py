@@ -1,0 +1,129 @@
+"""``mpcs calibrate``: fit and apply to predictions and to trials, warnings, and files that are not replaced."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from mpcs_torch.scoring import write_predictions
+from tests.calibration.data import logits, trials
+from tests.cli.test_cli import run
+
+NAMES = ["red", "yellow", "green", "blue"]
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> Path:
+    scores, target = logits(0)
+    write_predictions(tmp_path / "dev.csv", scores.softmax(dim=1), target, NAMES)
+    return tmp_path / "dev.csv"
+
+
+@pytest.fixture
+def detection(tmp_path: Path) -> Path:
+    rows = [f"{score},{label}\n" for score, label in zip(*(values.tolist() for values in trials(0)), strict=True)]
+    (tmp_path / "scores.csv").write_text("".join(["score,label\n", *rows]))
+    return tmp_path / "scores.csv"
+
+
+def metric(capsys: pytest.CaptureFixture[str], name: str, *arguments: str | Path) -> float:
+    capsys.readouterr()
+    assert run(*arguments, "--json") == 0
+    return float(json.loads(capsys.readouterr().out)["metrics"][name])
+
+
+@pytest.mark.parametrize("method", ["temperature", "vector"])
+def test_calibrated_predictions_have_a_lower_cross_entropy(
+    method: str, dev: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cal, out = dev.with_name("cal.pt"), dev.with_name("out.csv")
+    assert run("calibrate", "fit", dev, "--method", method, "--out", cal) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"wrote {cal}: {method}")
+    assert "on the same 400 rows" in printed
+    assert run("calibrate", "apply", cal, dev, "--out", out) == 0
+    assert capsys.readouterr().out == f"wrote {out}\n"
+    assert out.read_text().startswith("red,yellow,green,blue,target\n")
+    before, after = (metric(capsys, "cross_entropy", "score", path) for path in (dev, out))
+    assert after < before
+    assert f"cross entropy {before:.5g} -> {after:.5g}" in printed
+
+
+def test_calibrated_logits_stay_logits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, target = logits(0)
+    dev, cal, out = tmp_path / "dev.npz", tmp_path / "cal.pt", tmp_path / "out.npz"
+    write_predictions(dev, scores, target, NAMES)
+    assert run("calibrate", "fit", dev, "--method", "temperature", "--logits", "--out", cal) == 0
+    assert run("calibrate", "apply", cal, dev, "--out", out) == 0
+    before, after = (metric(capsys, "cross_entropy", "score", path, "--logits") for path in (dev, out))
+    assert after < before
+
+
+@pytest.mark.parametrize("method", ["logistic", "pav"])
+def test_calibrated_trials_have_a_lower_cllr(method: str, detection: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cal, out = detection.with_name("cal.pt"), detection.with_name("llr.csv")
+    assert run("calibrate", "fit", detection, "--method", method, "--out", cal) == 0
+    printed = capsys.readouterr().out
+    assert run("calibrate", "apply", cal, detection, "--out", out) == 0
+    arguments = ["detect", out, "--llr", "--resamples", "0"]
+    assert f" -> {metric(capsys, 'Cllr', *arguments):.5g} on the same 400 rows" in printed
+    loss = metric(capsys, "calibration loss", *arguments)
+    assert abs(loss) < (1e-9 if method == "pav" else 0.1)
+
+
+def test_the_prior_of_the_fit_is_an_option(detection: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for prior in ("0.5", "0.01"):
+        cal = detection.with_name(f"{prior}.pt")
+        assert run("calibrate", "fit", detection, "--method", "logistic", "--p-target", prior, "--out", cal) == 0
+        printed.append(capsys.readouterr().out.split(": ")[1])
+    assert printed[0].startswith("scale ")
+    assert printed[0] != printed[1]
+
+
+def test_a_fit_without_an_optimum_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = torch.arange(12) % 4
+    write_predictions(tmp_path / "dev.npz", torch.nn.functional.one_hot(target, 4).double(), target, NAMES)
+    arguments = ["calibrate", "fit", tmp_path / "dev.npz", "--method", "temperature", "--out", tmp_path / "cal.pt"]
+    assert run(*arguments) == 0
+    captured = capsys.readouterr()
+    assert "mpcs: warning: The temperature is 1, because every sample is classified right" in captured.err
+    assert "temperature 1, cross entropy" in captured.out
+
+
+def test_existing_files_are_replaced_only_when_asked(dev: Path) -> None:
+    cal, out = dev.with_name("cal.pt"), dev.with_name("out.csv")
+    fit = ["calibrate", "fit", dev, "--method", "temperature", "--out", cal]
+    use = ["calibrate", "apply", cal, dev, "--out", out]
+    for command, path in ((fit, cal), (use, out)):
+        path.write_text("mine")
+        assert run(*command) == 2
+        assert path.read_text() == "mine"
+        assert run(*command, "--overwrite") == 0
+        assert path.read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--method", "pav", "--logits"], "--logits: is not for --method pav"),
+        (["--method", "pav", "--p-target", "0.1"], "--p-target: is not for --method pav"),
+        (["--method", "logistic", "--target", "dev.csv"], "--target: is not for --method logistic"),
+        (["--method", "vector", "--trials", "dev.csv"], "--trials: is not for --method vector"),
+        (["--method", "logistic", "--p-target", "1"], "--p-target: must be between 0 and 1, but is 1.0"),
+    ],
+)
+def test_options_of_other_methods_are_refused(
+    options: list[str], message: str, dev: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(dev.parent)
+    assert run("calibrate", "fit", "dev.csv", *options, "--out", "cal.pt") == 2
+    words = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert message in words
+    assert not Path("cal.pt").exists()
+
+
+def test_a_file_that_is_no_calibration_is_one_message(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("calibrate", "apply", dev, dev, "--out", dev.with_name("out.csv")) == 2
+    assert f"mpcs: {dev}: is not a file of `mpcs calibrate fit`" in capsys.readouterr().err

@@ -1,0 +1,79 @@
+"""Log-likelihood ratios of class posteriors against the plain formula."""
+
+import re
+from math import log
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcs_torch.functional import log_likelihood_ratios
+
+PRIORS = torch.tensor([0.1, 0.2, 0.7], dtype=torch.float64)
+
+
+def log_odds(p: float) -> float:
+    return log(p / (1 - p))
+
+
+@given(seed=st.integers(0, 10**6))
+def test_ratios_are_posterior_odds_over_prior_odds(seed: int) -> None:
+    logits = 3 * torch.randn(5, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    probs = logits.softmax(dim=1)
+    found = log_likelihood_ratios(logits, priors=PRIORS)
+    for row, ratios in zip(probs.tolist(), found.tolist(), strict=True):
+        expected = [log_odds(p) - log_odds(prior) for p, prior in zip(row, PRIORS.tolist(), strict=True)]
+        assert ratios == pytest.approx(expected, abs=1e-9)
+    torch.testing.assert_close(log_likelihood_ratios(probs, priors=PRIORS, from_logits=False), found)
+
+
+@given(seed=st.integers(0, 10**6), shift=st.floats(-1e4, 1e4))
+def test_ratios_give_back_the_posteriors_under_the_same_priors(seed: int, shift: float) -> None:
+    logits = 3 * torch.randn(5, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    ratios = log_likelihood_ratios(logits + shift, priors=PRIORS)
+    torch.testing.assert_close((ratios + PRIORS.logit()).sigmoid(), logits.softmax(dim=1))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_large_ratios_keep_their_digits(dtype: torch.dtype) -> None:
+    ratios = log_likelihood_ratios(torch.tensor([[1000.0, 0.0]], dtype=dtype), priors=torch.tensor([0.5, 0.5]))
+    assert ratios.tolist() == [[1000, -1000]]
+    assert ratios.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+def test_certain_posteriors_have_infinite_ratios() -> None:
+    ratios = log_likelihood_ratios(torch.tensor([[1.0, 0.0, 0.0]]), priors=PRIORS, from_logits=False)
+    assert ratios.tolist() == [[torch.inf, -torch.inf, -torch.inf]]
+
+
+def test_further_dimensions_stay() -> None:
+    logits = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
+    found = log_likelihood_ratios(logits, priors=PRIORS)
+    assert found.shape == logits.shape
+    torch.testing.assert_close(found[:, :, 1, 2], log_likelihood_ratios(logits[:, :, 1, 2], priors=PRIORS))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"priors": [0.5, 0.5]}, "priors must be a floating point tensor (C,) with C >= 2, but got [0.5, 0.5]."),
+        ({"priors": torch.tensor([0.5, 0.6])}, "priors must be above 0 and sum to 1, but got [0.5, 0.6"),
+        ({"priors": torch.tensor([0.0, 1.0])}, "priors must be above 0 and sum to 1, but got [0.0, 1.0]."),
+        ({"priors": PRIORS}, "preds must have 3 classes in dimension 1, but got shape (1, 2)."),
+        ({"preds": torch.zeros(2)}, "preds must have shape (N, C) or (N, C, ...), but got (2,)."),
+        ({"preds": torch.tensor([[0.5, 0.6]])}, "preds must be probabilities >= 0 that sum to 1 over dimension 1"),
+        ({"preds": torch.tensor([[torch.nan, 0]]), "from_logits": True}, "preds must be logits without NaN or +inf"),
+    ],
+)
+def test_errors_name_the_wrong_argument(changed: dict[str, object], message: str) -> None:
+    priors = torch.tensor([0.5, 0.5])
+    arguments: dict[str, Any] = {
+        "preds": torch.tensor([[0.5, 0.5]]),
+        "priors": priors,
+        "from_logits": False,
+        **changed,
+    }
+    with pytest.raises(ValueError, match=re.escape(message)):
+        log_likelihood_ratios(**arguments)
