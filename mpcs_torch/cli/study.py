@@ -6,45 +6,50 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.options import DataRoot, Out
-from mpcs_torch.study.learning_rates import LEARNING_RATES
+from mpcs_torch.study.plans import STUDIES
 
 if TYPE_CHECKING:
     from mpcs_torch.study.tasks import Outcome, StudyTask
 
 
 def _check_name(name: str) -> str:
-    if name not in LEARNING_RATES:
-        raise typer.BadParameter(f"{name}: must be one of {', '.join(LEARNING_RATES)}")
+    if name not in STUDIES:
+        raise typer.BadParameter(f"{name}: must be one of {', '.join(STUDIES)}")
     return name
 
 
 def _names() -> list[str]:
-    return list(LEARNING_RATES)
+    return list(STUDIES)
 
 
 def study(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help=f"One of {', '.join(LEARNING_RATES)}.", callback=_check_name, autocompletion=_names
+            metavar="NAME", help=f"One of {', '.join(STUDIES)}.", callback=_check_name, autocompletion=_names
         ),
     ] = "mnist",
-    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds: 0 to SEEDS - 1.")] = 20,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=2, help="Number of seeds to choose by. [default: 20, fewer for slow models]"),
+    ] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
 ) -> None:
     """Train every method with every learning rate and seed, and compare the methods on test data.
 
     Learning rates, decision factors and checkpoints are chosen on validation data; the chosen methods are trained again
-    with twice as many new seeds. Runs are parallel and go to OUT/study-NAME; an interrupted study is resumed.
+    with fresh seeds. Runs are parallel and go to OUT/study-NAME; an interrupted study is resumed.
     """
     from mpcs_torch.study.figure import study_figure
     from mpcs_torch.study.results import Study, results_table, verdict
     from mpcs_torch.study.tasks import confirmation_tasks, study_tasks
 
+    plan = STUDIES[name]
+    seeds = plan.seeds if seeds is None else seeds
     folder = out / f"study-{name}"
-    found = Study(_finish(f"study {name}, runs", study_tasks(name, seeds, data_root, folder)))
-    fresh = range(seeds, 3 * seeds)
+    found = Study(_finish(f"study {name}, runs", study_tasks(name, seeds, data_root, folder)), plan)
+    fresh = range(seeds, seeds + plan.fresh_seeds)
     chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, found.recipe)]
     tasks = confirmation_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
     confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks))

@@ -8,31 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from mpcs_torch.study.tasks import DECISION_FACTORS, LOSSES, METHODS, PLAIN, Measure, Outcome
+from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTOR, Plan
+from mpcs_torch.study.tasks import CHECKPOINTS, DECISION_FACTORS, Measure, Outcome, Way
 from mpcs_torch.tables import Table
 
 Sample = NDArray[np.float64]
 """A value for each seed."""
-ACCURACY_ALLOWANCE = 0.001
-"""How much test accuracy a method may cost to be said to help."""
-CHOICE_ALLOWANCE = ACCURACY_ALLOWANCE / 2
-"""How much it may cost in validation to be chosen: of choices on the edge, half would fall over it in the test."""
+ACCURACY_ALLOWANCE = 0.0005
+"""How much test accuracy a method may cost to be said to help. To be chosen, it may cost none in validation."""
+PLAIN_WAY = Way()
+RECIPE_WAY = Way("last", calibrated=True, factor=RECIPE_FACTOR)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A method of training and deciding, with its settings."""
+    """A method of training at a learning rate, and a way of deciding."""
 
     method: str
     learning_rate: float
-    checkpoint: str
-    factor: float
+    way: Way = PLAIN_WAY
 
     @property
     def title(self) -> str:
         """Return the name of the method, with its checkpoint and decision."""
-        selected = " + selector" if self.checkpoint == "selected" else ""
-        decided = f" + least-concern decision ({self.factor:g})" if self.factor != 1 else ""
+        selected = " + selector" if self.way.checkpoint == "selected" else ""
+        rule = "decision rule" if self.way.calibrated else "uncalibrated decision"
+        decided = f" + {rule} ({self.way.factor:g})" if self.way.factor != 1 else ""
         return f"{self.method}{selected}{decided}"
 
 
@@ -52,39 +53,36 @@ class Result:
 
     @property
     def helps(self) -> bool:
-        """True if dangerous errors are significantly fewer, at a loss of at most 0.1 points of accuracy."""
+        """True if dangerous errors are significantly fewer, at a loss of at most 0.05 points of accuracy."""
         return self.dangerous_cut[1] > 0 and self.accuracy_gain[0] >= -ACCURACY_ALLOWANCE
 
 
 class Study:
     """The outcomes of one study, by arm."""
 
-    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, outcomes: Sequence[Outcome], plan: Plan) -> None:
         self.seeds = sorted({outcome.seed for outcome in outcomes})
-        self.rates = sorted({outcome.learning_rate for outcome in outcomes})
+        self.rates = plan.learning_rates
         self._outcomes = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
-        tuned = {method: self._best_rate(method) for method in METHODS}
-        self.last = {method: Arm(method, tuned[method], "last", 1.0) for method in METHODS}
-        self.baseline = max((self.last[method] for method in PLAIN), key=self.validation_accuracy)
-        losses = [
-            Arm(method, rate, "last", factor) for method in LOSSES for rate in self.rates for factor in DECISION_FACTORS
-        ]
-        self.recipe = self._safest(losses)
-        """The loss, learning rate and decision factor that validation picks."""
-        self.loss = replace(self.recipe, factor=1.0)
+        self.tuned = {method: Arm(method, self._best_rate(method)) for method in plan.methods}
+        """Each method at its best learning rate."""
+        plain = [arm for method, arm in self.tuned.items() if method in PLAIN]
+        self.baseline = max(plain, key=self.validation_accuracy)
+        self.recipe = self._choose_recipe() if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAY)
+        """The loss, learning rate and decision that validation picks, or the recommended ones."""
 
     def arms(self) -> list[Arm]:
-        """Return the baseline, every method, and selector and decisions on top of the baseline and of the best loss."""
-        arms = [self.baseline, *(arm for method, arm in self.last.items() if method != self.baseline.method)]
-        for arm in (self.baseline, self.loss):
-            for checkpoint in ("last", "selected"):
-                plain = replace(arm, checkpoint=checkpoint)
-                arms += [plain, replace(plain, factor=self._factor(plain))]
-        return list(dict.fromkeys(arms))
+        """Return the baseline, every method, and selector and decisions on top of the baseline and of the recipe."""
+        arms = [self.baseline, *(arm for method, arm in self.tuned.items() if method != self.baseline.method)]
+        for arm in (self.baseline, replace(self.recipe, way=Way())):
+            for checkpoint in CHECKPOINTS:
+                plain = replace(arm, way=Way(checkpoint))
+                arms += [plain, *(self._safest(deciding(plain, calibrated)) for calibrated in (False, True))]
+        return list(dict.fromkeys([*arms, self.recipe]))
 
     def at_edge(self) -> list[str]:
         """Return the methods whose best learning rate is the lowest or the highest that was tried."""
-        return [arm.method for arm in self.last.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
+        return [arm.method for arm in self.tuned.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
 
     def result(self, arm: Arm) -> Result:
         """Compare an arm with the baseline, seed by seed."""
@@ -95,7 +93,7 @@ class Study:
         by_arm = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
         seeds = sorted({outcome.seed for outcome in outcomes})
         ours, theirs = (
-            [by_arm[arm.method, arm.learning_rate, seed].measures[f"last {arm.factor}"][1] for seed in seeds]
+            [by_arm[arm.method, arm.learning_rate, seed].measures[arm.way][1] for seed in seeds]
             for arm in (self.recipe, self.baseline)
         )
         return _compared(self.recipe, ours, theirs)
@@ -105,22 +103,29 @@ class Study:
         return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
 
     def _best_rate(self, method: str) -> float:
-        return max(self.rates, key=lambda rate: self.validation_accuracy(Arm(method, rate, "last", 1.0)))
+        return max(self.rates, key=lambda rate: self.validation_accuracy(Arm(method, rate)))
+
+    def _choose_recipe(self) -> Arm:
+        arms = [Arm(method, rate) for method in LOSSES for rate in self.rates]
+        return self._safest([decided for arm in arms for decided in deciding(arm, True)])
 
     def _safest(self, arms: Sequence[Arm]) -> Arm:
-        """Return the arm with the fewest dangerous validation errors among those that lose little accuracy."""
-        least = self.validation_accuracy(self.baseline) - CHOICE_ALLOWANCE
-        sound = [arm for arm in arms if self.validation_accuracy(arm) >= least]
+        """Return the arm with the fewest dangerous validation errors among those that lose no accuracy."""
+        sound = [arm for arm in arms if self.validation_accuracy(arm) >= self.validation_accuracy(self.baseline)]
         if not sound:
             return max(arms, key=self.validation_accuracy)
         return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))
 
-    def _factor(self, arm: Arm) -> float:
-        return self._safest([replace(arm, factor=factor) for factor in DECISION_FACTORS]).factor
-
     def _measures(self, arm: Arm, part: int) -> list[Measure]:
         outcomes = [self._outcomes[arm.method, arm.learning_rate, seed] for seed in self.seeds]
-        return [outcome.measures[f"{arm.checkpoint} {arm.factor}"][part] for outcome in outcomes]
+        return [outcome.measures[arm.way][part] for outcome in outcomes]
+
+
+def deciding(arm: Arm, calibrated: bool) -> list[Arm]:
+    """Return an arm with every decision factor."""
+    return [
+        replace(arm, way=Way(arm.way.checkpoint, calibrated and factor != 1, factor)) for factor in DECISION_FACTORS
+    ]
 
 
 def _compared(arm: Arm, ours: Sequence[Measure], theirs: Sequence[Measure]) -> Result:
@@ -187,7 +192,7 @@ def verdict(study: Study, results: Sequence[Result], confirmed: Result, fresh: r
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
     share = f"{cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}]"
     return (
-        f"Validation picks {study.recipe.title} at a learning rate of {study.recipe.learning_rate:g}. Under "
+        f"The recipe is {study.recipe.title} at a learning rate of {study.recipe.learning_rate:g}. Under "
         f"{len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, it makes {share} fewer dangerous test errors than the "
         f"best plain method, {study.baseline.title}, at {gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}] points of "
         f"accuracy.\n"

@@ -1,46 +1,57 @@
 """The runs of a study: methods x learning rates x seeds, with the same data and budget."""
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision, meta_pattern_concern_score
-from mpcs_torch.study.learning_rates import LEARNING_RATES
+from mpcs_torch.study.plans import METHODS, STUDIES
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config import RunConfig, dump_config, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.processes import run_in_processes
-from mpcs_torch.trainer.sections import ScoreConfig
 
-WARM_COSINE = "scheduler={name: cosine, warmup_turns: 5}"
-METHODS: dict[str, tuple[str, ...]] = {
-    "constant": (),
-    "plateau": ("scheduler={name: plateau, score: cross_entropy}",),
-    "cosine": ("scheduler={name: cosine}",),
-    "cosine, warmup": (WARM_COSINE,),
-    "loss scale, validation": ("training.loss_scale=mpcs_count",),
-    "MPCSLR, warmup": ("scheduler={name: mpcs_lr, warmup_steps: 5}",),
-    "MPCSLR, warmup, smoothed": ("scheduler={name: mpcs_lr, warmup_steps: 5, smoothing: 0.8}",),
-    "concern loss": (WARM_COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1}"),
-    "softmax margin 1": (WARM_COSINE, "loss={name: softmax_margin, margin: 1.0, released: 0.1}"),
-    "softmax margin 2": (WARM_COSINE, "loss={name: softmax_margin, margin: 2.0, released: 0.1}"),
-}
-"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn. The losses
-use the best plain schedule, so that any gain comes from the loss."""
-PLAIN = ("constant", "plateau", "cosine", "cosine, warmup")
-LOSSES = tuple(method for method in METHODS if method.startswith(("concern loss", "softmax margin")))
 VALIDATION_SHARE = 1 / 6
 DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
 """Concern of released pairs when deciding; 1 is the most probable class."""
+
+
+Checkpoint = Literal["last", "selected"]
+CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
+
+
+class Way(NamedTuple):
+    """A way of deciding by a trained model."""
+
+    checkpoint: Checkpoint = "last"
+    calibrated: bool = False
+    """Whether the logits are divided by a temperature that was fitted on validation data."""
+    factor: float = 1.0
+    """The concern of released pairs; 1 decides for the most probable class."""
+
+    def __str__(self) -> str:
+        return f"{self.checkpoint} {'calibrated' if self.calibrated else 'raw'} {self.factor}"
+
+
+WAYS = tuple(
+    Way(checkpoint, calibrated, factor)
+    for checkpoint in CHECKPOINTS
+    for calibrated in (False, True)
+    for factor in DECISION_FACTORS
+)
 
 
 @dataclass(frozen=True)
@@ -54,13 +65,13 @@ class Measure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The metrics of one run, by checkpoint and decision factor."""
+    """The metrics of one run, by way of deciding."""
 
     method: str
     learning_rate: float
     seed: int
-    measures: dict[str, tuple[Measure, Measure]]
-    """Validation and test, by checkpoint ("last", "selected") and decision factor, such as "last 0.5"."""
+    measures: dict[Way, tuple[Measure, Measure]]
+    """Validation and test."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +97,8 @@ def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[Stud
     return [
         StudyTask(study, method, rate, seed, data_root, out)
         for seed in range(seeds)
-        for method in METHODS
-        for rate in LEARNING_RATES[study]
+        for method in STUDIES[study].methods
+        for rate in STUDIES[study].learning_rates
     ]
 
 
@@ -110,7 +121,7 @@ def finish_task(task: StudyTask) -> Outcome:
     config = study_config(task)
     folder = task.out / task.name
     done, settings = folder / "outcome.json", dump_config(config)
-    identity = f"{settings}{DECISION_FACTORS} {VALIDATION_SHARE}"
+    identity = f"{settings}{list(map(str, WAYS))} {VALIDATION_SHARE}"
     if done.is_file():
         saved = json.loads(done.read_text(encoding="utf-8"))
         if saved["identity"] == identity:
@@ -125,17 +136,22 @@ def finish_task(task: StudyTask) -> Outcome:
     assert selector.best is not None
     assert selector.last_epoch is not None
     assert fit.validation is not None
-    measures = {}
     concern = config.score.concern.spec(data.class_names)
+    measures: dict[str, Any] = {}
+    model = run.state.measured
     for checkpoint, turn in (("selected", selector.best.number), ("last", selector.last_epoch)):
-        run.state.model.load_state_dict(selector.load(turn)["model"])
-        logits = [(_logits(run.state.model, split.inputs), split.labels) for split in (fit.validation, fit.test)]
-        for factor in DECISION_FACTORS:
-            measures[f"{checkpoint} {factor}"] = [
-                asdict(_measure(scores, labels, concern, factor, run.config.score)) for scores, labels in logits
-            ]
-    text = json.dumps({"identity": identity, "measures": measures})
-    replace_text(done, text)
+        model.load_state_dict(selector.load(turn)["model"])
+        splits = [(_logits(model, split.inputs), split.labels) for split in (fit.validation, fit.test)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
+            temperature = TemperatureScaling().fit(*splits[0])
+        for way in WAYS:
+            if way.checkpoint == checkpoint:
+                measures[str(way)] = [
+                    asdict(_measure(temperature(logits) if way.calibrated else logits, labels, concern, way, run))
+                    for logits, labels in splits
+                ]
+    replace_text(done, json.dumps({"identity": identity, "measures": measures}))
     return _outcome(task, measures)
 
 
@@ -164,11 +180,12 @@ def _logits(model: torch.nn.Module, inputs: Tensor) -> Tensor:
     return forward_pass(model, inputs)
 
 
-def _measure(logits: Tensor, labels: Tensor, concern: ConcernSpec, factor: float, score: ScoreConfig) -> Measure:
-    weights = concern.matrix()
-    decided = least_concern_decision(logits, concern=torch.where(concern.released(), factor, 1.0))
-    classes = len(weights)
-    mpcs = meta_pattern_concern_score(logits, labels, num_classes=classes, k=score.k, t=score.t, concern=weights)
+def _measure(logits: Tensor, labels: Tensor, concern: ConcernSpec, way: Way, run: PreparedRun) -> Measure:
+    released, classes, score = concern.released(), len(concern.class_names), run.config.score
+    decided = least_concern_decision(logits, concern=torch.where(released, way.factor, 1.0))
+    mpcs = meta_pattern_concern_score(
+        logits, labels, num_classes=classes, k=score.k, t=score.t, concern=concern.matrix()
+    )
     return Measure(
         accuracy(decided, labels, num_classes=classes).item(),
         int(dangerous_errors(decided, labels, num_classes=classes, concern=concern.dangerous_pairs())),
@@ -177,5 +194,5 @@ def _measure(logits: Tensor, labels: Tensor, concern: ConcernSpec, factor: float
 
 
 def _outcome(task: StudyTask, measures: dict[str, list[dict[str, float]]]) -> Outcome:
-    plain = {name: (Measure(**parts[0]), Measure(**parts[1])) for name, parts in measures.items()}  # type: ignore[arg-type]
+    plain = {way: (Measure(**measures[str(way)][0]), Measure(**measures[str(way)][1])) for way in WAYS}  # type: ignore[arg-type]
     return Outcome(task.method, task.learning_rate, task.seed, plain)

@@ -39,7 +39,7 @@ def selector_hook(selector: CheckpointSelector) -> Hook:
 def checkpoint(state: LoopState) -> dict[str, Any]:
     """Return the state of a run as tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
     return {
-        "model": state.model.state_dict(),
+        "model": state.measured.state_dict(),
         "optimizer": state.optimizer.state_dict(),
         "turns": state.turns,
         "steps": state.steps,

@@ -53,6 +53,10 @@ class TrainingConfig(Section):
     loss_scale: str | None = None
     """Multiply the loss by this metric of the latest turn (the published learning runs: mpcs_count)."""
 
+    averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """The decay of a moving average of the weights, taken at every step, such as 0.998: the average is what is measured
+    and kept. Default: no average."""
+
     def followers(self) -> Iterator[Follower]:
         """Give the column that scales the loss, if there is one."""
         if self.loss_scale is not None:

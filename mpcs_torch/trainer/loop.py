@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.trainer.config import RunConfig
@@ -44,6 +45,13 @@ class LoopState:
     """Turns done."""
     steps: int = 0
     """Optimizer steps done."""
+    average: AveragedModel | None = None
+    """A moving average of the weights, if the config asks for it."""
+
+    @property
+    def measured(self) -> nn.Module:
+        """The model that is measured and kept: the average if there is one."""
+        return self.model if self.average is None else self.average.module
 
 
 Hook = Callable[[Turn, LoopState], None]
@@ -85,10 +93,10 @@ class PreparedRun:
 
     def _take_turn(self, hooks: Sequence[Hook]) -> None:
         self.state.turns += 1
-        evaluation = self.evaluator(self.state.model)
+        evaluation = self.evaluator(self.state.measured)
         values = dict(evaluation.values)
         if self.test_evaluator is not None:
-            on_test = self.test_evaluator(self.state.model).values
+            on_test = self.test_evaluator(self.state.measured).values
             values |= {f"{TEST}{name}": value for name, value in on_test.items()}
         turn = Turn(self.state.turns, values, evaluation.confusion)
         for hook in hooks:
@@ -111,6 +119,8 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
     state.fabric.backward(state.loss_scale(state.loss(state.model(inputs), target)))
     state.optimizer.step()
     state.steps += 1
+    if state.average is not None:
+        state.average.update_parameters(state.model)
 
 
 def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:

@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.concern import ConcernSpec
@@ -60,7 +61,8 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
     loss = config.loss.build(concern, fabric.device)
     learning = _learning_hooks(config, optimizer)
     fabric_model, fabric_optimizer = fabric.setup(model, optimizer)
-    state = LoopState(fabric, fabric_model, fabric_optimizer, loss, ConcernLossScale())
+    average = _average(fabric_model.module, config.training.averaging)
+    state = LoopState(fabric, fabric_model, fabric_optimizer, loss, ConcernLossScale(), average=average)
     return PreparedRun(config, state, fabric.setup_dataloaders(loader), on_device, evaluator, test_evaluator, learning)
 
 
@@ -78,6 +80,13 @@ def metrics_of(
         return MetricSet(entries, len(data.class_names), device, **given)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{config.name}: metrics: {error}") from None
+
+
+def _average(model: torch.nn.Module, decay: float | None) -> AveragedModel | None:
+    if decay is None:
+        return None
+    average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
+    return AveragedModel(model, multi_avg_fn=average, use_buffers=True)
 
 
 def _validation(config: RunConfig, data: DataSplits) -> Split:

@@ -46,12 +46,13 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     Without a selector, or where no turn keeps to its limits, the last turn is picked.
     """
     best = None if selector is None else selector.best
-    own = {name: tensor.clone() for name, tensor in run.state.model.state_dict().items()}
+    model = run.state.measured
+    own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     if selector is not None and best is not None:
-        run.state.model.load_state_dict(selector.load(best.number)["model"])
+        model.load_state_dict(selector.load(best.number)["model"])
     with run.kernels():
-        values = {name: _evaluator(run, split)(run.state.model).values for name, split in _splits(run)}
-    run.state.model.load_state_dict(own)
+        values = {name: _evaluator(run, split)(model).values for name, split in _splits(run)}
+    model.load_state_dict(own)
     if selector is None:
         return RunResult(run.state.turns, "the last turn, because the run has no selector", values)
     if best is None:

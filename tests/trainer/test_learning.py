@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import concern_loss
-from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
 from mpcs_torch.trainer.config import ConfigError, dump_config, load_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, Turn, train_step
@@ -138,3 +138,23 @@ def test_wrong_sections_are_named_and_right_ones_read_back(tmp_path: Path) -> No
     assert "loss.concern_share: Input should be less than or equal to 1" in message
     assert "scheduler: name must be one of cosine, plateau, mpcs_lr" in message
     assert "selector.by: must be one of the run's metrics" not in message  # once the sections are right
+
+
+def test_the_average_of_the_weights_is_what_is_measured_and_kept() -> None:
+    """Against the average taken by hand in a run that is otherwise the same."""
+    decay = 0.5
+    training = {"batch_size": 10, "learning_rate": 0.05}
+    plain = prepare_run(toy_config(training=training), toy_data())
+    average: list[torch.Tensor] = []
+
+    def follow(_: Turn, state: LoopState) -> None:
+        weights = [parameter.detach().clone() for parameter in state.model.parameters()]
+        mixed = [decay * old + (1 - decay) * new for old, new in zip(average, weights, strict=False)]
+        average[:] = mixed or weights
+
+    plain.start([follow])
+    averaged = prepare_run(toy_config(training={**training, "averaging": decay}), toy_data())
+    state = averaged.start()
+    for ours, theirs in zip(state.measured.parameters(), average, strict=True):
+        assert torch.allclose(ours, theirs)
+    assert checkpoint(state)["model"].keys() == plain.state.model.state_dict().keys()

@@ -1,0 +1,76 @@
+"""The methods, learning rates and seeds of each study, apart from the code that runs them, which needs torch."""
+
+from dataclasses import dataclass
+
+WARM_COSINE = "scheduler={name: cosine, warmup_turns: 5}"
+SMOOTHED = "loss={name: cross_entropy, label_smoothing: 0.02}"
+PEERS = "mpcs_torch.study.peer_losses"
+METHODS: dict[str, tuple[str, ...]] = {
+    "constant": (),
+    "plateau": ("scheduler={name: plateau, score: cross_entropy}",),
+    "cosine": ("scheduler={name: cosine}",),
+    "cosine, warmup": (WARM_COSINE,),
+    "cosine, warmup, label smoothing": (WARM_COSINE, SMOOTHED),
+    "cosine, warmup, label smoothing, averaged": (WARM_COSINE, SMOOTHED, "training.averaging=0.998"),
+    "loss scale, validation": ("training.loss_scale=mpcs_count",),
+    "MPCSLR, warmup, smoothed": ("scheduler={name: mpcs_lr, warmup_steps: 5, smoothing: 0.8}",),
+    "focal": (WARM_COSINE, f"loss={{path: '{PEERS}:focal', gamma: 1.0}}"),
+    "cost-weighted cross entropy": (WARM_COSINE, f"loss={{path: '{PEERS}:cost_weighted', released: 0.1}}"),
+    "soft labels": (WARM_COSINE, f"loss={{path: '{PEERS}:soft_labels', sharpness: 8.0, released: 0.5}}"),
+    "cross entropy plus expected cost": (
+        WARM_COSINE,
+        f"loss={{path: '{PEERS}:with_expected_cost', share: 3.0, released: 0.1}}",
+    ),
+    "concern loss": (WARM_COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1, label_smoothing: 0.02}"),
+    "softmax margin 1": (
+        WARM_COSINE,
+        "loss={name: softmax_margin, margin: 1.0, released: 0.1, label_smoothing: 0.02}",
+    ),
+    "softmax margin 2": (
+        WARM_COSINE,
+        "loss={name: softmax_margin, margin: 2.0, released: 0.1, label_smoothing: 0.02}",
+    ),
+    "softmax margin 2, averaged": (
+        WARM_COSINE,
+        "loss={name: softmax_margin, margin: 2.0, released: 0.1, label_smoothing: 0.02}",
+        "training.averaging=0.998",
+    ),
+}
+"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn. All losses
+are trained with the same schedule, so that any gain comes from the loss."""
+PLAIN = tuple(METHODS)[:6]
+"""Methods that do not know which errors are dangerous."""
+LOSSES = tuple(METHODS)[8:]
+"""Methods with a loss that might make fewer dangerous errors."""
+RECIPE, RECIPE_FACTOR = "softmax margin 2", 0.5
+"""The recommended method, and the concern of released pairs that its decision rule has."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of one study."""
+
+    learning_rates: tuple[float, ...]
+    """Each method is trained at each of them."""
+    methods: tuple[str, ...] = tuple(METHODS)
+    chooses: bool = True
+    """Whether the study chooses its recipe among all losses; otherwise it tries the recommended one as it is."""
+    seeds: int = 20
+    """The default number of seeds to choose by."""
+    fresh_seeds: int = 40
+    """The number of further seeds, by which the recipe is compared with the best plain method."""
+
+
+_TRANSFER = ("plateau", "cosine, warmup", "cosine, warmup, label smoothing", RECIPE)
+STUDIES = {
+    "mnist": Plan((0.005, 0.01, 0.02, 0.04), seeds=10),
+    "digits": Plan((0.0025, 0.005, 0.01, 0.02)),
+    **{
+        f"mnist-random-{number}": Plan((0.01, 0.02), _TRANSFER, chooses=False, seeds=5, fresh_seeds=20)
+        for number in (1, 2, 3)
+    },
+    "mnist-cnn": Plan((0.002, 0.004), _TRANSFER[1:], chooses=False, seeds=2, fresh_seeds=8),
+    "breast-cancer": Plan((0.001, 0.003, 0.01), _TRANSFER, chooses=False),
+    "lstm": Plan((0.001, 0.003, 0.01), _TRANSFER, chooses=False),
+}
+"""By the name of their config under ``configs/studies``."""
