@@ -7,6 +7,7 @@ from mpcs_torch.functional.concern.decision import least_concern_decision
 from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
 from mpcs_torch.functional.concern.priors import shift_priors
+from mpcs_torch.functional.concern.risk_control import RiskThreshold, risk_threshold
 from mpcs_torch.functional.concern.softmax_margin import softmax_margin_loss
 from mpcs_torch.functional.detection.area import (
     false_alarm_at_miss,
@@ -54,6 +55,7 @@ __all__ = [
     "MeasuredProbabilities",
     "OperatingPoint",
     "ReversedScoresWarning",
+    "RiskThreshold",
     "accuracy",
     "actual_detection_cost",
     "actual_detection_cost_details",
@@ -97,6 +99,7 @@ __all__ = [
     "partial_auc",
     "precision_recall_break_even",
     "probability_accuracy",
+    "risk_threshold",
     "robustness",
     "roc_convex_hull",
     "shift_priors",

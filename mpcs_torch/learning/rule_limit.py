@@ -1,0 +1,82 @@
+"""The limit that a decision rule guarantees, and what a rule does to samples."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import dangerous_errors_details, expected_concern, risk_threshold
+
+
+@dataclass(frozen=True)
+class RuleLimit:
+    """A limit on dangerous errors or on costs per sample, or none."""
+
+    max_dangerous: float | None
+    max_cost: float | None
+    confidence: float | None
+
+    def __post_init__(self) -> None:
+        if self.max_dangerous is not None and self.max_cost is not None:
+            raise ValueError(f"max_cost must not be given together with max_dangerous, but got {self.max_cost}.")
+        if self.max_dangerous is not None and not 0 < self.max_dangerous < 1:
+            raise ValueError(f"max_dangerous must be above 0 and below 1, but got {self.max_dangerous}.")
+        if self.max_cost is not None and not 0 < self.max_cost < float("inf"):
+            raise ValueError(f"max_cost must be finite and above 0, but got {self.max_cost}.")
+        if self.confidence is not None and (self.max_dangerous is None or not 0 < self.confidence < 1):
+            rule = "must be above 0 and below 1, and goes with max_dangerous"
+            raise ValueError(f"confidence {rule}, but got {self.confidence}.")
+
+    def __bool__(self) -> bool:
+        """Tell whether there is a limit."""
+        return self.max_dangerous is not None or self.max_cost is not None
+
+    def threshold(self, risk: Tensor, loss: Tensor, *, highest_loss: float) -> Tensor:
+        """Choose the threshold on the estimated risk of decisions that guarantees the limit.
+
+        Raises:
+            ValueError: If so few samples cannot guarantee it.
+        """
+        name, value = ("max_dangerous", self.max_dangerous) if self.max_cost is None else ("max_cost", self.max_cost)
+        assert value is not None
+        if value >= highest_loss:  # no decision can cost more
+            raise ValueError(f"{name} must be below the highest possible loss {highest_loss:g}, but got {value}.")
+        try:
+            found = risk_threshold(risk, loss, max_loss=value, confidence=self.confidence, highest_loss=highest_loss)
+        except ValueError as error:
+            raise ValueError(str(error).replace("max_loss", name)) from None
+        return found.threshold
+
+
+class RuleReport(NamedTuple):
+    """The effect of a rule on the samples that it was fitted to; with a limit, on those that guarantee it."""
+
+    calibrated_by: int
+    """The number of samples that the calibration was fitted to."""
+    judged_by: int
+    """The number of samples that the other values are measured on."""
+    coverage: float
+    """The share of samples that are decided, not referred."""
+    dangerous_rate: float
+    """Dangerous errors per sample; a referred sample is no error."""
+    cost: float
+    """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
+
+
+def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec, *, calibrated_by: int = 0) -> RuleReport:
+    """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
+    classes, device = len(concern.class_names), target.device
+    counts = dangerous_errors_details(
+        decisions, target, num_classes=classes, concern=concern.dangerous_pairs().to(device)
+    )
+    costs = concern.costs() if concern.refer is not None else nn.functional.pad(concern.costs(), (0, 1))
+    cost = expected_concern(decisions, target, num_classes=classes, concern=costs.to(device), normalize=False)
+    samples = counts.samples
+    return RuleReport(
+        calibrated_by,
+        len(target),
+        (counts.decided / samples).item(),
+        (counts.dangerous / samples).item(),
+        cost.item(),
+    )

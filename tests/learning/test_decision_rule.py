@@ -1,0 +1,252 @@
+"""The decision rule: what it decides, what it guarantees, and that it survives files and torch.export."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.calibration import TemperatureScaling, VectorScaling
+from mpcs_torch.functional import least_concern_decision
+from mpcs_torch.learning import DecisionFileError, DecisionRule
+
+LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+
+
+def world(samples: int, seed: int, overconfident: float = 2.0) -> tuple[Tensor, Tensor]:
+    """Draw logits whose best temperature is `overconfident`, and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(samples, 3, generator=generator)
+    target = logits.softmax(dim=1).multinomial(1, generator=generator).squeeze(1)
+    return overconfident * logits, target
+
+
+FIT = world(3000, 0)
+NEW = world(20_000, 1)
+RULES: dict[str, dict[str, Any]] = {
+    "without referral": {"concern": LIGHTS},
+    "not calibrated": {"concern": LIGHTS, "calibration": None},
+    "vector": {"concern": LIGHTS, "calibration": "vector"},
+    "priors": {"concern": LIGHTS, "priors": torch.tensor([0.2, 0.2, 0.6])},
+    "Chow": {"concern": ConcernSpec(3, refer=0.1)},
+    "dangerous": {"concern": LIGHTS, "max_dangerous": 0.02},
+    "dangerous with confidence": {"concern": LIGHTS, "max_dangerous": 0.02, "confidence": 0.9},
+    "cost": {"concern": ConcernSpec(3, weights=[[0, 1, 9], [1, 0, 1], [9, 1, 0]]), "max_cost": 0.05},
+    "Chow and a limit": {"concern": ConcernSpec(3, refer=0.2), "max_dangerous": 0.02},
+}
+
+
+@pytest.fixture(params=RULES)
+def rule(request: pytest.FixtureRequest) -> DecisionRule:
+    return DecisionRule(**RULES[request.param]).fit(*FIT)
+
+
+def test_without_referral_it_is_the_calibrated_least_concern_decision() -> None:
+    rule = DecisionRule(LIGHTS).fit(*FIT)
+    calibrated = TemperatureScaling().fit(*FIT)(NEW[0])
+    assert torch.equal(rule(NEW[0]), least_concern_decision(calibrated, concern=LIGHTS.costs()))
+    assert isinstance(rule.calibration, TemperatureScaling)
+    assert rule.calibration.temperature.item() == pytest.approx(2, abs=0.1)
+
+
+def test_chows_rule_refers_where_that_costs_less() -> None:
+    concern = ConcernSpec(3, refer=0.1)
+    rule = DecisionRule(concern, calibration="vector").fit(*FIT)
+    calibrated = VectorScaling(3).fit(*FIT)(NEW[0])
+    assert torch.equal(rule(NEW[0]), least_concern_decision(calibrated, concern=concern.costs()))
+    assert 0 < (rule(NEW[0]) == -1).double().mean() < 1
+
+
+def test_priors_of_the_deployment_shift_decisions_to_the_frequent_class() -> None:
+    plain = DecisionRule(LIGHTS).fit(*FIT)
+    shifted = DecisionRule(LIGHTS, priors=torch.tensor([0.2, 0.2, 0.6])).fit(*FIT)
+    frequencies = FIT[1].bincount(minlength=3) / len(FIT[1])
+    calibrated = plain.calibration(NEW[0])
+    expected = least_concern_decision(
+        calibrated, concern=LIGHTS.costs(), training_priors=frequencies, priors=torch.tensor([0.2, 0.2, 0.6])
+    )
+    assert torch.equal(shifted(NEW[0]), expected)
+    assert (shifted(NEW[0]) == 2).sum() > (plain(NEW[0]) == 2).sum()
+
+
+def test_only_samples_below_the_threshold_are_decided(rule: DecisionRule) -> None:
+    decided, risk = rule.estimate(NEW[0])
+    decisions = rule(NEW[0])
+    assert torch.equal(decisions == -1, ~(risk < rule.threshold))
+    assert torch.equal(decisions[decisions >= 0], decided[decisions >= 0])
+    assert torch.equal(torch.cat([rule(part) for part in NEW[0].split(7000)]), decisions)
+
+
+def rates(rule: DecisionRule, batch: tuple[Tensor, Tensor]) -> tuple[float, float]:
+    """Count dangerous errors and costs per sample one by one."""
+    dangerous, costs = rule.concern.dangerous_pairs(), rule.concern.matrix()
+    counted, cost = 0, 0.0
+    for decision, true in zip(rule(batch[0]).tolist(), batch[1].tolist(), strict=True):
+        if decision not in (-1, true):
+            counted += bool(dangerous[true, decision])
+            cost += costs[true, decision].item()
+    return counted / len(batch[1]), cost / len(batch[1])
+
+
+@pytest.mark.parametrize("confidence", [None, 0.9])
+@pytest.mark.parametrize("calibration", [None, "temperature"])
+def test_the_limit_holds_for_new_samples(confidence: float | None, calibration: Any) -> None:
+    limit, worlds = 0.03, 100
+    found = []
+    for seed in range(worlds):
+        rule = DecisionRule(LIGHTS, calibration=calibration, max_dangerous=limit, confidence=confidence)
+        found.append(rates(rule.fit(*world(300, seed + 10)), (NEW[0][:4000], NEW[1][:4000]))[0])
+    if confidence is None:
+        assert np.mean(found) <= limit + 2 * np.std(found) / worlds**0.5
+    else:
+        assert np.mean(np.array(found) > limit) <= 0.1 + 2 * (0.1 * 0.9 / worlds) ** 0.5
+    assert np.mean(found) > limit / 3, "a rule that refers everything would keep to any limit"
+
+
+def test_a_limit_on_costs_holds_in_expectation() -> None:
+    limit, worlds = 0.05, 100
+    concern = RULES["cost"]["concern"]
+    found = [
+        rates(DecisionRule(concern, max_cost=limit).fit(*world(1500, seed + 10)), (NEW[0][:4000], NEW[1][:4000]))[1]
+        for seed in range(worlds)
+    ]
+    assert np.mean(found) <= limit + 2 * np.std(found) / worlds**0.5
+    assert np.mean(found) > limit / 3
+
+
+def test_samples_that_calibrate_do_not_judge() -> None:
+    report = DecisionRule(LIGHTS, max_dangerous=0.02).fit(*FIT).report
+    assert report is not None
+    assert (report.calibrated_by, report.judged_by) == (600, 2400)
+    plain = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT).report
+    assert plain is not None
+    assert (plain.calibrated_by, plain.judged_by) == (0, 3000)
+
+
+def test_the_report_counts_what_the_rule_does() -> None:
+    rule = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT)
+    assert rule.report is not None
+    dangerous, cost = rates(rule, FIT)
+    assert rule.report.dangerous_rate == pytest.approx(dangerous)
+    assert rule.report.cost == pytest.approx(cost)
+    assert rule.report.coverage == pytest.approx((rule(FIT[0]) >= 0).double().mean().item())
+
+
+def test_a_rule_with_a_limit_refers_everything_before_it_is_fitted() -> None:
+    assert set(DecisionRule(LIGHTS, max_dangerous=0.02)(NEW[0]).tolist()) == {-1}
+
+
+def test_samples_without_sound_logits_are_referred(rule: DecisionRule) -> None:
+    bad = torch.tensor([[torch.nan, 9.0, 0.0], [torch.inf, 0.0, 0.0], [-torch.inf] * 3])
+    assert rule(bad).tolist() == [-1, -1, -1]
+
+
+def test_a_saved_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) -> None:
+    rule.save(tmp_path / "rule.pt")
+    loaded = DecisionRule.load(tmp_path / "rule.pt")
+    assert torch.equal(loaded(NEW[0]), rule(NEW[0]))
+    assert (loaded.concern, loaded.report, loaded.limit) == (rule.concern, rule.report, rule.limit)
+    assert torch.load(tmp_path / "rule.pt", weights_only=True)["kind"] == "mpcs_torch decision rule"
+
+
+def test_an_exported_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) -> None:
+    exported = torch.export.export(
+        rule.eval(), (NEW[0][:5],), dynamic_shapes=({0: torch.export.Dim("samples", min=1)},)
+    )
+    torch.export.save(exported, tmp_path / "rule.pt2")
+    reloaded = torch.export.load(tmp_path / "rule.pt2").module()
+    assert torch.equal(reloaded(NEW[0]), rule(NEW[0]))
+    assert torch.equal(reloaded(NEW[0][:1]), rule(NEW[0][:1]))
+
+
+def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
+    path = tmp_path / "rule.pt"
+    path.write_text("mine")
+    rule = DecisionRule(LIGHTS)
+    with pytest.raises(FileExistsError, match=r"rule.pt exists: choose another file or pass overwrite=True"):
+        rule.save(path)
+    assert path.read_text() == "mine"
+    rule.save(path, overwrite=True)
+    assert DecisionRule.load(path).concern == LIGHTS
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no rule")
+    torch.save({"kind": "something else"}, tmp_path / "other")
+    torch.save({"kind": "mpcs_torch decision rule", "concern": {"classes": 1}, "settings": {}}, tmp_path / "damaged")
+    for name, message in (
+        ("text", "is not a file of a decision rule, and cannot be read"),
+        ("other", "is not a file of a decision rule"),
+        ("damaged", "the decision rule is damaged: classes: must be at least 2"),
+    ):
+        with pytest.raises(DecisionFileError, match=f"{name}: {message}"):
+            DecisionRule.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        DecisionRule.load(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"calibration": "isotonic"}, "calibration must be 'temperature', 'vector' or None, but got 'isotonic'."),
+        ({"max_dangerous": 1.0}, "max_dangerous must be above 0 and below 1, but got 1.0."),
+        ({"max_cost": 0.0}, "max_cost must be finite and above 0, but got 0.0."),
+        (
+            {"max_cost": 0.5, "max_dangerous": 0.5},
+            "max_cost must not be given together with max_dangerous, but got",
+        ),
+        (
+            {"max_cost": 0.5, "confidence": 0.9},
+            "confidence must be above 0 and below 1, and goes with max_dangero",
+        ),
+        (
+            {"max_dangerous": 0.5, "confidence": 1.0},
+            "confidence must be above 0 and below 1, and goes with max",
+        ),
+        ({"priors": torch.ones(3)}, "priors must be >= 0 and sum to 1, but got [1.0, 1.0, 1.0]."),
+        (
+            {"priors": torch.ones(3) / 3, "max_cost": 0.5},
+            "priors must not be given with a limit, which holds for sam",
+        ),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DecisionRule(LIGHTS, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "preds", "target", "message"),
+    [
+        ({}, torch.rand(2, 4), torch.tensor([0, 1]), "preds must have 3 classes in dimension 1, but got shape (2, 4)."),
+        ({}, torch.rand(2, 3, 2), torch.zeros(2, 2).long(), "preds must have shape (N, C), but got (2, 3, 2)."),
+        ({}, torch.rand(0, 3), torch.zeros(0).long(), "preds must hold at least one sample, but is empty."),
+        (
+            {},
+            torch.full((1, 3), torch.nan),
+            torch.tensor([0]),
+            "preds must be logits without NaN or +inf, but sample",
+        ),
+        ({}, torch.rand(1, 3), torch.tensor([3]), "target must hold class indices from 0 to 2 (or ignore_index), but"),
+        (
+            {"max_dangerous": 0.005, "confidence": 0.95, "calibration": None},
+            *world(400, 0),
+            "max_dangerous 0.005 cannot be guaranteed with confidence 0.95 by 400 samples, whatever is referred: they "
+            "can guarantee 0.00746, and 0.005 takes 598 samples.",
+        ),
+        ({"max_cost": 2.0}, *world(400, 0), "max_cost must be below the highest possible loss 1, but got 2.0."),
+        (
+            {"priors": torch.ones(3) / 3},
+            torch.rand(2, 3),
+            torch.tensor([0, 1]),
+            "training_priors must be > 0 and sum to 1, but got [0.5, 0.5, 0.0].",
+        ),
+    ],
+)
+def test_a_fit_refuses_bad_input(settings: dict[str, Any], preds: Tensor, target: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DecisionRule(LIGHTS, **{"calibration": None, **settings}).fit(preds, target)
