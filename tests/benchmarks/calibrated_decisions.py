@@ -7,14 +7,12 @@ are calibrated by `TemperatureScaling`; this and the models' settings were fixed
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor
@@ -23,155 +21,133 @@ from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
 from mpcs_torch.functional import expected_concern
 from mpcs_torch.paper.intervals import mean_interval
 from mpcs_torch.tables import Table
+from tests.benchmarks.tabular_models import MODELS, UNDER_FITTED, Train
 
-SPLITS, TREES = 20, 100
-Predict = Callable[[Any], Tensor]
-"""From features (N, F) to logits (N, C), float64."""
-Train = Callable[[Any, Any, int], Predict]
-"""From features, labels and a seed to a trained model."""
-Decision = Literal["most_probable", "least_concern"]
-
-
-class DataSet(NamedTuple):
-    """Features, labels and the cost of each error."""
-
-    features: Any
-    labels: Any
-    concern: Tensor
+SPLITS = 20
+COSTS = ["most probable", "raw", "calibrated"]
+CHANGE = "calibrated - most probable"
+HEADER = ["data", "model", "temperature", *COSTS, CHANGE, "worst split", "not fitted"]
 
 
-class Split(NamedTuple):
-    """The mean cost per test sample of three kinds of decisions on one split, and the calibration."""
+class Predicted(NamedTuple):
+    """The predictions for the test part of one split."""
+
+    logits: Tensor
+    """(N, C)."""
+    calibrated: Tensor
+    """(N, C)."""
+    target: Tensor
+    """(N,)."""
+    temperature: float
+    is_fitted: bool
+    """Whether there was an optimal temperature; if not, it is 1 and calibration changes nothing."""
+
+
+class Costs(NamedTuple):
+    """The mean cost per test sample of three kinds of decisions."""
 
     most_probable: float
     raw: float
     """Of the least-concern decisions by uncalibrated probabilities."""
     calibrated: float
     """Of the least-concern decisions by calibrated probabilities."""
-    temperature: float
-    is_fitted: bool
-    """Whether there was an optimal temperature; if not, it is 1 and calibration changes nothing."""
 
 
-def breast_cancer() -> DataSet:
-    """Missing a malignant tumour (class 0) costs 10, the opposite error 1."""
-    return DataSet(*load_breast_cancer(return_X_y=True), torch.tensor([[0.0, 10.0], [1.0, 0.0]]))
+def tumour_costs(missed: float) -> Tensor:
+    """Return the costs (2, 2) where missing a malignant tumour (class 0) costs more than the opposite error, 1."""
+    return torch.tensor([[0.0, missed], [1.0, 0.0]])
 
 
-def digits() -> DataSet:
-    """The cost of each error is drawn once from 1 to 10."""
-    costs = 1 + 9 * torch.rand(10, 10, generator=torch.Generator().manual_seed(0))
-    return DataSet(*load_digits(return_X_y=True), costs.fill_diagonal_(0))
+def digit_costs(seed: int) -> Tensor:
+    """Return costs (10, 10) of errors, drawn from 1 to 10."""
+    return (1 + 9 * torch.rand(10, 10, generator=torch.Generator().manual_seed(seed))).fill_diagonal_(0)
 
 
-def logistic_regression(inverse_penalty: float) -> Train:
-    """Return the training of a logistic regression; a small inverse penalty makes it underfit."""
-
-    def train(features: Any, labels: Any, seed: int) -> Predict:
-        model = LogisticRegression(C=inverse_penalty, max_iter=10_000).fit(features, labels)
-
-        def predict(unseen: Any) -> Tensor:
-            logits = torch.from_numpy(model.decision_function(unseen))
-            return logits if logits.ndim == 2 else torch.stack([torch.zeros_like(logits), logits], dim=1)
-
-        return predict
-
-    return train
-
-
-def mlp(features: Any, labels: Any, seed: int) -> Predict:
-    """Train a network with one hidden layer until it fits the training data closely."""
-    width, classes = features.shape[1], int(labels.max()) + 1
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        layers = torch.nn.Linear(width, 64), torch.nn.ReLU(), torch.nn.Linear(64, classes)
-    model = torch.nn.Sequential(*layers).double()
-    inputs, target = torch.from_numpy(features), torch.from_numpy(labels)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(200):
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(inputs), target).backward()
-        optimizer.step()
-    return lambda unseen: model(torch.from_numpy(unseen)).detach()
-
-
-def random_forest(features: Any, labels: Any, seed: int) -> Predict:
-    """Train a random forest whose probabilities are at least half a vote.
-
-    Without a lower limit, a class without a vote has a logit of -inf. The trees cannot tell such a class from one with
-    fewer votes than 1 in TREES, and half a vote is the middle of this range.
-    """
-    model = RandomForestClassifier(TREES, random_state=seed).fit(features, labels)
-    return lambda unseen: torch.from_numpy(model.predict_proba(unseen)).clamp(min=0.5 / TREES).log()
-
-
-UNDER_FITTED = "logistic regression, under-fitted"
-DATA = {"breast cancer": breast_cancer, "digits": digits}
-MODELS = {
-    UNDER_FITTED: logistic_regression(1e-3),
-    "logistic regression, over-fitted": logistic_regression(1e4),
-    "MLP": mlp,
-    "random forest": random_forest,
+DATA = {"breast cancer": load_breast_cancer, "digits": load_digits}
+CONCERNS = {
+    "breast cancer": {"10 : 1": tumour_costs(10), "2 : 1": tumour_costs(2), "50 : 1": tumour_costs(50)},
+    "digits": {f"1 to 10, draw {seed}": digit_costs(seed) for seed in range(3)},
 }
-COSTS = ["most probable", "raw", "calibrated"]
-HEADER = ["data", "model", "temperature", *COSTS, "calibrated - most probable", "worst split", "not fitted"]
+"""The costs for each data set; the first are those of the large table."""
 
 
-def run_split(data: DataSet, train: Train, seed: int) -> Split:
-    """Train, calibrate and test on one split."""
-    features, rest, labels, rest_labels = _divide(data.features, data.labels, 0.6, seed)
+def predict_split(features: Any, labels: Any, train: Train, seed: int) -> Predicted:
+    """Train and calibrate on two parts of the data, and predict the third."""
+    known, rest, known_labels, rest_labels = _divide(features, labels, 0.6, seed)
     held_out, test, held_out_labels, test_labels = _divide(rest, rest_labels, 0.5, seed)
-    scaler = StandardScaler().fit(features)
-    predict = train(scaler.transform(features), labels, seed)
+    scaler = StandardScaler().fit(known)
+    predict = train(scaler.transform(known), known_labels, seed)
     calibration = TemperatureScaling()
     with warnings.catch_warnings(record=True, action="always", category=CalibrationWarning) as caught:
         calibration.fit(predict(scaler.transform(held_out)), torch.from_numpy(held_out_labels))
-    logits, target = predict(scaler.transform(test)), torch.from_numpy(test_labels)
-    return Split(
-        _cost(logits, target, data.concern, "most_probable"),
-        _cost(logits, target, data.concern, "least_concern"),
-        _cost(calibration(logits), target, data.concern, "least_concern"),
-        calibration.temperature.item(),
-        is_fitted=not caught,
-    )
+    logits, temperature = predict(scaler.transform(test)), calibration.temperature.item()
+    return Predicted(logits, calibration(logits), torch.from_numpy(test_labels), temperature, is_fitted=not caught)
 
 
 def _divide(features: Any, labels: Any, share: float, seed: int) -> Any:
     return train_test_split(features, labels, test_size=share, random_state=seed, stratify=labels)
 
 
-def _cost(logits: Tensor, target: Tensor, concern: Tensor, decision: Decision) -> float:
-    settings = {"num_classes": len(concern), "concern": concern, "normalize": False}
-    return expected_concern(logits, target, decision=decision, **settings).item()
+def costs(predicted: Predicted, concern: Tensor) -> Costs:
+    """Compute the mean costs of the three kinds of decisions."""
+    return Costs(
+        _cost(predicted.logits, predicted.target, concern, "most_probable"),
+        _cost(predicted.logits, predicted.target, concern, "least_concern"),
+        _cost(predicted.calibrated, predicted.target, concern, "least_concern"),
+    )
 
 
-def summarize(splits: Sequence[Split]) -> list[str]:
-    """Return the cells of a row: means, the paired difference with its interval, and the largest difference."""
-    means = [
-        f"{np.mean(costs):.3f}"
-        for costs in ([s.most_probable for s in splits], [s.raw for s in splits], [s.calibrated for s in splits])
-    ]
-    change = mean_interval([split.calibrated - split.most_probable for split in splits])
-    interval = f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
+def _cost(
+    logits: Tensor, target: Tensor, concern: Tensor, decision: Literal["most_probable", "least_concern"]
+) -> float:
+    num_classes = len(concern)
+    value = expected_concern(
+        logits, target, num_classes=num_classes, concern=concern, decision=decision, normalize=False
+    )
+    return value.item()
+
+
+def summarize(splits: Sequence[Predicted], concern: Tensor) -> list[str]:
+    """Return the cells of a row, without its names."""
+    all_costs = [costs(split, concern) for split in splits]
     temperature = f"{np.median([split.temperature for split in splits]):.2f}"
+    means = [f"{mean:.3f}" for mean in np.mean(all_costs, axis=0)]
+    change = mean_interval([split.calibrated - split.most_probable for split in all_costs])
+    interval = f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]"
     not_fitted = sum(not split.is_fitted for split in splits)
     return [temperature, *means, interval, f"{change.highest:+.3f}", str(not_fitted)]
 
 
-def main() -> None:
-    """Print a row for each data set and model, and the first three splits of the under-fitted logistic regressions."""
-    torch.set_num_threads(1)
-    rows, single = [], []
+def tables(split_count: int) -> tuple[Table, Table, Table]:
+    """Return all models with the first costs, their changes with the others, and three splits of under-fitted ones."""
+    rows, other_rows, single_rows = [], [], []
     for data_name, load in DATA.items():
-        data = load()
-        for model_name, train in MODELS.items():
-            splits = [run_split(data, train, seed) for seed in range(SPLITS)]
-            rows.append([data_name, model_name, *summarize(splits)])
-            if model_name == UNDER_FITTED:
-                single += [[data_name, str(k), *(f"{cost:.3f}" for cost in splits[k][:3])] for k in range(3)]
-    print(Table(HEADER, rows).markdown())
-    print(f"\nSingle splits, {UNDER_FITTED}:\n")
-    print(Table(["data", "split", *COSTS], single).markdown())
+        features, labels = load(return_X_y=True)
+        splits = {
+            model: [predict_split(features, labels, train, seed) for seed in range(split_count)]
+            for model, train in MODELS.items()
+        }
+        (_, concern), *others = CONCERNS[data_name].items()
+        rows += [[data_name, model, *summarize(splits[model], concern)] for model in MODELS]
+        for costs_name, other in others:
+            changes = [summarize(splits[model], other)[HEADER.index(CHANGE) - 2] for model in MODELS]
+            other_rows.append([data_name, costs_name, *changes])
+        for seed, split in enumerate(splits[UNDER_FITTED][:3]):
+            single_rows.append([data_name, str(seed), *(f"{cost:.3f}" for cost in costs(split, concern))])
+    return (
+        Table(HEADER, rows),
+        Table(["data", "costs", *MODELS], other_rows),
+        Table(["data", "split", *COSTS], single_rows),
+    )
+
+
+def main() -> None:
+    """Print the tables."""
+    torch.set_num_threads(1)
+    all_models, other_costs, single_splits = tables(SPLITS)
+    print(all_models.markdown())
+    print(f"\n{CHANGE}, with other costs:\n\n{other_costs.markdown()}")
+    print(f"\nSingle splits, {UNDER_FITTED}:\n\n{single_splits.markdown()}")
 
 
 if __name__ == "__main__":
