@@ -57,7 +57,6 @@ def random_forest(features: Any, labels: Any, seed: int) -> Predict:
 
 
 UNDER_FITTED = "logistic regression, under-fitted"
-UNDER_FITTED = "logistic regression, under-fitted"
 MODELS: dict[str, Train] = {
     UNDER_FITTED: logistic_regression(1e-3),
     "logistic regression, over-fitted": logistic_regression(1e4),
