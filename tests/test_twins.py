@@ -76,6 +76,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {**C, "epsilon": 0.1, "n_bins": 4, "delta": None, "span": "unit", "ignore_index": -1},
         {**C, "from_logits": False, "cells": 2000},
     ],
+    "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0}],
     "SoftFBeta": [{**C, "beta": 2.0}, {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0}],

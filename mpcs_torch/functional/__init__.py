@@ -8,6 +8,12 @@ from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
 from mpcs_torch.functional.concern.priors import shift_priors
 from mpcs_torch.functional.concern.risk_control import RiskThreshold, risk_threshold
+from mpcs_torch.functional.concern.risk_coverage_area import (
+    RiskCoverage,
+    risk_coverage_area,
+    risk_coverage_area_details,
+    risk_coverage_curve,
+)
 from mpcs_torch.functional.concern.softmax_margin import softmax_margin_loss
 from mpcs_torch.functional.detection.area import (
     false_alarm_at_miss,
@@ -55,6 +61,7 @@ __all__ = [
     "MeasuredProbabilities",
     "OperatingPoint",
     "ReversedScoresWarning",
+    "RiskCoverage",
     "RiskThreshold",
     "accuracy",
     "actual_detection_cost",
@@ -99,6 +106,9 @@ __all__ = [
     "partial_auc",
     "precision_recall_break_even",
     "probability_accuracy",
+    "risk_coverage_area",
+    "risk_coverage_area_details",
+    "risk_coverage_curve",
     "risk_threshold",
     "robustness",
     "roc_convex_hull",

@@ -3,6 +3,7 @@
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
 from mpcs_torch.metrics.detection.cost import MinDetectionCost
 from mpcs_torch.metrics.detection.curve import DetectionCurve
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
@@ -67,6 +68,7 @@ __all__ = [
     "MinDetectionCost",
     "MulticlassQualityMetrics",
     "ProbabilityAccuracy",
+    "RiskCoverageArea",
     "Robustness",
     "SoftF1",
     "SoftFBeta",

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -96,6 +97,15 @@ class SumMetric(Metric):
         raise_for_counts(self.faults, self.value_rules)
         if not self.batch_count:
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
+
+    def gathered(self) -> AbstractContextManager[None]:
+        """Sync the states between processes for methods other than `compute`, which torchmetrics syncs itself."""
+        if self._is_synced:
+            return nullcontext()
+        gathered: AbstractContextManager[None] = self.sync_context(
+            dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
+        )
+        return gathered
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return the value of this batch; a refused batch leaves the metric as it was."""

@@ -16,6 +16,7 @@ from mpcs_torch.import_paths import import_attribute
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
 from mpcs_torch.metrics.detection.cost import MinDetectionCost
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
@@ -164,6 +165,7 @@ ENTRIES = (
     MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}),
     MetricEntry("expected_concern", ExpectedConcern, "probabilities"),
     MetricEntry("least_concern_cost", ExpectedConcern, "probabilities", {"decision": "least_concern"}),
+    MetricEntry("risk_coverage_area", RiskCoverageArea, "probabilities"),
     MetricEntry("cross_entropy", CrossEntropy, "log_probabilities"),
     MetricEntry("brier_score", BrierScore, "probabilities"),
     MetricEntry("mean_squared_error", BrierScore, "probabilities", {"over_classes": "mean"}),

@@ -4,7 +4,6 @@ Detection counts trials exactly, in whole numbers, so that ties and crossings ar
 """
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -60,7 +59,7 @@ class DetectionMetric(SumMetric):
 
     def binary_trials(self) -> list[BinaryTrials]:
         """Return the trials of all batches and processes; refuse those without targets or without non-targets."""
-        with self._gathered():
+        with self.gathered():
             self.check_computable()
             # After a sync between processes, the states are tensors instead of lists.
             scores, labels = (torch.cat(s) if isinstance(s, list) else s for s in (self.scores, self.labels))
@@ -76,15 +75,6 @@ class DetectionMetric(SumMetric):
     def averaged(self, values: Tensor) -> Tensor:
         """Return the mean over the classes if the average is ``"macro"``."""
         return average_classes(values, num_classes=self.num_classes, average=self.average)
-
-    def _gathered(self) -> AbstractContextManager[None]:
-        """Sync the states between processes for methods other than `compute`, which torchmetrics syncs itself."""
-        if self._is_synced:
-            return nullcontext()
-        gathered: AbstractContextManager[None] = self.sync_context(
-            dist_sync_fn=self.dist_sync_fn, should_sync=self._to_sync, should_unsync=self._should_unsync
-        )
-        return gathered
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
         # A process without batches must send tensors of the same dtype and number of dimensions as the others.

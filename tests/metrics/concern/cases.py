@@ -6,8 +6,10 @@ from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatter
 from mpcs_torch.functional.concern.dangerous import count_dangerous
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
 from mpcs_torch.functional.concern.pattern import pattern_terms, score_terms
+from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
+from mpcs_torch.metrics import RiskCoverageArea
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1
 
@@ -41,6 +43,19 @@ def expected_concern_oracle(batch: Batch) -> dict[str, float]:
     return {"": cost / min(constant)}
 
 
+def risk_coverage_oracle(batch: Batch) -> dict[str, float]:
+    """Decide 1, 2, ... samples of lowest estimated risk, and average the shares of dangerous errors."""
+    logits, target = batch
+    dangerous = CONCERN.dangerous_pairs().tolist()
+    decisions = []
+    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
+        guess = max(range(CLASSES), key=row.__getitem__)
+        decisions.append((sum(p for i, p in enumerate(row) if dangerous[i][guess]), dangerous[true][guess]))
+    decisions.sort()
+    shares = [sum(loss for _, loss in decisions[:n]) / n for n in range(1, len(decisions) + 1)]
+    return {"": sum(shares) / len(shares)}
+
+
 # In both batches class 0 is true and predicted, and no released class is near.
 CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
     MetaPatternConcernScore: MetricCase(
@@ -63,6 +78,15 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         agreeing_batch=CERTAIN,
         oracle=dangerous_oracle,
         core=lambda logits, target: count_dangerous(decided(logits, target), CONCERN.dangerous_pairs()),
+        fed=HARD,
+    ),
+    RiskCoverageArea: MetricCase(
+        make=lambda **settings: RiskCoverageArea(CLASSES, concern=CONCERN, **settings),
+        higher_is_better=False,
+        make_other=lambda: RiskCoverageArea(CLASSES),
+        agreeing_batch=CERTAIN,
+        oracle=risk_coverage_oracle,
+        core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
         fed=HARD,
     ),
     ExpectedConcern: MetricCase(

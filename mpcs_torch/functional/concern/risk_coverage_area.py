@@ -1,0 +1,146 @@
+"""Dangerous errors among the samples that remain when the riskiest decisions are referred."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.concern.dangerous import dangerous_pairs
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
+
+
+class RiskCoverage(NamedTuple):
+    """The risk at each coverage, from the least risky sample alone to all samples: (N,) each, float64."""
+
+    coverage: Tensor
+    """The share of samples that are decided, above 0 and up to 1; the others are referred."""
+    risk: Tensor
+    """The mean loss of the decided samples; lower is better."""
+
+
+def risk_coverage_area(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    concern: Tensor | None = None,
+    from_logits: bool = True,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
+
+    Each sample is decided for its most probable class :math:`\hat{y}`, and its estimated risk is the probability that
+    this is a dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. The area is the mean, over all
+    numbers n of samples to decide, of the share of dangerous errors among the n samples of the lowest estimated risk. A
+    model that knows which of its decisions are dangerous has a small area.
+
+    Args:
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
+        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
+        num_classes: C, at least 2.
+        concern: ``(C, C)``, bool: whether taking the true class (row) for another (column) is dangerous, such as
+            `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        ignore_index: Label of samples to leave out.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).
+        Deviations: dangerous errors instead of all errors; among samples of equal estimated risk, dangerous errors are
+        spread evenly, so that the order of samples does not matter.
+
+    Example:
+        >>> import torch
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+        >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
+        tensor(0.0625, dtype=torch.float64)
+    """
+    curve = risk_coverage_area_details(
+        preds,
+        target,
+        num_classes=num_classes,
+        concern=concern,
+        from_logits=from_logits,
+        ignore_index=ignore_index,
+    )
+    return curve.risk.mean()
+
+
+def risk_coverage_area_details(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    concern: Tensor | None = None,
+    from_logits: bool = True,
+    ignore_index: int | None = None,
+) -> RiskCoverage:
+    """Compute the curve of dangerous errors per decided sample against coverage.
+
+    Arguments and errors are those of `risk_coverage_area`.
+
+    Example:
+        >>> import torch
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+        >>> risk_coverage_area_details(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False).risk
+        tensor([0.0000, 0.0000, 0.0000, 0.2500], dtype=torch.float64)
+    """
+    check_num_classes(num_classes)
+    dangerous = dangerous_pairs(concern, num_classes).to(preds.device)
+    samples = flatten_samples(
+        preds,
+        target,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=ignore_index,
+        sample_weight=None,
+    )
+    raise_first(samples.find_faults())
+    risk, loss = estimated_risks(samples, dangerous)
+    counted = samples.labels.counted
+    return risk_coverage_curve(risk[counted], loss[counted])
+
+
+def risk_coverage_curve(risk: Tensor, loss: Tensor) -> RiskCoverage:
+    """Compute the mean loss of decided samples at each coverage, for decisions by any estimate of their risk.
+
+    Args:
+        risk: ``(N,)`` floating point estimates of the loss of each decision; only their order matters. No NaN.
+        loss: ``(N,)`` losses >= 0 of the decisions, such as bools that tell which are dangerous errors.
+
+    Example:
+        >>> import torch
+        >>> risk_coverage_curve(torch.tensor([0.1, 0.4, 0.2]), torch.tensor([0, 1, 0])).risk
+        tensor([0.0000, 0.0000, 0.3333], dtype=torch.float64)
+    """
+    if loss.shape != risk.shape or risk.ndim != 1:
+        raise ValueError(
+            f"risk and loss must have the same shape (N,), but got {tuple(risk.shape)} and {tuple(loss.shape)}."
+        )
+    if risk.isnan().any():
+        raise ValueError("risk must hold no NaN.")
+    ordered = risk.sort()
+    losses = loss[ordered.indices].to(torch.float32 if risk.device.type == "mps" else torch.float64)
+    _, group, sizes = torch.unique_consecutive(ordered.values, return_inverse=True, return_counts=True)
+    of_group = torch.zeros(len(sizes), dtype=losses.dtype, device=risk.device).index_add(0, group, losses) / sizes
+    count = torch.arange(1, len(risk) + 1, dtype=losses.dtype, device=risk.device)
+    return RiskCoverage(count / max(len(risk), 1), of_group[group].cumsum(0) / count)
+
+
+def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the estimated risk of each decision for the most probable class, and whether it is dangerous: (M,) each.
+
+    Nothing here looks at a value, so an accelerator is never waited for.
+    """
+    probs = samples.probs()
+    decided = probs.argmax(dim=1)
+    risk = (probs * dangerous.to(probs).t()[decided]).sum(dim=1)
+    pair = samples.labels.target * len(dangerous) + decided
+    return risk, dangerous.flatten().index_select(0, pair)

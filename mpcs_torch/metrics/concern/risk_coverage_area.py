@@ -1,0 +1,109 @@
+"""RiskCoverageArea: the Metric of `functional.risk_coverage_area`."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estimated_risks, risk_coverage_curve
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.concern.dangerous import dangerous_pairs_of
+
+IGNORED = -1
+"""Stands for the loss of a sample that is left out."""
+
+
+class RiskCoverageArea(SumMetric):
+    """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
+
+    Equations, shapes and rules are those of `mpcs_torch.functional.risk_coverage_area`. The states keep the estimated
+    risk of every sample and one byte.
+
+    Args:
+        num_classes: C, at least 2.
+        concern: A `ConcernSpec`, or its ``(C, C)`` bool tensor of dangerous pairs (rows true classes, columns predicted
+            ones). Default: every error is dangerous.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+        ignore_index: Label of samples to leave out.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
+            batch was seen. Away from the CPU, `compute` reports bad values.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import RiskCoverageArea
+        >>> area = RiskCoverageArea(num_classes=2, from_logits=False)
+        >>> area.update(torch.tensor([[0.9, 0.1], [0.8, 0.2]]), torch.tensor([0, 0]))
+        >>> area.update(torch.tensor([[0.6, 0.4], [0.3, 0.7]]), torch.tensor([1, 1]))
+        >>> area.compute()
+        tensor(0.0625, dtype=torch.float64)
+    """
+
+    plot_upper_bound = 1.0
+
+    risk: list[Tensor]
+    """(M,) for each batch: the estimated risk of each decision."""
+    loss: list[Tensor]
+    """(M,) for each batch, int8: 1 for a dangerous error, 0 for another decision, -1 where ignored."""
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        concern: ConcernSpec | Tensor | None = None,
+        from_logits: bool = True,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_num_classes(num_classes)
+        dangerous = dangerous_pairs_of(concern, num_classes)
+        super().__init__(
+            locals(),
+            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
+            state_settings=("num_classes", "dangerous", "from_logits", "ignore_index"),
+        )
+        self.add_state("risk", [], dist_reduce_fx="cat")
+        self.add_state("loss", [], dist_reduce_fx="cat")
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
+        samples = flatten_samples(
+            preds.detach(),
+            target,
+            num_classes=self.num_classes,
+            scale=scale_of(self.from_logits),
+            ignore_index=self.ignore_index,
+            sample_weight=None,
+        )
+        self.admit(samples.find_faults)
+        risk, loss = estimated_risks(samples, self.dangerous)
+        self.risk.append(risk)
+        self.loss.append(torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
+
+    def compute(self) -> Tensor:
+        """Return the area: a float64 scalar, NaN if all samples are ignored."""
+        return self.details().risk.mean()
+
+    def details(self) -> RiskCoverage:
+        """Return the dangerous errors per decided sample at each coverage, for the samples of all processes."""
+        with self.gathered():
+            self.check_computable()
+            # After a sync between processes, the states are tensors instead of lists.
+            risk, loss = (torch.cat(held) if isinstance(held, list) else held for held in (self.risk, self.loss))
+        counted = loss != IGNORED
+        return risk_coverage_curve(risk[counted], loss[counted])
+
+    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
+        # A process without batches must send tensors of the same dtype as the others.
+        nothing = torch.zeros(0, device=self.device)
+        self.risk = [torch.cat([nothing, *self.risk]).to(widest_float(self.device))]
+        self.loss = [torch.cat([nothing.to(torch.int8), *self.loss])]
+        super()._sync_dist(*args, **kwargs)

@@ -1,0 +1,39 @@
+"""The risk-coverage curve: its ends, ties and bad input."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcs_torch.functional import dangerous_errors, risk_coverage_area_details, risk_coverage_curve
+
+PAIRS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5]), st.booleans()), min_size=1, max_size=20)
+
+
+@given(PAIRS, st.randoms(use_true_random=False))
+def test_the_order_of_samples_does_not_matter_even_among_ties(pairs: list[tuple[float, bool]], random: object) -> None:
+    shuffled = list(pairs)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    curves = [risk_coverage_curve(*torch.tensor(p, dtype=torch.float64).t()) for p in (pairs, shuffled)]
+    assert torch.allclose(curves[0].risk, curves[1].risk)
+
+
+def test_at_full_coverage_the_risk_is_the_rate_of_dangerous_errors() -> None:
+    logits, target = torch.randn(50, 3), torch.randint(0, 3, (50,))
+    concern = torch.tensor([[0, 1, 0], [1, 0, 0], [0, 1, 0]]).bool()
+    curve = risk_coverage_area_details(logits, target, num_classes=3, concern=concern)
+    rate = dangerous_errors(logits, target, num_classes=3, concern=concern, normalize="samples")
+    assert curve.coverage[-1] == 1
+    assert curve.risk[-1].item() == pytest.approx(rate.item())
+
+
+def test_ties_share_their_losses() -> None:
+    curve = risk_coverage_curve(torch.tensor([0.5, 0.5, 0.1]), torch.tensor([1, 0, 0]))
+    assert curve.risk.tolist() == pytest.approx([0, 0.25, 1 / 3])
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"risk and loss must have the same shape \(N,\), but got \(2,\) and \(3,\)"):
+        risk_coverage_curve(torch.zeros(2), torch.zeros(3))
+    with pytest.raises(ValueError, match="risk must hold no NaN"):
+        risk_coverage_curve(torch.tensor([torch.nan]), torch.zeros(1))
