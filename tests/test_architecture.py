@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "metrics": {"concern", "functional", "import_paths"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "scoring": {"calibration", "concern", "functional", "metrics", "errors", "files", "tables"},
+    "scoring": {"learning", "calibration", "concern", "functional", "metrics", "errors", "files", "tables"},
     "learning": {"calibration", "concern", "functional", "errors", "files", "tables"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},

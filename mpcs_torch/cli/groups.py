@@ -9,7 +9,20 @@ from typer.core import TyperGroup
 
 from mpcs_torch.cli.failures import reported_errors
 
-VERBS = ("train", "reproduce", "score", "detect", "calibrate", "select", "study", "demo", "data", "concern", "metrics")
+VERBS = (
+    "train",
+    "reproduce",
+    "score",
+    "detect",
+    "calibrate",
+    "decide",
+    "select",
+    "study",
+    "demo",
+    "data",
+    "concern",
+    "metrics",
+)
 """``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.NAME``."""
 
 

@@ -48,7 +48,7 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     Warns:
         CalibrationWarning: If there is no finite optimum.
     """
-    logits, target = _rows(predictions, advance)
+    logits, target = all_rows(predictions, advance)
     names = tuple(predictions.class_names)
     module = new_calibration(method, len(names))
     try:
@@ -106,7 +106,7 @@ def calibrate_predictions(
     if len(predictions.class_names) != len(saved.class_names):
         problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
         raise PredictionsError(path, problem)
-    logits, labels = _rows(predictions, advance)
+    logits, labels = all_rows(predictions, advance)
     scores = saved.module(logits)
     bad = ~scores.amax(dim=1).isfinite()
     if bad.any():
@@ -116,7 +116,7 @@ def calibrate_predictions(
     )
 
 
-def _rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor]:
+def all_rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor]:
     """Read all logits and labels of a file."""
     chunks = []
     for chunk in predictions.logits():

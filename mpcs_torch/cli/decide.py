@@ -1,0 +1,169 @@
+"""``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
+
+import warnings
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpcs_torch.cli.groups import FlagGroup
+from mpcs_torch.cli.options import check_out
+
+if TYPE_CHECKING:
+    from mpcs_torch.learning import DecisionRule, RuleReport
+
+decide = typer.Typer(
+    cls=FlagGroup,
+    help="Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+class Calibration(StrEnum):
+    """A way to calibrate before deciding."""
+
+    TEMPERATURE = "temperature"
+    VECTOR = "vector"
+    NONE = "none"
+
+
+Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
+Labels = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
+]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+
+
+@decide.command()
+def fit(
+    validation: Annotated[
+        Path,
+        typer.Argument(
+            metavar="VALIDATION",
+            exists=True,
+            dir_okay=False,
+            help="Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
+        ),
+    ],
+    concern: Annotated[
+        Path, typer.Option(exists=True, dir_okay=False, help="YAML file that says what errors and referrals cost.")
+    ],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the rule to write.")],
+    max_dangerous: Annotated[
+        float | None, typer.Option(help="Guarantee at most this many dangerous errors per sample, such as 0.005.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Guarantee at most this cost of errors per sample, in expectation.")
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="With this probability, such as 0.95, --max-dangerous holds. [default: in expectation]"),
+    ] = None,
+    calibration: Annotated[Calibration, typer.Option(help="How to calibrate first.")] = Calibration.TEMPERATURE,
+    priors: Annotated[
+        str | None, typer.Option(help="Class frequencies of the deployment, with commas between. [default: the file's]")
+    ] = None,
+    logits: Logits = False,
+    target: Labels = None,
+    overwrite: Replace = False,
+) -> None:
+    """Fit a decision rule to predictions with labels."""
+    check_out(out, overwrite=overwrite)
+
+    import torch
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.concern import load_concern
+    from mpcs_torch.learning import DecisionRule
+    from mpcs_torch.scoring import Predictions
+    from mpcs_torch.scoring.decide import fit_rule
+
+    spec = load_concern(concern)
+    try:
+        rule = DecisionRule(
+            spec,
+            calibration=None if calibration is Calibration.NONE else calibration.value,
+            priors=None if priors is None else torch.tensor([float(part) for part in priors.split(",")]),
+            max_dangerous=max_dangerous,
+            max_cost=max_cost,
+            confidence=confidence,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.class_names)
+    with row_counter(f"read {validation.name}") as advance, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fit_rule(rule, opened, advance)
+    for message in dict.fromkeys(str(warning.message) for warning in told):
+        typer.echo(f"mpcs: warning: {message}", err=True)
+    rule.save(out, overwrite=overwrite)
+    assert rule.report is not None
+    typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule)}\nwrote {out}")
+
+
+@decide.command()
+def apply(
+    rule: Annotated[Path, typer.Argument(metavar="RULE", exists=True, dir_okay=False, help="File of `decide fit`.")],
+    predictions: Annotated[
+        Path,
+        typer.Argument(metavar="PREDICTIONS", exists=True, dir_okay=False, help="Predictions; labels are not needed."),
+    ],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The csv file of decisions to write.")],
+    logits: Logits = False,
+    target: Labels = None,
+    overwrite: Replace = False,
+) -> None:
+    """Write the decision for each row, the name of a class or refer, and its estimated risk.
+
+    If the file has labels, also print what the decisions cost.
+    """
+    check_out(out, overwrite=overwrite)
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.learning import DecisionRule
+    from mpcs_torch.scoring import Predictions
+    from mpcs_torch.scoring.decide import apply_rule
+
+    loaded = DecisionRule.load(rule)
+    opened = Predictions(
+        predictions,
+        target=target,
+        from_logits=logits,
+        class_names=loaded.concern.class_names,
+        needs_labels=False,
+    )
+    with row_counter(f"decide {predictions.name}") as advance:
+        found = apply_rule(loaded, opened, advance)
+    found.write(out)
+    referred = int((found.decisions < 0).sum())
+    if found.report is not None:
+        typer.echo(f"{_table(found.report)}\n")
+    typer.echo(f"wrote {out}: {len(found.decisions)} decisions, {referred} of them referrals")
+
+
+def _table(report: "RuleReport") -> str:
+    from mpcs_torch.tables import Table
+
+    rows = [
+        ["samples that calibrated", str(report.calibrated_by)],
+        ["samples judged", str(report.judged_by)],
+        ["coverage", f"{report.coverage:.6g}"],
+        ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
+        ["cost per sample", f"{report.cost:.6g}"],
+    ]
+    return Table(["", "value"], rows[0 if report.calibrated_by else 1 :]).markdown()
+
+
+def _guarantee(rule: "DecisionRule") -> str:
+    limit = rule.limit
+    if not limit:
+        return "No limit was asked for, so nothing is guaranteed; the values are those of the samples of the fit."
+    what = (
+        f"at most {limit.max_dangerous:g} dangerous errors per sample"
+        if limit.max_cost is None
+        else f"a cost of errors of at most {limit.max_cost:g} per sample"
+    )
+    sure = "in expectation" if limit.confidence is None else f"with confidence {limit.confidence:g}"
+    return f"Guaranteed for samples like these, {sure}: {what}."

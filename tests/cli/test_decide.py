@@ -1,0 +1,100 @@
+"""``mpcs decide``: fit and apply a rule, guarantees that are out of reach, and files that are not replaced."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+
+from mpcs_torch import load_concern
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.scoring import write_predictions
+from tests.calibration.data import logits
+from tests.cli.test_cli import run
+
+NAMES = ["red", "yellow", "green", "blue"]
+
+
+@pytest.fixture
+def concern(tmp_path: Path) -> Path:
+    path = tmp_path / "concern.yaml"
+    path.write_text("classes: [red, yellow, green, blue]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n")
+    return path
+
+
+def predictions(path: Path, seed: int, *, labelled: bool = True) -> Path:
+    scores, target = logits(seed)
+    write_predictions(path, scores, target if labelled else target[:, None][:, :0], NAMES)
+    return path
+
+
+@pytest.mark.parametrize("scale", ["logits", "probabilities"])
+def test_a_rule_decides_or_refers_each_row(
+    scale: str, tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (scores, target), (new, new_target) = logits(0), logits(1)
+    flags = ["--logits"] if scale == "logits" else []
+    for name, values, labels in (("dev.csv", scores, target), ("new.csv", new, new_target)):
+        write_predictions(tmp_path / name, values if flags else values.softmax(dim=1), labels, NAMES)
+    limit = ("--max-dangerous", "0.1", "--confidence", "0.9")
+    rule = tmp_path / "rule.pt"
+    assert run("decide", "fit", tmp_path / "dev.csv", "--concern", concern, "--out", rule, *limit, *flags) == 0
+    printed = capsys.readouterr().out
+    assert "Guaranteed for samples like these, with confidence 0.9: at most 0.1 dangerous errors per sample." in printed
+    out = tmp_path / "decisions.csv"
+    assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", out, *flags) == 0
+    printed = capsys.readouterr().out
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    decided = [row["decision"] for row in rows]
+    expected = DecisionRule(load_concern(concern), max_dangerous=0.1, confidence=0.9)
+    expected.fit(scores.log_softmax(dim=1), target)
+    assert decided == [[*NAMES, "refer"][i] for i in expected(new.log_softmax(dim=1)).tolist()]
+    assert f"{len(rows)} decisions, {decided.count('refer')} of them referrals" in printed
+    assert 0 < decided.count("refer") < len(rows)
+    assert "dangerous errors per sample" in printed
+    assert all(float(row["risk"]) >= 0 for row in rows)
+
+
+def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dev, new = predictions(tmp_path / "dev.npz", 0), predictions(tmp_path / "new.npz", 1, labelled=False)
+    rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
+    assert run("decide", "fit", dev, "--concern", concern, "--out", rule, "--logits", "--calibration", "vector") == 0
+    assert "No limit was asked for" in capsys.readouterr().out
+    assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
+    assert capsys.readouterr().out == f"wrote {out}: 400 decisions, 0 of them referrals\n"
+
+
+def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
+    dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
+    fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--calibration", "none")
+    assert run(*fit, "--out", rule, "--priors", "0.1,0.2,0.3,0.4") == 0
+    loaded = DecisionRule.load(rule)
+    assert loaded.priors is not None
+    assert torch.allclose(loaded.priors, torch.tensor([0.1, 0.2, 0.3, 0.4]))
+    assert run(*fit, "--out", rule, "--max-cost", "0.2", "--overwrite") == 0
+    assert DecisionRule.load(rule).limit.max_cost == 0.2
+
+
+def test_a_limit_out_of_reach_says_what_is_in_reach(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
+    limit = ("--max-dangerous", "0.001", "--confidence", "0.95")
+    assert run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "max_dangerous 0.001 cannot be guaranteed with confidence 0.95 by 320 samples" in told
+    assert "they can guarantee 0.00932, and 0.001 takes 2995 samples" in told
+    assert not rule.exists()
+
+
+def test_no_file_is_replaced_unless_asked(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
+    rule.write_text("mine")
+    fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule)
+    assert run(*fit) == 2
+    assert "exists: choose another file or pass --overwrite" in " ".join(capsys.readouterr().err.split())
+    assert rule.read_text() == "mine"
+    assert run(*fit, "--overwrite") == 0
+    assert run("decide", "apply", dev, dev, "--out", tmp_path / "out.csv") == 2
+    assert "is not a file of a decision rule" in " ".join(capsys.readouterr().err.split())
