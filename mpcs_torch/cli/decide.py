@@ -12,6 +12,7 @@ from mpcs_torch.cli.options import check_out
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule, RuleReport
+    from mpcs_torch.learning.decision_rule import CalibrationMethod
 
 decide = typer.Typer(
     cls=FlagGroup,
@@ -81,10 +82,13 @@ def fit(
     from mpcs_torch.scoring.decide import fit_rule
 
     spec = load_concern(concern)
+    method: CalibrationMethod = None
+    if calibration is not Calibration.NONE:
+        method = "vector" if calibration is Calibration.VECTOR else "temperature"
     try:
         rule = DecisionRule(
             spec,
-            calibration=None if calibration is Calibration.NONE else calibration.value,
+            calibration=method,
             priors=None if priors is None else torch.tensor([float(part) for part in priors.split(",")]),
             max_dangerous=max_dangerous,
             max_cost=max_cost,

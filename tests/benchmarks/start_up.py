@@ -16,6 +16,8 @@ HELP = [
     ["concern", "suggest"],
     ["calibrate", "fit"],
     ["calibrate", "apply"],
+    ["decide", "fit"],
+    ["decide", "apply"],
 ]
 CHILD = """
 import resource, subprocess, sys, time

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.study.plans import STUDIES
 from tests.benchmarks import start_up
 
 HEAVY = {"torch", "numpy", "torchmetrics", "matplotlib"}
@@ -26,6 +27,8 @@ MISTAKES = [
     ["calibrate", "fit", "here.csv", "--method", "pav", "--logits", "--out", "cal.pt"],
     ["calibrate", "fit", "here.csv", "--method", "pav", "--out", "here.csv"],
     ["calibrate", "apply", "here.csv", "here.csv", "--out", "nowhere/out.csv"],
+    ["decide", "fit", "here.csv", "--concern", "none.yaml", "--out", "rule.pt"],
+    ["decide", "apply", "here.csv", "here.csv", "--out", "nowhere/out.csv"],
     ["select", "none"],
     ["select", ".", "--within", "accuracy"],
     ["select", ".", "--ties", "best"],
@@ -99,10 +102,10 @@ def test_the_package_runs_as_a_module() -> None:
     ("words", "expected"),
     [
         ("mpcs ", set(VERBS)),
-        ("mpcs de", {"detect", "demo"}),
+        ("mpcs de", {"decide", "detect", "demo"}),
         ("mpcs reproduce exp01", {"exp01", "exp01-breast-cancer"}),
         ("mpcs reproduce exp01 fig", {"figure6"}),
-        ("mpcs study ", {"mnist", "digits"}),
+        ("mpcs study ", set(STUDIES)),
         ("mpcs data ", {"get", "list"}),
         ("mpcs data get ", {"mnist", "add", "ucr/Chinatown", "ucr/SmoothSubspace"}),
         ("mpcs concern suggest --from t", {"tsne", "tree"}),
