@@ -7,7 +7,7 @@ import typer
 from sklearn.manifold import TSNE
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.suggest import neighbour_shares, spec_from_neighbours
+from mpcs_torch.concern.neighbours import neighbour_shares, spec_from_neighbours
 from mpcs_torch.plots.embedding import embedding_figure
 from mpcs_torch.trainer.data import DATASETS
 from mpcs_torch.trainer.sections import DataConfig

@@ -1,51 +1,10 @@
-"""Drafts of a `ConcernSpec`, for someone who knows what the classes mean to review."""
+"""Drafts of a `ConcernSpec` from what is known about the classes: a hierarchy, costs or an order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import Tensor
 
 from mpcs_torch.concern.spec import ConcernSpec
-
-
-def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute how much the classes overlap in an embedding such as t-SNE: the classes of the nearest neighbours.
-
-    Args:
-        embedding: ``(N, D)`` floating-point positions.
-        labels: ``(N,)`` integer class indices.
-        num_classes: The number of classes, C.
-        neighbours: The number of nearest neighbours of each sample to count.
-
-    Returns:
-        ``(C, C)`` float64 in [0, 1]: of the neighbours of the row's samples, the share in the column's class.
-    """
-    from sklearn.neighbors import NearestNeighbors
-
-    found = NearestNeighbors(n_neighbors=neighbours).fit(embedding.numpy()).kneighbors(return_distance=False)
-    near = labels[torch.from_numpy(found)]
-    pairs = labels.unsqueeze(1) * num_classes + near
-    counts = torch.bincount(pairs.flatten(), minlength=num_classes**2).reshape(num_classes, num_classes).double()
-    return counts / counts.sum(dim=1, keepdim=True).clamp(min=1)
-
-
-def spec_from_neighbours(
-    shares: Tensor, classes: Sequence[str], *, min_share: float = 0.01, factor: float = 0.5
-) -> ConcernSpec:
-    """Release each pair of classes, in both directions, if one has at least ``min_share`` of the other's neighbours.
-
-    The paper released the pairs that are adjacent in a t-SNE projection, that is, classes that are hard to separate.
-    This describes the data; only you can say whether such an error does harm.
-
-    Args:
-        shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`.
-        classes: The C class names.
-        min_share: The smallest share of neighbours that releases a pair.
-        factor: The concern of a released pair.
-    """
-    adjacent = (torch.maximum(shares, shares.t()) >= min_share).fill_diagonal_(False)
-    releases = [[classes[i], *_where(adjacent[i], classes)] for i in range(len(classes)) if adjacent[i].any()]
-    return ConcernSpec(list(classes), releases=releases, factor=factor)
 
 
 def spec_from_tree(
@@ -103,10 +62,6 @@ def spec_from_order(classes: Sequence[str]) -> ConcernSpec:
     place = torch.arange(len(classes), dtype=torch.float64)
     distances = (place.unsqueeze(0) - place.unsqueeze(1)).abs() / max(len(classes) - 1, 1)
     return ConcernSpec(list(classes), weights=distances.fill_diagonal_(1).tolist())
-
-
-def _where(row: Tensor, classes: Sequence[str]) -> list[str]:
-    return [name for name, adjacent in zip(classes, row.tolist(), strict=True) if adjacent]
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

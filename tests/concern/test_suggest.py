@@ -1,4 +1,4 @@
-"""Drafts of concern specs: from neighbours, trees, costs and orders."""
+"""Drafts of concern specs from trees, costs and orders."""
 
 import re
 from pathlib import Path
@@ -7,28 +7,7 @@ import pytest
 import torch
 
 from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern, save_concern
-from mpcs_torch.concern.suggest import (
-    neighbour_shares,
-    spec_from_costs,
-    spec_from_neighbours,
-    spec_from_order,
-    spec_from_tree,
-)
-
-
-def test_only_classes_that_overlap_are_released() -> None:
-    generator = torch.Generator().manual_seed(0)
-    middles = torch.tensor([[0.0, 0.0], [1.5, 0.0], [50.0, 0.0]])
-    labels = torch.arange(300) % 3
-    embedding = middles[labels] + torch.randn(300, 2, generator=generator)
-    shares = neighbour_shares(embedding, labels, 3)
-    assert torch.allclose(shares.sum(dim=1), torch.ones(3, dtype=torch.float64))
-    assert shares[2].tolist() == [0, 0, 1]
-    spec = spec_from_neighbours(shares, ["a", "b", "c"], factor=0.25)
-    assert spec.releases == ((0, 1), (1, 0))
-    assert spec.factor == 0.25
-    assert spec_from_neighbours(shares, ["a", "b", "c"], min_share=0.99).releases == ()
-
+from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
 
 TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]}
 
