@@ -1,5 +1,6 @@
 """Drafts of a `ConcernSpec` from what is known about the classes: a hierarchy, costs or an order."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
@@ -52,16 +53,32 @@ def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) ->
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
 
 
-def spec_from_order(classes: Sequence[str]) -> ConcernSpec:
-    """Weigh each confusion by the distance of the two classes in their order; the largest distance gets weight 1.
+def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:
+    """Weigh each confusion by the distance of the two classes in their order; the largest weight is 1.
+
+    Args:
+        classes: The C class names, from the lowest to the highest.
+        under: The cost of each step by which the predicted class is lower than the true one, finite and >= 0.
+        over: The cost of each step by which the predicted class is higher than the true one, finite and >= 0.
+
+    Raises:
+        ValueError: If ``under`` or ``over`` is not a finite number >= 0, or both are 0.
+        ConcernError: If there are fewer than 2 classes, or two have the same name.
 
     Example:
-        >>> spec_from_order(["healthy", "mild", "severe"]).weights
-        ((1.0, 0.5, 1.0), (0.5, 1.0, 0.5), (1.0, 0.5, 1.0))
+        >>> spec_from_order(["healthy", "mild", "severe"], under=5).weights  # rows are true classes
+        ((1.0, 0.1, 0.2), (0.5, 1.0, 0.1), (1.0, 0.5, 1.0))
     """
+    for name, cost in (("under", under), ("over", over)):
+        if not 0 <= cost < math.inf:
+            raise ValueError(f"{name} must be a finite number >= 0, but got {cost}.")
+    if under == over == 0:
+        raise ValueError("under or over must be above 0, but both are 0.")
     place = torch.arange(len(classes), dtype=torch.float64)
-    distances = (place.unsqueeze(0) - place.unsqueeze(1)).abs() / max(len(classes) - 1, 1)
-    return ConcernSpec(list(classes), weights=distances.fill_diagonal_(1).tolist())
+    steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(len(classes) - 1, 1)  # below 0: predicted is lower
+    highest = max(under, over)
+    weights = torch.where(steps < 0, -steps * (under / highest), steps * (over / highest))
+    return ConcernSpec(list(classes), weights=weights.fill_diagonal_(1).tolist())
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
