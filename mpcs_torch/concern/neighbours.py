@@ -65,7 +65,8 @@ def spec_from_neighbours(
     """
     adjacent = _adjacent(shares, min_share, pairs)
     if pairs is not None and int(adjacent.sum()) < pairs:
-        raise ValueError(f"pairs must be at most {int(adjacent.sum())}, as no other classes are neighbours: {pairs}.")
+        found = int(adjacent.sum())
+        raise ValueError(f"pairs must be at most {found}, the pairs of classes that are neighbours, but got {pairs}.")
     releases = [[classes[i], *_where(adjacent[i], classes)] for i in range(len(classes)) if adjacent[i].any()]
     return ConcernSpec(list(classes), releases=releases, factor=factor)
 

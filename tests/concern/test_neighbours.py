@@ -38,7 +38,7 @@ def test_the_asked_number_of_pairs_with_the_most_common_neighbours_is_released(s
     mutual = torch.maximum(shares, shares.t())
     neighbours = int((mutual.triu(1) > 0).sum())
     if half > neighbours:
-        with pytest.raises(ValueError, match=f"^pairs must be at most {2 * neighbours}, as no other"):
+        with pytest.raises(ValueError, match=f"^pairs must be at most {2 * neighbours}, the pairs of classes"):
             spec_from_neighbours(shares, NAMES, pairs=2 * half)
         return
     released = spec_from_neighbours(shares, NAMES, pairs=2 * half).released()
