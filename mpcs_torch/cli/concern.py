@@ -115,7 +115,7 @@ def suggest(
         else:
             spec = drafts.from_order(given, dangerous, under=under, over=over)
     except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+        raise typer.BadParameter(f"{given}: {error}") from None
     save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{notes}")
     if notes:
         typer.echo(notes)

@@ -92,8 +92,8 @@ def _checked(
     source: str, key: str, points: NDArray[Any], labels: NDArray[Any], names: tuple[str, ...] | None
 ) -> Samples:
     """Return flat points with their labels, after checking every rule; name the classes by number if need be."""
-    if points.ndim < 2 or points.dtype.kind not in "fiub":
-        rule = "must be numbers of shape (N, ...)"
+    if points.ndim < 2 or 0 in points.shape or points.dtype.kind not in "fiub":
+        rule = "must be numbers of shape (N, ...), not empty"
         raise DataError(f"{source}: {key} {rule}, but has the shape {points.shape} and dtype {points.dtype}")
     if labels.shape != points.shape[:1] or labels.dtype.kind not in "iu":
         rule = f"must be {len(points)} integers, one for each row of {key}"
@@ -104,10 +104,10 @@ def _checked(
         row, column = np.argwhere(~np.isfinite(flat))[0]
         raise DataError(f"{source}: {key} must be finite in float32, but row {row} has {flat[row, column]}")
     size = MAX_CLASSES if names is None else len(names)
-    if len(labels) and not (labels.min() >= 0 and labels.max() < size):
+    if labels.min() < 0 or labels.max() >= size:
         wrong = labels[(labels < 0) | (labels >= size)][0]
         raise DataError(f"{source}: labels must be from 0 to {size - 1}, but has {wrong}")
-    found = tuple(map(str, range(int(labels.max(initial=-1)) + 1))) if names is None else names
+    found = tuple(map(str, range(int(labels.max()) + 1))) if names is None else names
     try:
         ConcernSpec(found)
     except ConcernError as error:

@@ -44,7 +44,7 @@ def project(samples: Samples, seed: int) -> Samples:
     same, the other seeds start from random positions.
     """
     if len(samples.labels) <= PERPLEXITY:
-        raise ValueError(f"a t-SNE needs more than {PERPLEXITY} samples, but there are {len(samples.labels)}")
+        raise ValueError(f"a t-SNE needs more than {PERPLEXITY} samples, but got {len(samples.labels)}.")
     chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:MAX_SAMPLES]
     tsne = TSNE(perplexity=PERPLEXITY, init="random" if seed else "pca", random_state=seed)
     embedding = torch.from_numpy(tsne.fit_transform(samples.points[chosen].numpy()))
@@ -87,11 +87,10 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[str]
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     found = ((counts > 0) | drafted).triu(1).nonzero().tolist()
     found.sort(key=lambda pair: (not drafted[*pair], -mutual[*pair].item()))
-    header, cells = ["pair", "in the draft", "share of neighbours"], []
-    for i, j in found:
-        cells.append([f"{names[i]} and {names[j]}", "yes" if drafted[i, j] else "no", f"{mutual[i, j]:.3f}"])
+    rows = [[f"{names[i]} and {names[j]}", f"{mutual[i, j]:.3f}"] for i, j in found]
     if runs == 1:
-        return [Table(header, cells).markdown()]
-    rows = [[*row, f"{counts[i, j]} of {runs}"] for row, (i, j) in zip(cells, found, strict=True)]
+        return [Table(["pair", "share of neighbours"], rows).markdown()]
+    for row, (i, j) in zip(rows, found, strict=True):
+        row += ["yes" if drafted[i, j] else "no", f"{counts[i, j]} of {runs}"]
     text = f"Means over {runs} seeds of t-SNE, and the seeds that alone would release the pair:"
-    return [text, Table([*header, "seeds"], rows).markdown()]
+    return [text, Table(["pair", "share of neighbours", "in the draft", "seeds"], rows).markdown()]
