@@ -52,7 +52,7 @@ def suggest(
         typer.Argument(
             metavar="INPUT",
             help="tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz "
-            "file with inputs (N, ...), labels (N,) and, if you like, the names classes. embedding: an npz file with "
+            "file with inputs (N, ...), labels (N,) and perhaps names in classes. embedding: an npz file with "
             "embedding (N, D) instead of inputs. tree: a YAML file of nested classes. costs: a CSV file with the class "
             "names in its first row. order: class names from low to high, separated by commas.",
         ),
@@ -93,7 +93,7 @@ def suggest(
     ] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Write a draft of a concern file, for you to correct. Also draw a t-SNE, or an embedding in two dimensions."""
+    """Write a draft of a concern file for you to correct. Also draw the first t-SNE, or a two-dimensional embedding."""
     picture = out.with_suffix(".png")
     _check_options(context, source)
     _check_files(source, given, out, picture)
