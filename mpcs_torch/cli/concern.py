@@ -1,18 +1,13 @@
 """``mpcs concern``: drafts of concern files."""
 
-import csv
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mpcs_torch.cli.groups import FlagGroup
 from mpcs_torch.cli.options import DataRoot
-
-if TYPE_CHECKING:
-    from mpcs_torch.concern import ConcernSpec
 
 concern = typer.Typer(
     cls=FlagGroup,
@@ -26,9 +21,20 @@ class Source(StrEnum):
     """What a suggestion is derived from."""
 
     TSNE = "tsne"
+    EMBEDDING = "embedding"
     TREE = "tree"
     COSTS = "costs"
     ORDER = "order"
+
+
+OPTIONS = {
+    Source.TSNE: {"min_share", "pairs", "factor", "seeds", "data_root"},
+    Source.EMBEDDING: {"min_share", "pairs", "factor"},
+    Source.TREE: {"factor", "max_distance", "classes"},
+    Source.COSTS: {"dangerous"},
+    Source.ORDER: {"under", "over", "dangerous"},
+}
+"""The options that each source takes; the others are refused."""
 
 
 @concern.callback()
@@ -38,20 +44,37 @@ def explain() -> None:
 
 @concern.command()
 def suggest(
+    context: typer.Context,
     source: Annotated[Source, typer.Option("--from", help="What to derive the suggestion from.")],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The concern file to write.")],
     given: Annotated[
         str,
         typer.Argument(
             metavar="INPUT",
-            help="tsne: a data set, such as digits or mnist; tree: a YAML file of nested classes; costs: a CSV file "
-            "with the class names in its first row; order: class names separated by commas.",
+            help="tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz "
+            "file with inputs (N, ...), labels (N,) and perhaps names in classes. embedding: an npz file with "
+            "embedding (N, D) instead of inputs. tree: a YAML file of nested classes. costs: a CSV file with the class "
+            "names in its first row. order: class names from low to high, separated by commas.",
         ),
     ],
-    factor: Annotated[float, typer.Option(help="tsne and tree: the concern of a released pair.")] = 0.5,
+    factor: Annotated[float, typer.Option(help="tsne, embedding and tree: the concern of a released pair.")] = 0.5,
     min_share: Annotated[
-        float, typer.Option(help="tsne: release pairs of classes with at least this share of each other's neighbours.")
-    ] = 0.01,
+        float | None,
+        typer.Option(
+            help="tsne and embedding: release pairs of classes with at least this share of each other's neighbours.",
+            show_default="0.01",
+        ),
+    ] = None,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            help="tsne and embedding, instead of --min-share: how many ordered pairs to release; an even number, "
+            "because both directions are released."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="tsne: how many runs to average, and to compare for each pair.")
+    ] = 5,
     max_distance: Annotated[
         int, typer.Option(help="tree: release classes that are at most this many edges apart.")
     ] = 2,
@@ -59,69 +82,66 @@ def suggest(
         str | None,
         typer.Option(help="tree: all classes in index order, separated by commas. Default: the order of the tree."),
     ] = None,
+    under: Annotated[float, typer.Option(help="order: the cost of each class that a prediction is too low.")] = 1.0,
+    over: Annotated[float, typer.Option(help="order: the cost of each class that a prediction is too high.")] = 1.0,
+    dangerous: Annotated[
+        float | None,
+        typer.Option(
+            help="costs and order: the weight from which on an error is dangerous, at most 1, which is the largest.",
+            show_default="every error with a weight above 0",
+        ),
+    ] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Write a draft of a concern file, for you to correct. With --from tsne, also draw the t-SNE next to it."""
+    """Write a draft of a concern file for you to correct. Also draw the first t-SNE, or a two-dimensional embedding."""
     picture = out.with_suffix(".png")
+    _check_options(context, source)
     _check_files(source, given, out, picture)
 
+    from mpcs_torch.cli import drafts
+    from mpcs_torch.cli.tsne import Rule
     from mpcs_torch.concern import save_concern
 
-    if source is Source.TSNE:
-        from mpcs_torch.cli.tsne import spec_from_tsne
-
-        spec = spec_from_tsne(given, data_root, picture, min_share=min_share, factor=factor)
-    elif source is Source.TREE:
-        names = None if classes is None else _names(classes)
-        spec = _checked(lambda: _from_tree(Path(given), names, max_distance=max_distance, factor=factor))
-    elif source is Source.COSTS:
-        spec = _checked(lambda: _from_costs(Path(given)))
-    else:
-        spec = _checked(lambda: _from_order(given))
-    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.")
+    notes = ""
+    try:
+        if source in (Source.TSNE, Source.EMBEDDING):
+            rule = Rule(min_share, pairs, factor)
+            runs = seeds if source is Source.TSNE else None
+            spec, notes = drafts.from_neighbours(given, rule, picture, seeds=runs, data_root=data_root)
+        elif source is Source.TREE:
+            spec = drafts.from_tree(Path(given), classes, max_distance=max_distance, factor=factor)
+        elif source is Source.COSTS:
+            spec = drafts.from_costs(Path(given), dangerous)
+        else:
+            spec = drafts.from_order(given, dangerous, under=under, over=over)
+    except ValueError as error:
+        raise typer.BadParameter(f"{given}: {error}") from None
+    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{notes}")
+    if notes:
+        typer.echo(notes)
     typer.echo(
         f"wrote {out}: {int(spec.released().sum())} of {len(spec.class_names)} x {len(spec.class_names)} pairs released"
     )
 
 
+def _check_options(context: typer.Context, source: Source) -> None:
+    """Refuse options that the source does not take; they would change nothing."""
+    for name in set.union(*OPTIONS.values()) - OPTIONS[source]:
+        origin = context.get_parameter_source(name)
+        if origin is not None and origin.name == "COMMANDLINE":
+            takers = [str(taker) for taker, names in OPTIONS.items() if name in names]
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"only for --from {' or '.join(takers)}, but got {source}", param_hint=option)
+
+
 def _check_files(source: Source, given: str, out: Path, picture: Path) -> None:
     if out.suffix == ".png":
         raise typer.BadParameter(f"{out}: a concern file is YAML and must not end in .png")
-    for path in (out, picture) if source is Source.TSNE else (out,):
+    if not out.parent.is_dir():
+        raise typer.BadParameter(f"{out}: the folder {out.parent} does not exist", param_hint="--out")
+    for path in (out, picture) if source in (Source.TSNE, Source.EMBEDDING) else (out,):
         if path.exists():
             raise FileExistsError(f"{path} exists: choose another file")
-    if source in (Source.TREE, Source.COSTS) and not Path(given).is_file():
+    is_file = source in (Source.TREE, Source.COSTS, Source.EMBEDDING) or given.endswith(".npz")
+    if is_file and not Path(given).is_file():
         raise typer.BadParameter(f"{given}: no such file", param_hint="INPUT")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
-
-
-def _from_tree(path: Path, classes: list[str] | None, *, max_distance: int, factor: float) -> "ConcernSpec":
-    from mpcs_torch.concern.suggest import spec_from_tree
-    from mpcs_torch.yaml_files import parse_yaml
-
-    tree = parse_yaml(path.read_text(encoding="utf-8"))
-    return spec_from_tree(tree, classes=classes, max_distance=max_distance, factor=factor)
-
-
-def _from_costs(path: Path) -> "ConcernSpec":
-    from mpcs_torch.concern.suggest import spec_from_costs
-
-    with path.open(newline="", encoding="utf-8") as file:
-        names, *rows = csv.reader(file)
-    return spec_from_costs([[float(cell) for cell in row] for row in rows], names)
-
-
-def _from_order(given: str) -> "ConcernSpec":
-    from mpcs_torch.concern.suggest import spec_from_order
-
-    return spec_from_order(_names(given))
-
-
-def _checked(make: "Callable[[], ConcernSpec]") -> "ConcernSpec":
-    try:
-        return make()
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None

@@ -1,51 +1,11 @@
-"""Drafts of a `ConcernSpec`, for someone who knows what the classes mean to review."""
+"""Drafts of a `ConcernSpec` from what is known about the classes: a hierarchy, costs or an order."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import Tensor
 
 from mpcs_torch.concern.spec import ConcernSpec
-
-
-def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute how much the classes overlap in an embedding such as t-SNE: the classes of the nearest neighbours.
-
-    Args:
-        embedding: ``(N, D)`` floating-point positions.
-        labels: ``(N,)`` integer class indices.
-        num_classes: The number of classes, C.
-        neighbours: The number of nearest neighbours of each sample to count.
-
-    Returns:
-        ``(C, C)`` float64 in [0, 1]: of the neighbours of the row's samples, the share in the column's class.
-    """
-    from sklearn.neighbors import NearestNeighbors
-
-    found = NearestNeighbors(n_neighbors=neighbours).fit(embedding.numpy()).kneighbors(return_distance=False)
-    near = labels[torch.from_numpy(found)]
-    pairs = labels.unsqueeze(1) * num_classes + near
-    counts = torch.bincount(pairs.flatten(), minlength=num_classes**2).reshape(num_classes, num_classes).double()
-    return counts / counts.sum(dim=1, keepdim=True).clamp(min=1)
-
-
-def spec_from_neighbours(
-    shares: Tensor, classes: Sequence[str], *, min_share: float = 0.01, factor: float = 0.5
-) -> ConcernSpec:
-    """Release each pair of classes, in both directions, if one has at least ``min_share`` of the other's neighbours.
-
-    The paper released the pairs that are adjacent in a t-SNE projection, that is, classes that are hard to separate.
-    This describes the data; only you can say whether such an error does harm.
-
-    Args:
-        shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`.
-        classes: The C class names.
-        min_share: The smallest share of neighbours that releases a pair.
-        factor: The concern of a released pair.
-    """
-    adjacent = (torch.maximum(shares, shares.t()) >= min_share).fill_diagonal_(False)
-    releases = [[classes[i], *_where(adjacent[i], classes)] for i in range(len(classes)) if adjacent[i].any()]
-    return ConcernSpec(list(classes), releases=releases, factor=factor)
 
 
 def spec_from_tree(
@@ -93,20 +53,32 @@ def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) ->
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
 
 
-def spec_from_order(classes: Sequence[str]) -> ConcernSpec:
-    """Weigh each confusion by the distance of the two classes in their order; the largest distance gets weight 1.
+def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:
+    """Weigh each confusion by the distance of the two classes in their order; the largest weight is 1.
+
+    Args:
+        classes: The C class names, from the lowest to the highest.
+        under: The cost of each step by which the predicted class is lower than the true one, finite and >= 0.
+        over: The cost of each step by which the predicted class is higher than the true one, finite and >= 0.
+
+    Raises:
+        ValueError: If ``under`` or ``over`` is not a finite number >= 0, or both are 0.
+        ConcernError: If there are fewer than 2 classes, or two have the same name.
 
     Example:
-        >>> spec_from_order(["healthy", "mild", "severe"]).weights
-        ((1.0, 0.5, 1.0), (0.5, 1.0, 0.5), (1.0, 0.5, 1.0))
+        >>> spec_from_order(["healthy", "mild", "severe"], under=5).weights  # rows are true classes
+        ((1.0, 0.1, 0.2), (0.5, 1.0, 0.1), (1.0, 0.5, 1.0))
     """
+    for name, cost in (("under", under), ("over", over)):
+        if not 0 <= cost < math.inf:
+            raise ValueError(f"{name} must be a finite number >= 0, but got {cost}.")
+    if under == over == 0:
+        raise ValueError("under or over must be above 0, but both are 0.")
     place = torch.arange(len(classes), dtype=torch.float64)
-    distances = (place.unsqueeze(0) - place.unsqueeze(1)).abs() / max(len(classes) - 1, 1)
-    return ConcernSpec(list(classes), weights=distances.fill_diagonal_(1).tolist())
-
-
-def _where(row: Tensor, classes: Sequence[str]) -> list[str]:
-    return [name for name, adjacent in zip(classes, row.tolist(), strict=True) if adjacent]
+    steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(len(classes) - 1, 1)  # below 0: predicted is lower
+    highest = max(under, over)
+    weights = torch.where(steps < 0, -steps * (under / highest), steps * (over / highest))
+    return ConcernSpec(list(classes), weights=weights.fill_diagonal_(1).tolist())
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

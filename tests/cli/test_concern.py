@@ -1,20 +1,199 @@
 """``mpcs concern suggest``: a file that loads, and a t-SNE plot beside it."""
 
+import pickle
+import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from mpcs_torch.concern import load_concern
 from tests.cli.test_cli import run
 
 
-def test_a_tsne_of_iris_is_drawn_and_releases_what_overlaps(tmp_path: Path) -> None:
+def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> int:
+    return run("concern", "suggest", given, "--from", source, "--out", out, *map(str, options))
+
+
+def blobs(size: int = 90, dimensions: int = 2) -> dict[str, np.ndarray[Any, Any]]:
+    """Return two classes that overlap, and one far away."""
+    labels = np.arange(size) % 3
+    points = np.random.default_rng(0).normal(size=(size, dimensions))
+    points[:, 0] += np.array([0, 1, 50])[labels]
+    return {"points": points, "labels": labels}
+
+
+def saved(path: Path, key: str, **changes: Any) -> Path:
+    """Save blobs to an npz file, with some arrays replaced, or left out if None."""
+    arrays = blobs()
+    arrays = {key: arrays["points"], "labels": arrays["labels"], **changes}
+    np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
+    return path
+
+
+def test_a_tsne_of_iris_is_drawn_and_releases_what_overlaps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "concern.yaml"
     assert run("concern", "suggest", "iris", "--from", "tsne", "--out", out) == 0
     spec = load_concern(out)
     assert spec.class_names == ("setosa", "versicolor", "virginica")
     assert spec.releases == ((1, 2), (2, 1))
     assert (tmp_path / "concern.png").stat().st_size > 1000
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if "versicolor and virginica" in line)
+    assert [cell.strip() for cell in row.split("|")[3:5]] == ["yes", "5 of 5"]
+    assert f"# {row}" in out.read_text().splitlines()
+
+
+def test_a_pair_that_only_some_seeds_release_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shares = iter([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]] * 2)
+    monkeypatch.setattr("mpcs_torch.cli.tsne.neighbour_shares", lambda *_: torch.tensor(next(shares)))
+    features = saved(tmp_path / "two.npz", "inputs", labels=np.arange(90) % 2)
+    for name, least, drafted in (("low", 0.04, "yes"), ("high", 0.06, "no")):
+        out = tmp_path / f"{name}.yaml"
+        assert suggest(features, "tsne", out, "--seeds", 2, "--min-share", least) == 0
+        assert f"| 0 and 1 | 0.050               | {drafted:12} | 1 of 2 |" in capsys.readouterr().out
+        assert load_concern(out).releases == (((0, 1), (1, 0)) if drafted == "yes" else ())
+
+
+def test_a_tsne_takes_features_of_ones_own(tmp_path: Path) -> None:
+    features = saved(tmp_path / "features.npz", "inputs", classes=np.array(["healthy", "benign", "malignant"]))
+    assert suggest(features, "tsne", tmp_path / "out.yaml", "--seeds", 1, "--pairs", 2) == 0
+    spec = load_concern(tmp_path / "out.yaml")
+    assert (spec.class_names, spec.releases) == (("healthy", "benign", "malignant"), ((0, 1), (1, 0)))
+
+
+def test_a_tsne_takes_a_loader_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "my_loaders.py").write_text(
+        "import torch\n"
+        "from mpcs_torch.trainer.data import DataSplits, Split\n\n"
+        "def blobs(root):\n"
+        "    labels = torch.arange(60) % 2\n"
+        "    split = Split(torch.randn(60, 1, 3, generator=torch.Generator().manual_seed(0)), labels)\n"
+        "    return DataSplits(split, split, ('left', 'right'))\n\n"
+        "def nothing(root): pass\n\n"
+        "def sized(root, *, size: int): pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert suggest("my_loaders:blobs", "tsne", tmp_path / "out.yaml", "--seeds", 1) == 0
+    assert load_concern(tmp_path / "out.yaml").class_names == ("left", "right")
+    capsys.readouterr()
+    for name, message in (
+        ("nothing", "my_loaders:nothing: must return DataSplits, but returns NoneType"),
+        ("sized", "my_loaders:sized: size: Field required"),
+        ("missing", "path must read package.module:attribute"),
+    ):
+        assert suggest(f"my_loaders:{name}", "tsne", tmp_path / "other.yaml") == 2
+        assert message in one_line(capsys.readouterr().err)
+
+
+def test_an_embedding_counts_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mpcs_torch.cli.tsne.TSNE", None)
+    names = np.array(["left", "right", "far", "unseen"])
+    assert suggest(saved(tmp_path / "e.npz", "embedding", classes=names), "embedding", tmp_path / "out.yaml") == 0
+    assert load_concern(tmp_path / "out.yaml").releases == ((0, 1), (1, 0))
+    assert (tmp_path / "out.png").stat().st_size > 1000
+    printed = capsys.readouterr().out
+    assert "| left and right | 0." in printed
+    assert "Classes without samples, whose pairs need your judgment: unseen." in printed
+
+
+def test_an_embedding_in_more_dimensions_is_not_drawn(tmp_path: Path) -> None:
+    deep = saved(tmp_path / "deep.npz", "embedding", embedding=blobs(dimensions=5)["points"])
+    assert suggest(deep, "embedding", tmp_path / "out.yaml") == 0
+    assert load_concern(tmp_path / "out.yaml").releases == ((0, 1), (1, 0))
+    assert not (tmp_path / "out.png").exists()
+
+
+NAN = np.full((90, 2), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"embedding": None}, "must have the array embedding, but has labels"),
+        ({"labels": None}, "must have the array labels, but has embedding"),
+        (
+            {"embedding": np.zeros(90)},
+            "embedding must be numbers of shape (N, ...), not empty, but has the shape (90,)",
+        ),
+        ({"embedding": NAN}, "embedding must be finite in float32, but row 0 has nan"),
+        (
+            {"labels": np.zeros(90)},
+            "labels must be 90 integers, one for each row of embedding, but has the shape (90,)",
+        ),
+        ({"labels": np.zeros(89, int)}, "labels must be 90 integers, one for each row of embedding"),
+        ({"labels": np.full(90, -1)}, "labels must be from 0 to 9999, but has -1"),
+        ({"classes": np.array(["a", "b"])}, "labels must be from 0 to 1, but has 2"),
+        ({"classes": np.array(["a", "b", "a"])}, "classes[2]: must differ from the other names"),
+        ({"classes": np.arange(3)}, "classes must be a list of names, but has the shape (3,) and dtype int64"),
+        ({"classes": np.array(["a", "b", None])}, "classes cannot be read without pickle"),
+        ({"labels": np.zeros(90, int)}, "classes: must name at least 2 classes, but got 1"),
+        ({"embedding": NAN[:0], "labels": np.zeros(0, int)}, "not empty, but has the shape (0, 2)"),
+        ({"embedding": np.zeros((10, 2)), "labels": np.arange(10)}, "embedding must have more than 10 samples"),
+    ],
+)
+def test_a_broken_file_is_one_message_with_its_name_and_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], message: str
+) -> None:
+    path = saved(tmp_path / "broken.npz", "embedding", **changes)
+    assert suggest(path, "embedding", tmp_path / "out.yaml") == 2
+    error = one_line(capsys.readouterr().err)
+    assert "broken.npz: " in error
+    assert message in error
+    assert not (tmp_path / "out.yaml").exists()
+
+
+def test_a_pickle_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"embedding": [1]}))
+    assert suggest(tmp_path / "pickle.npz", "embedding", tmp_path / "out.yaml") == 2
+    assert "must be an npz file" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("tsne", ("--pairs", 3), "pairs must be even and at least 2"),
+        ("tsne", ("--pairs", 8), "pairs must be at most 6"),
+        ("tsne", ("--pairs", 2, "--min-share", 0.1), "pairs cannot be combined with min_share"),
+        ("embedding", ("--seeds", 2), "only for --from tsne, but got embedding"),
+        ("order", ("--pairs", 2), "only for --from tsne or embedding, but got order"),
+        ("order", ("--dangerous", 5), "dangerous must be above 0 and at most 1, the largest weight, but got 5.0."),
+        ("order", ("--under", -1), "under must be a finite number >= 0, but got -1.0."),
+    ],
+)
+def test_options_that_cannot_be_met_are_refused_before_the_slow_part(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    source: str,
+    options: tuple[str | int, ...],
+    message: str,
+) -> None:
+    monkeypatch.setattr("mpcs_torch.cli.tsne.TSNE", None)  # nothing is projected
+    given = "a,b" if source == "order" else saved(tmp_path / "a.npz", "inputs" if source == "tsne" else "embedding")
+    assert suggest(given, source, tmp_path / "out.yaml", *options) == 2
+    assert message in one_line(capsys.readouterr().err)
+
+
+def one_line(error: str) -> str:
+    """Join the lines of an error that the terminal wraps in a box."""
+    return " ".join(error.replace("│", " ").split())
+
+
+def test_an_order_takes_costs_for_both_directions_and_a_threshold(tmp_path: Path) -> None:
+    out = tmp_path / "out.yaml"
+    assert suggest("healthy,mild,severe", "order", out, "--under", 5, "--over", 2, "--dangerous", 0.5) == 0
+    spec = load_concern(out)
+    assert spec.costs().tolist() == [[0, 0.2, 0.4], [0.5, 0, 0.2], [1, 0.5, 0]]
+    assert spec.dangerous_pairs().tolist() == [[False] * 3, [True, False, False], [True, True, False]]
 
 
 def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,3 +213,4 @@ def test_wrong_input_is_one_message(tmp_path: Path) -> None:
     for source, given in (("tsne", "nothing"), ("costs", tmp_path / "costs.csv"), ("tree", tmp_path / "no.yaml")):
         assert run("concern", "suggest", given, "--from", source, "--out", tmp_path / "out.yaml") == 2
     assert not (tmp_path / "out.yaml").exists()
+    assert suggest("a,b", "order", tmp_path / "nowhere" / "out.yaml") == 2

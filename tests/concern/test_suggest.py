@@ -1,34 +1,16 @@
-"""Drafts of concern specs: from neighbours, trees, costs and orders."""
+"""Drafts of concern specs from trees, costs and orders."""
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern, save_concern
-from mpcs_torch.concern.suggest import (
-    neighbour_shares,
-    spec_from_costs,
-    spec_from_neighbours,
-    spec_from_order,
-    spec_from_tree,
-)
-
-
-def test_only_classes_that_overlap_are_released() -> None:
-    generator = torch.Generator().manual_seed(0)
-    middles = torch.tensor([[0.0, 0.0], [1.5, 0.0], [50.0, 0.0]])
-    labels = torch.arange(300) % 3
-    embedding = middles[labels] + torch.randn(300, 2, generator=generator)
-    shares = neighbour_shares(embedding, labels, 3)
-    assert torch.allclose(shares.sum(dim=1), torch.ones(3, dtype=torch.float64))
-    assert shares[2].tolist() == [0, 0, 1]
-    spec = spec_from_neighbours(shares, ["a", "b", "c"], factor=0.25)
-    assert spec.releases == ((0, 1), (1, 0))
-    assert spec.factor == 0.25
-    assert spec_from_neighbours(shares, ["a", "b", "c"], min_share=0.99).releases == ()
-
+from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
 
 TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]}
 
@@ -75,6 +57,38 @@ def test_the_highest_cost_gets_weight_1() -> None:
 
 def test_an_order_weighs_by_distance() -> None:
     assert spec_from_order(["a", "b", "c"]).matrix().tolist() == [[1, 0.5, 1], [0.5, 1, 0.5], [1, 0.5, 1]]
+
+
+@given(
+    size=st.integers(2, 6),
+    under=st.floats(0, 1e6, allow_subnormal=False),
+    over=st.floats(1e-3, 1e6),
+)
+def test_an_order_weighs_each_step_by_its_direction(size: int, under: float, over: float) -> None:
+    weights = spec_from_order([f"stage {i}" for i in range(size)], under=under, over=over).costs()
+    for true, predicted in product(range(size), repeat=2):
+        cost = under * (true - predicted) if predicted < true else over * (predicted - true)
+        assert weights[true, predicted].item() == pytest.approx(cost / (max(under, over) * (size - 1)))
+    assert weights.max() == 1
+
+
+def test_a_direction_without_cost_is_not_dangerous() -> None:
+    spec = spec_from_order(["healthy", "mild", "severe"], over=0)
+    assert spec.dangerous_pairs().tolist() == [[False] * 3, [True, False, False], [True, True, False]]
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ({"under": -1.0}, "under must be a finite number >= 0, but got -1.0."),
+        ({"over": float("nan")}, "over must be a finite number >= 0, but got nan."),
+        ({"over": float("inf")}, "over must be a finite number >= 0, but got inf."),
+        ({"under": 0.0, "over": 0.0}, "under or over must be above 0, but both are 0."),
+    ],
+)
+def test_a_broken_cost_of_a_step_is_refused(costs: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        spec_from_order(["a", "b"], **costs)
 
 
 @pytest.mark.parametrize(
