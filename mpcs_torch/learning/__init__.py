@@ -5,6 +5,7 @@ from mpcs_torch.learning.decision_file import DecisionFileError
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss import ConcernLoss, ConcernLossScale, SoftmaxMarginLoss
 from mpcs_torch.learning.lr_scheduler import MPCSLR
+from mpcs_torch.learning.recommended import Recipe, recommended
 from mpcs_torch.learning.rule_limit import RuleReport
 from mpcs_torch.learning.selection import SelectionRule
 from mpcs_torch.learning.soft_loss import SoftF1Loss
@@ -16,8 +17,10 @@ __all__ = [
     "ConcernLossScale",
     "DecisionFileError",
     "DecisionRule",
+    "Recipe",
     "RuleReport",
     "SelectionRule",
     "SoftF1Loss",
     "SoftmaxMarginLoss",
+    "recommended",
 ]

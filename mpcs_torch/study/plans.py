@@ -63,7 +63,7 @@ class Plan:
 
 _TRANSFER = ("plateau", "cosine, warmup", "cosine, warmup, label smoothing", RECIPE)
 STUDIES = {
-    "mnist": Plan((0.005, 0.01, 0.02, 0.04), seeds=10),
+    "mnist": Plan((0.005, 0.01, 0.02, 0.04), seeds=6),
     "digits": Plan((0.0025, 0.005, 0.01, 0.02)),
     **{
         f"mnist-random-{number}": Plan((0.01, 0.02), _TRANSFER, chooses=False, seeds=5, fresh_seeds=20)
