@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
-    "report": TRAINER | {"plots", "scoring", "paper"},
+    "report": TRAINER | {"plots", "scoring", "study", "paper"},
     "cli": TRAINER | {"plots", "scoring", "study", "paper", "report"},
 }
 """Part by part; each may import itself."""

@@ -1,4 +1,4 @@
-"""``mpcs demo``: the paper's case study on a data set of scikit-learn."""
+"""``mpcs demo``: the recommended recipe beside a plain run, on a data set of scikit-learn."""
 
 from pathlib import Path
 
@@ -8,15 +8,16 @@ from mpcs_torch.cli.options import Out, Overwrite
 
 
 def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
-    """Train on digits, pick a turn by MPCS and by the usual metrics, and write a report to OUT/demo/report.html."""
-    from mpcs_torch.cli.progress import progress_bar
-    from mpcs_torch.paper.case_study import picks, picks_table
-    from mpcs_torch.paper.experiments import experiment_config, finish_run
-    from mpcs_torch.report.case_study import write_report
+    """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
+    from mpcs_torch.cli.progress import counting_bar
+    from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
+    from mpcs_torch.study.demonstration import RUNS, SEEDS, demonstrate
 
-    config = experiment_config("demo")
-    with progress_bar("demo", config.turns.count) as bar:
-        run = finish_run(config, config.data.load(Path("data")), out / "demo", [bar], overwrite=overwrite)
-    write_report(run, out / "demo" / "report.html")
-    typer.echo(picks_table(picks(run)).markdown())
-    typer.echo(f"\nwrote {out / 'demo' / 'report.html'}")
+    folder = out / "demo"
+    report = folder / "report.html"
+    if report.exists() and not overwrite:
+        raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
+    with counting_bar("demo, runs", len(RUNS) * len(SEEDS)) as advance:
+        found = demonstrate(folder, advance, overwrite=overwrite)
+    write_demo_report(found, report)
+    typer.echo(f"{found.table().markdown()}\n\n{without_referral(found)}\n{with_referral(found)}\n\nwrote {report}")

@@ -14,6 +14,8 @@ from mpcs_torch.tables import Table
 
 Sample = NDArray[np.float64]
 """A value for each seed."""
+Effect = tuple[float, float, float]
+"""A mean effect and its 95 % bootstrap interval over seeds."""
 ACCURACY_ALLOWANCE = 0.0005
 """How much test accuracy a method may cost to be said to help. To be chosen, it may cost none in validation."""
 PLAIN_WAY = Way()
@@ -45,11 +47,11 @@ class Result:
     accuracy: float
     dangerous: float
     mpcs: float
-    accuracy_gain: tuple[float, float, float]
+    accuracy_gain: Effect
     """Mean difference to the baseline, and its interval."""
-    dangerous_cut: tuple[float, float, float]
+    dangerous_cut: Effect
     """Share of the baseline's dangerous errors that are gone, and its interval."""
-    mpcs_cut: tuple[float, float, float]
+    mpcs_cut: Effect
 
     @property
     def helps(self) -> bool:
@@ -138,13 +140,13 @@ def _compared(arm: Arm, ours: Sequence[Measure], theirs: Sequence[Measure]) -> R
         float(accuracy[0].mean()),
         float(dangerous[0].mean()),
         float(mpcs[0].mean()),
-        _paired(*accuracy, relative=False),
-        _paired(*dangerous, relative=True),
-        _paired(*mpcs, relative=True),
+        paired_effect(*accuracy, relative=False),
+        paired_effect(*dangerous, relative=True),
+        paired_effect(*mpcs, relative=True),
     )
 
 
-def _paired(ours: Sample, theirs: Sample, *, relative: bool) -> tuple[float, float, float]:
+def paired_effect(ours: Sample, theirs: Sample, *, relative: bool) -> Effect:
     """Compute the difference of means, or the relative reduction, with its 95 % bootstrap interval over seeds."""
 
     def effect(a: Sample, b: Sample, axis: int = -1) -> Any:

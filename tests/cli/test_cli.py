@@ -199,10 +199,19 @@ def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == 2 + len(ENTRIES)
 
 
-def test_demo_prints_the_picks_and_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_compares_the_recommended_recipe_with_a_plain_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("mpcs_torch.study.demonstration", "mpcs_torch.report.demo"):
+        monkeypatch.setattr(f"{module}.SEEDS", range(2))
     assert run("demo", "--out", tmp_path) == 0
-    assert "| picked by" in capsys.readouterr().out
-    assert "Which turn would you ship? DIGITS" in (tmp_path / "demo" / "report.html").read_text()
+    printed = capsys.readouterr().out
+    assert re.search(r"\| plain +\| 100\.0 % ", printed)
+    assert re.search(r"\| recommended, with referral +\| [89]\d\.\d % ", printed)
+    page = (tmp_path / "demo" / "report.html").read_text()
+    assert all(sentence in page for sentence in re.findall(r"(?:Of|If) .*", printed))
+    assert run("demo", "--out", tmp_path) == 2
+    assert "report.html exists" in capsys.readouterr().err
 
 
 def test_without_the_train_extra_the_command_says_what_to_install() -> None:

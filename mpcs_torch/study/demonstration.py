@@ -1,0 +1,168 @@
+"""The comparison of ``mpcs demo``: a plain run beside the recommended recipe, with and without referral."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mpcs_torch.calibration import CalibrationWarning
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import RiskCoverage, confusion_matrix, dangerous_errors_details, risk_coverage_curve
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.study.plans import METHODS, RECIPE
+from mpcs_torch.study.results import Effect, paired_effect
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.trainer.config import load_packaged_config
+from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.folder import check_free, run_in_folder
+from mpcs_torch.trainer.loop import PreparedRun
+
+SEEDS = range(10)
+MAX_DANGEROUS, CONFIDENCE = 0.01, 0.9
+"""The limit that referral is held to, and the probability with which it holds."""
+PLAIN, RECOMMENDED = "plain", "recommended"
+RUNS: dict[str, tuple[str, ...]] = {
+    PLAIN: (),
+    RECOMMENDED: (*METHODS[RECIPE], "selector={by: mpcs, within: {accuracy: 0.005}}"),
+}
+"""Overrides of the demo's config."""
+WITH_REFERRAL = ", with referral"
+
+
+class Tally(NamedTuple):
+    """Numbers of test samples under one seed."""
+
+    dangerous: int
+    errors: int
+    decided: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """The test results of both runs, with and without referral, over seeds."""
+
+    concern: ConcernSpec
+    tallies: dict[str, list[Tally]] = field(default_factory=dict)
+    """By way of learning and deciding; a tally for each seed."""
+    confusions: dict[str, Tensor] = field(default_factory=dict)
+    """By run, without referral: int64 (C, C), summed over seeds; rows true classes."""
+    risks: dict[str, list[tuple[Tensor, Tensor]]] = field(default_factory=dict)
+    """By run: the estimated risk of each test decision, and whether it is a dangerous error; a pair for each seed."""
+
+    def add(self, name: str, decisions: Tensor, target: Tensor) -> None:
+        """Count the decisions (N,) of one seed."""
+        counts = dangerous_errors_details(
+            decisions, target, num_classes=len(self.concern.class_names), concern=self.concern.dangerous_pairs()
+        )
+        self.tallies.setdefault(name, []).append(Tally(*(int(count) for count in counts)))
+
+    def mean(self, name: str, count: str, per: str | None = None) -> float:
+        """Return the mean of a count over seeds, or the mean of its ratio to another count."""
+        tallies = self.tallies[name]
+        return float(np.mean([getattr(t, count) / (1 if per is None else getattr(t, per)) for t in tallies]))
+
+    def effect(self, count: str, *, relative: bool) -> Effect:
+        """Compare the recommended with the plain run, without referral, seed by seed."""
+        ours, theirs = (
+            np.array([getattr(tally, count) for tally in self.tallies[name]], dtype=np.float64)
+            for name in (RECOMMENDED, PLAIN)
+        )
+        return paired_effect(ours, theirs, relative=relative)
+
+    def curve(self, name: str) -> RiskCoverage:
+        """Return dangerous errors per decided sample against coverage, over the samples of all seeds."""
+        risks, losses = zip(*self.risks[name], strict=True)
+        return risk_coverage_curve(torch.cat(risks), torch.cat(losses))
+
+    def table(self) -> Table:
+        """Return a row for each way of learning and deciding, with means over seeds."""
+        header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
+        rows = []
+        for name in self.tallies:
+            wrong = self.mean(name, "errors", "decided")
+            rows.append(
+                [
+                    name,
+                    f"{100 * self.mean(name, 'decided', 'samples'):.1f} %",
+                    f"{100 * (1 - wrong):.2f} %",
+                    f"{self.mean(name, 'errors'):.1f}",
+                    f"{self.mean(name, 'dangerous'):.1f}",
+                    f"{100 * self.mean(name, 'dangerous', 'samples'):.2f} %",
+                ]
+            )
+        return Table(header, rows)
+
+
+def demonstrate(folder: Path, advance: Callable[[], None], *, overwrite: bool) -> Demonstration:
+    """Train both runs under each seed, and decide for the test samples by rules fitted on validation samples."""
+    check_free([folder / _name(run, seed) for run in RUNS for seed in SEEDS], overwrite=overwrite)
+    found: Demonstration | None = None
+    with _one_thread():
+        for seed in SEEDS:
+            for name in RUNS:
+                run, validation, test = _trained(name, seed, folder, overwrite=overwrite)
+                concern = run.config.score.concern.spec(run.data.class_names)
+                found = Demonstration(concern) if found is None else found
+                for title, decisions in _decisions(name, concern, validation, test, found):
+                    found.add(title, decisions, test.labels)
+                advance()
+    assert found is not None
+    return found
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread: for so small a model, waiting for others takes most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _decisions(
+    name: str, concern: ConcernSpec, validation: Split, test: Split, found: Demonstration
+) -> Iterator[tuple[str, Tensor]]:
+    """Decide for test logits without and with referral."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
+        rule = DecisionRule(concern).fit(validation.inputs, validation.labels)
+        limited = DecisionRule(concern, max_dangerous=MAX_DANGEROUS, confidence=CONFIDENCE)
+        limited.fit(validation.inputs, validation.labels)
+    decisions = test.inputs.argmax(dim=1) if name == PLAIN else rule(test.inputs)
+    counts = confusion_matrix(decisions, test.labels, num_classes=len(concern.class_names))
+    found.confusions[name] = found.confusions.get(name, torch.zeros_like(counts)) + counts
+    decided, risk = limited.estimate(test.inputs)
+    found.risks.setdefault(name, []).append((risk, limited.risk[test.labels, decided]))
+    yield name, decisions
+    yield name + WITH_REFERRAL, limited(test.inputs)
+
+
+@torch.no_grad()
+def _trained(name: str, seed: int, folder: Path, *, overwrite: bool) -> tuple[PreparedRun, Split, Split]:
+    """Train, and return the logits of the picked checkpoint on validation and test samples."""
+    seeds = [f"seed={seed}", f"data.split_seed={seed}", f"data.validation_seed={seed}"]
+    config = load_packaged_config("experiments/demo", [f"name={_name(name, seed)}", *seeds, *RUNS[name]])
+    with torch.enable_grad():
+        run, _ = run_in_folder(config, config.data.load(Path("data")), folder / config.name, overwrite=overwrite)
+    selector = open_selector(config, folder / config.name)
+    model = run.state.measured
+    if selector is not None and selector.best is not None:
+        model.load_state_dict(selector.load(selector.best.number)["model"])
+    model.eval()
+    assert run.data.validation is not None
+    validation, test = (Split(model(split.inputs), split.labels) for split in (run.data.validation, run.data.test))
+    return run, validation, test
+
+
+def _name(run: str, seed: int) -> str:
+    return f"{run}-seed{seed:02}"
