@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +27,9 @@ from mpcs_torch.trainer.loop import PreparedRun
 SEEDS = range(10)
 MAX_DANGEROUS, CONFIDENCE = 0.01, 0.9
 """The limit that referral is held to, and the probability with which it holds."""
+PICKING_SHARE = 0.25
+"""How many of the validation samples pick the checkpoint. The others fit the rules: a guarantee needs samples by which
+nothing else was chosen."""
 PLAIN, RECOMMENDED = "plain", "recommended"
 RUNS: dict[str, tuple[str, ...]] = {
     PLAIN: (),
@@ -149,18 +152,22 @@ def _decisions(
 
 @torch.no_grad()
 def _trained(name: str, seed: int, folder: Path, *, overwrite: bool) -> tuple[PreparedRun, Split, Split]:
-    """Train, and return the logits of the picked checkpoint on validation and test samples."""
+    """Train, and return the logits of the picked checkpoint on the samples that fit rules and on test samples."""
     seeds = [f"seed={seed}", f"data.split_seed={seed}", f"data.validation_seed={seed}"]
     config = load_packaged_config("experiments/demo", [f"name={_name(name, seed)}", *seeds, *RUNS[name]])
+    data = config.data.load(Path("data"))
+    assert data.validation is not None
+    order = torch.randperm(len(data.validation.labels), generator=torch.Generator().manual_seed(seed))
+    picking, fitting = order.tensor_split([round(PICKING_SHARE * len(order))])
     with torch.enable_grad():
-        run, _ = run_in_folder(config, config.data.load(Path("data")), folder / config.name, overwrite=overwrite)
+        picked = replace(data, validation=data.validation.at(picking))
+        run, _ = run_in_folder(config, picked, folder / config.name, overwrite=overwrite)
     selector = open_selector(config, folder / config.name)
     model = run.state.measured
     if selector is not None and selector.best is not None:
         model.load_state_dict(selector.load(selector.best.number)["model"])
     model.eval()
-    assert run.data.validation is not None
-    validation, test = (Split(model(split.inputs), split.labels) for split in (run.data.validation, run.data.test))
+    validation, test = (Split(model(split.inputs), split.labels) for split in (data.validation.at(fitting), data.test))
     return run, validation, test
 
 
