@@ -50,8 +50,9 @@ def recommended(concern: ConcernSpec, *, max_dangerous: float | None = None, con
         >>> recipe = recommended(lights)
         >>> model = torch.nn.Linear(4, 3)
         >>> inputs, target = torch.randn(30, 4), torch.arange(30) % 3
-        >>> recipe.loss(model(inputs), target).backward()
-        >>> decisions = recipe.rule.fit(model(inputs), target)(model(inputs))
+        >>> recipe.loss(model(inputs), target).backward()  # in the training loop
+        >>> validation_logits = 2 * torch.eye(3)[target] + torch.randn(30, 3)
+        >>> decisions = recipe.rule.fit(validation_logits, target)(validation_logits)
     """
     rule = DecisionRule(concern, max_dangerous=max_dangerous, confidence=confidence)
     return Recipe(SoftmaxMarginLoss(_margins(concern), margin=MARGIN, label_smoothing=LABEL_SMOOTHING), rule)
