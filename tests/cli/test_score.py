@@ -70,3 +70,41 @@ def test_a_malformed_file_is_one_message(files: tuple[Path, Path], capsys: pytes
     assert "row 5, column yellow: is missing: the row has 2 of 4 values" in captured.err
     assert not captured.out
     assert run("score", files[0].with_name("none.csv")) == 2
+
+
+UNSURE = "healthy,ill,target\n" + "0.6,0.4,healthy\n" * 9 + "0.4,0.6,ill\n"
+
+
+def test_decisions_by_cost_that_cost_more_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every prediction is right, but so unsure that by cost everybody is called ill."""
+    (tmp_path / "preds.csv").write_text(UNSURE)
+    (tmp_path / "concern.yaml").write_text("classes: [healthy, ill]\nweights: [[0, 1], [10, 0]]\n")
+    (tmp_path / "equal.yaml").write_text("classes: [healthy, ill]\n")
+    assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml") == 0
+    told = capsys.readouterr().err
+    assert "warning: decisions with the minimum expected concern cost more (1) than deciding for" in told
+    assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "equal.yaml") == 0
+    assert "warning" not in capsys.readouterr().err
+
+
+def test_errors_that_cost_nothing_leave_mpcs_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "preds.csv").write_text(UNSURE)
+    (tmp_path / "concern.yaml").write_text("classes: [healthy, ill]\nweights: [[0, 0], [10, 0]]\n")
+    assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml", "--json") == 0
+    values = json.loads(capsys.readouterr().out)["metrics"]
+    assert "mpcs" not in values
+    assert values["expected_concern"] is None  # 0 / 0: to call everybody ill costs nothing either
+    asked = ("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml", "--metrics", "mpcs")
+    assert run(*asked) == 2
+    assert "concern must hold finite weights > 0 off its diagonal" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_concession_replaces_t(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "preds.csv").write_text("a,b,target\n0.98,0.02,a\n")
+    found = []
+    for option in ([], ["--concession", "0.02"], ["--t", "49"]):
+        assert run("score", tmp_path / "preds.csv", "--metrics", "mpcs", "--json", *option) == 0
+        found.append(json.loads(capsys.readouterr().out)["metrics"]["mpcs"])
+    assert found[0] > 0 == found[1] == found[2]
+    assert run("score", tmp_path / "preds.csv", "--concession", "0.02", "--t", "49") == 2
+    assert "concession must not be given together with t" in " ".join(capsys.readouterr().err.split())

@@ -1,10 +1,14 @@
 """Configs: typed, closed, all errors at once."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.trainer.config import ConfigError, RunConfig, dump_config, load_config
+from mpcs_torch.trainer.prepare import prepare_run
+from tests.trainer.toy import toy_config, toy_data
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "experiments"
 MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\n"
@@ -131,3 +135,36 @@ def test_configs_do_not_change() -> None:
     config = RunConfig.model_validate({"name": "a", "data": {"name": "iris"}, "model": {"name": "mlp"}})
     with pytest.raises(ValueError, match=r"frozen"):
         config.seed = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("score", "t"),
+    [
+        ({}, 200),
+        ({"t": 50}, 50),
+        ({"concession": 0.02}, 49),
+        ({"concern": {"concession": 0.1}}, 9),
+        ({"concern": {"concession": 0.1}, "concession": 0.02}, 49),
+        ({"concern": {"concession": 0.1}, "t": 50}, 50),
+    ],
+)
+def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(score: dict[str, Any], t: int) -> None:
+    run = prepare_run(toy_config(score=score), toy_data())
+    assert run.config.score.t == t
+    assert prepare_run(run.config, toy_data()).config == run.config, "a resolved config repeats the run"
+    mpcs = run.evaluator.metrics.metrics()["mpcs"]
+    assert isinstance(mpcs, MetaPatternConcernScore)
+    assert mpcs.t == t
+
+
+def test_t_and_a_concession_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match=r"concession must not be given together with t, but got 0\.02 and t = 50"):
+        prepare_run(toy_config(score={"t": 50, "concession": 0.02}), toy_data())
+
+
+def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
+    weights = [[0.0, 10.0, 50.0], [10.0, 0.0, 10.0], [50.0, 1.0, 0.0]]
+    config = toy_config(score={"concern": {"weights": weights, "dangerous": 10, "refer": 2.0}})
+    spec = config.score.concern.spec(["a", "b", "c"])
+    assert spec.dangerous_pairs().int().tolist() == [[0, 1, 1], [1, 0, 1], [1, 0, 0]]
+    assert spec.costs()[:, 3].tolist() == [2, 2, 2]
