@@ -1,0 +1,59 @@
+"""Errors of decided samples against the share of samples that are decided."""
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from mpcs_torch.plots.curves import thinned
+from mpcs_torch.plots.det import MARKERS
+from mpcs_torch.plots.palette import GRID, SYSTEMS
+from mpcs_torch.plots.text import literal
+
+
+def risk_coverage_figure(
+    curves: Mapping[str, tuple[Tensor, Tensor]],
+    *,
+    marks: Mapping[str, tuple[float, float]] | None = None,
+) -> Figure:
+    """Draw the dangerous errors of decided samples against coverage, for one or more estimates of the risk.
+
+    Lower is better. At a coverage of 100 % every sample is decided; toward the left, the samples with the highest
+    estimated risk are referred first.
+
+    Args:
+        curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order of coverage, by the name of the
+            estimate.
+        marks: The same two numbers for single rules, by their name.
+
+    Raises:
+        ValueError: If there is no curve, or if a curve has no point or two shapes.
+
+    References:
+        Geifman, El-Yaniv: Selective classification for deep neural networks, NeurIPS 2017.
+
+    Example:
+        >>> import torch
+        >>> curve = torch.tensor([0.25, 0.5, 0.75, 1.0]), torch.tensor([0.0, 0.0, 0.0, 0.25])
+        >>> figure = risk_coverage_figure({"largest probability": curve}, marks={"rule": (0.75, 0.0)})
+        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        ['largest probability', 'rule']
+    """
+    if not curves:
+        raise ValueError("curves must hold at least one curve, but is empty.")
+    figure = Figure(figsize=(7, 4.6), layout="constrained")
+    axes = figure.add_subplot(xlabel="coverage: decided samples, %", ylabel="dangerous errors per decided sample, %")
+    for number, (name, (coverage, risk)) in enumerate(curves.items()):
+        if coverage.shape != risk.shape or coverage.ndim != 1 or not len(coverage):
+            shapes = f"{tuple(coverage.shape)} and {tuple(risk.shape)}"
+            raise ValueError(f"curves must hold coverage and risk of one shape (N,), but {name!r} has {shapes}.")
+        x, y = ([100 * value for value in values] for values in thinned(coverage, risk))
+        axes.plot(x, y, color=SYSTEMS[number % len(SYSTEMS)], linewidth=1.5, label=literal(name))
+    for number, (name, (coverage_at, risk_at)) in enumerate((marks or {}).items()):
+        colour, marker = SYSTEMS[number % len(SYSTEMS)], MARKERS[number % len(MARKERS)]
+        axes.plot(100 * coverage_at, 100 * risk_at, marker, color=colour, markersize=7, label=literal(name))
+    axes.set(xlim=(0, 101), ylim=(0, None))
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.legend(loc="upper left", fontsize=8)
+    return figure
