@@ -22,8 +22,8 @@ def risk_coverage_figure(
     estimated risk are referred first.
 
     Args:
-        curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order of coverage, by the name of the
-            estimate.
+        curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order
+            of coverage, by the name of the estimate.
         marks: The same two numbers for single rules, by their name.
 
     Raises:

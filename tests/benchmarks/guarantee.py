@@ -116,10 +116,11 @@ def _share_above(outcomes: list[Outcome], limit: Limit) -> float:
 
 
 def _means(outcomes: list[Outcome]) -> list[str]:
-    rates = [outcome.rate for outcome in outcomes]
-    error = 2 * np.std(rates, ddof=1) / sqrt(len(rates))
-    coverage = float(np.mean([outcome.coverage for outcome in outcomes]))
-    return [f"{np.mean(rates):.5f} ± {error:.5f}", f"{coverage:.3f}"]
+    """Return the mean rate and coverage, each with twice its standard error."""
+    values = np.array([(outcome.rate, outcome.coverage) for outcome in outcomes])
+    rate, coverage = values.mean(axis=0)
+    rate_error, coverage_error = 2 * values.std(axis=0, ddof=1) / sqrt(len(values))
+    return [f"{rate:.5f} ± {rate_error:.5f}", f"{coverage:.3f} ± {coverage_error:.3f}"]
 
 
 class Results(NamedTuple):
@@ -144,9 +145,9 @@ def results(pools: Mapping[str, HeldOut], confidence: float | None, splits: int)
             cells = row_of(pool, method, setting.limit, setting.samples, splits)
         except ValueError as error:
             cells = ["not attainable", *[""] * (len(header) - len(NAMES) - 1)]
-            reasons.append(f"{setting.data}, {setting.samples} samples, {setting.method}: {error}")
+            reasons.append(f"n = {setting.samples}, {setting.method}: {error}")
         rows.append([*setting.names(), *cells])
-    return Results(Table(header, rows), reasons)
+    return Results(Table(header, rows), list(dict.fromkeys(reasons)))
 
 
 def risk_coverage(pool: HeldOut, *, samples: int = 2000, limit: float = 0.005) -> Figure:

@@ -1,5 +1,6 @@
 """Rules with a guarantee on random splits of test predictions, and how often chance alone breaks the limit."""
 
+import warnings
 from collections.abc import Callable
 from math import floor
 from typing import NamedTuple
@@ -8,6 +9,7 @@ import torch
 from scipy.stats import binom, hypergeom
 from torch import Tensor
 
+from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.functional import risk_threshold
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule
@@ -47,7 +49,9 @@ def by_rule(calibration: CalibrationMethod) -> Fit:
 
     def fit(held_out: HeldOut, limit: Limit) -> Decide:
         rule = DecisionRule(held_out.concern, calibration=calibration, **limit._asdict())
-        return rule.fit(held_out.logits, held_out.target)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # no error among a few digits: the temperature is 1
+            return rule.fit(held_out.logits, held_out.target)
 
     return fit
 
