@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import detection_against_sort, mpcs_against_topk, replay_overhead, start_up
+from tests.benchmarks import detection_against_sort, guarantee, mpcs_against_topk, replay_overhead, start_up
+from tests.benchmarks.held_out import mnist
+from tests.benchmarks.random_splits import METHODS, Limit, on_the_rest
 
 
 @pytest.mark.benchmark
@@ -28,3 +30,10 @@ def test_help_starts_fast_in_little_memory(verb: list[str]) -> None:
     seconds, mebibytes = start_up.cost("-m", "mpcs_torch", *verb, "--help")
     assert seconds <= start_up.SECONDS
     assert mebibytes <= start_up.MEBIBYTES
+
+
+@pytest.mark.benchmark
+def test_rules_keep_their_limit_on_mnist(data_root: Path) -> None:
+    pool, limit, splits = mnist(data_root), Limit(0.005, guarantee.CONFIDENCE), 100
+    above = sum(on_the_rest(pool, METHODS["rule"].fit, limit, 2000, seed).exceeds(limit) for seed in range(splits))
+    assert above / splits <= guarantee.highest_share(splits)

@@ -1,0 +1,58 @@
+"""Test predictions of a trained network on MNIST and on digits, with the concern of the case study or the study."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision
+from mpcs_torch.study.tasks import hold_out
+from mpcs_torch.trainer.config import load_packaged_config
+from mpcs_torch.trainer.prepare import prepare_run
+from tests.benchmarks.tabular_models import mlp
+
+DIGITS_TEST = 1500
+
+
+class HeldOut(NamedTuple):
+    """Logits for samples that the network was not trained on."""
+
+    logits: Tensor
+    """(N, C)."""
+    target: Tensor
+    """(N,), int64."""
+    concern: ConcernSpec
+
+    def at(self, index: Tensor) -> "HeldOut":
+        """Return the samples at some indices."""
+        return HeldOut(self.logits[index], self.target[index], self.concern)
+
+    def summary(self) -> str:
+        """Describe how often decisions without referral are right, and how often their errors are dangerous."""
+        classes, samples = len(self.concern.class_names), len(self.target)
+        right = accuracy(self.logits, self.target, num_classes=classes)
+        decided = least_concern_decision(self.logits, concern=self.concern.costs(), from_logits=True)
+        pairs = self.concern.dangerous_pairs()
+        rate = dangerous_errors(decided, self.target, num_classes=classes, concern=pairs) / samples
+        return f"{samples} test samples, accuracy {right:.4f}, dangerous rate {rate:.4f}"
+
+
+def mnist(data_root: Path) -> HeldOut:
+    """Train the MLP of the MNIST study for its 5 passes (seed 0), and predict the 10 000 test images."""
+    config = load_packaged_config("studies/mnist", [])
+    data = hold_out(config.data.load(data_root), seed=0)
+    run = prepare_run(config, data)
+    model = run.start().measured.eval()
+    with torch.no_grad():
+        return HeldOut(model(data.test.inputs), data.test.labels, config.score.concern.spec(data.class_names))
+
+
+def digits() -> HeldOut:
+    """Train an MLP on 297 of the 1797 digits, and predict the others; the concern is that of the digits study."""
+    concern = load_packaged_config("studies/digits", []).score.concern.spec([str(digit) for digit in range(10)])
+    train, test, labels, target = train_test_split(*load_digits(return_X_y=True), test_size=DIGITS_TEST, random_state=0)
+    return HeldOut(mlp(train / 16, labels, 0)(test / 16), torch.from_numpy(target), concern)
