@@ -28,10 +28,11 @@ class DecisionRule(nn.Module):
 
     `fit` calibrates the logits on validation samples. A decision is referred (-1) if a referral costs less
     (``ConcernSpec.refer``), or if its estimated risk is too high for the limit that was asked for: dangerous errors or
-    costs per sample, referred samples included. The limit then holds for new samples, whatever the model: with a
-    probability of at least ``confidence`` over the samples of the fit, or in expectation over them and new samples.
-    For this, a fifth of the samples of the fit go to the calibration and the others choose the threshold
-    (`mpcs_torch.functional.risk_threshold`), and new samples must be like those of the fit (exchangeable).
+    costs per sample, referred samples included, not per decided sample. The limit then holds for new samples, whatever
+    the model: with a probability of at least ``confidence`` over the samples of the fit, or in expectation over them
+    and new samples. For this, a fifth of the samples of the fit go to the calibration and the others choose the
+    threshold (`mpcs_torch.functional.risk_threshold`). New samples must be like those of the fit (exchangeable), and
+    nothing else may have been chosen by the latter.
 
     Args:
         concern: What errors and referrals cost, and which errors are dangerous.
@@ -140,6 +141,16 @@ class DecisionRule(nn.Module):
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
         """
         preds, target = self._checked(preds, target)
+        before = {name: value.clone() for name, value in self.state_dict().items()}
+        try:
+            self._fit(preds, target)
+        except BaseException:
+            self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
+            raise
+        return self
+
+    def _fit(self, preds: Tensor, target: Tensor) -> None:
+        given = len(target)
         order = torch.randperm(len(target), generator=torch.Generator().manual_seed(self.seed)).to(target.device)
         share = round(CALIBRATION_SHARE * len(target)) if self.limit and self.calibration_method else 0
         calibrating, judging = (order[:share], order[share:]) if share else (order, order)
@@ -154,10 +165,9 @@ class DecisionRule(nn.Module):
         if self.limit:
             decided, risk = self.estimate(preds)
             loss, highest = self.risk[target, decided], float(self.risk.max())
-            self.threshold.copy_(self.limit.threshold(risk, loss, highest_loss=highest))
+            self.threshold.copy_(self.limit.threshold(risk, loss, highest_loss=highest, given=given))
         calibrated_by = len(calibrating) if self.calibration_method else 0
         self.report = report_on(self(preds), target, self.concern, calibrated_by=calibrated_by)
-        return self
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rule to a file that `load` reads, in one step.

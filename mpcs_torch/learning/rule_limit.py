@@ -1,12 +1,14 @@
 """The limit that a decision rule guarantees, and what a rule does to samples."""
 
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import dangerous_errors_details, expected_concern, risk_threshold
+from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,14 @@ class RuleLimit:
         """Tell whether there is a limit."""
         return self.max_dangerous is not None or self.max_cost is not None
 
-    def threshold(self, risk: Tensor, loss: Tensor, *, highest_loss: float) -> Tensor:
+    def threshold(self, risk: Tensor, loss: Tensor, *, highest_loss: float, given: int) -> Tensor:
         """Choose the threshold on the estimated risk of decisions that guarantees the limit.
+
+        Args:
+            risk: ``(N,)`` estimates, of the samples that choose.
+            loss: ``(N,)`` losses of the decisions.
+            highest_loss: The highest possible loss.
+            given: The number of all samples, those that calibrate included.
 
         Raises:
             ValueError: If so few samples cannot guarantee it.
@@ -44,8 +52,12 @@ class RuleLimit:
             raise ValueError(f"{name} must be below the highest possible loss {highest_loss:g}, but got {value}.")
         try:
             found = risk_threshold(risk, loss, max_loss=value, confidence=self.confidence, highest_loss=highest_loss)
-        except ValueError as error:
-            raise ValueError(str(error).replace("max_loss", name)) from None
+        except UnattainableLimitError as error:
+            needed = ceil(error.needed * given / len(risk))
+            problem = UnattainableLimitError(value, error.sure, len(risk), error.lowest, needed, name=name)
+            calibrating = given - len(risk)
+            also = f" (of {given} samples, {calibrating} calibrate: calibration=None saves them)" if calibrating else ""
+            raise ValueError(f"{problem}{also}") from None
         return found.threshold
 
 

@@ -17,6 +17,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mpcs_torch.functional import RiskCoverage, risk_coverage_curve
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.plots import risk_coverage_figure
 from mpcs_torch.tables import Table
@@ -169,10 +170,8 @@ def risk_coverage(pool: HeldOut, *, samples: int = 2000, limit: float = 0.005) -
     return risk_coverage_figure(curves, marks=marks)
 
 
-def _curve(risk: Tensor, decided: Tensor, pool: HeldOut) -> tuple[Tensor, Tensor]:
-    loss = pool.concern.dangerous_pairs()[pool.target, decided].double()[risk.argsort()]
-    counts = torch.arange(1, len(loss) + 1, dtype=torch.float64)
-    return counts / len(loss), loss.cumsum(0) / counts
+def _curve(risk: Tensor, decided: Tensor, pool: HeldOut) -> RiskCoverage:
+    return risk_coverage_curve(risk, pool.concern.dangerous_pairs()[pool.target, decided])
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def test_a_limit_out_of_reach_says_what_is_in_reach(
     assert run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit) == 2
     told = " ".join(capsys.readouterr().err.split())
     assert "max_dangerous 0.001 cannot be guaranteed with confidence 0.95 by 320 samples" in told
-    assert "they can guarantee 0.00932, and 0.001 takes 2995 samples" in told
+    assert "they can guarantee 0.00932, and 0.001 takes 3744 samples" in told
     assert not rule.exists()
 
 

@@ -140,6 +140,18 @@ def test_a_rule_with_a_limit_refers_everything_before_it_is_fitted() -> None:
     assert set(DecisionRule(LIGHTS, max_dangerous=0.02)(NEW[0]).tolist()) == {-1}
 
 
+def test_a_failed_fit_leaves_the_rule_as_it_was() -> None:
+    rule = DecisionRule(LIGHTS, max_dangerous=0.005, confidence=0.95)
+    with pytest.raises(ValueError, match="cannot be guaranteed"):
+        rule.fit(*world(200, 0))
+    assert set(rule(NEW[0]).tolist()) == {-1}
+    before = rule.fit(*FIT)(NEW[0])
+    with pytest.raises(ValueError, match="cannot be guaranteed"):
+        rule.fit(*world(200, 0))
+    assert torch.equal(rule(NEW[0]), before)
+    assert 0 < (before == -1).double().mean() < 1
+
+
 def test_samples_without_sound_logits_are_referred(rule: DecisionRule) -> None:
     bad = torch.tensor([[torch.nan, 9.0, 0.0], [torch.inf, 0.0, 0.0], [-torch.inf] * 3])
     assert rule(bad).tolist() == [-1, -1, -1]
@@ -235,8 +247,14 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
         (
             {"max_dangerous": 0.005, "confidence": 0.95, "calibration": None},
             *world(400, 0),
-            "max_dangerous 0.005 cannot be guaranteed with confidence 0.95 by 400 samples, whatever is referred: they "
-            "can guarantee 0.00746, and 0.005 takes 598 samples.",
+            "max_dangerous 0.005 cannot be guaranteed with confidence 0.95 by 400 samples, unless all are referred: "
+            "they can guarantee 0.00747, and 0.005 takes 598 samples.",
+        ),
+        (
+            {"max_dangerous": 0.005, "confidence": 0.95, "calibration": "temperature"},
+            *world(500, 0),
+            "by 400 samples, unless all are referred: they can guarantee 0.00747, and 0.005 takes 748 samples. (of 500 "
+            "samples, 100 calibrate: calibration=None saves them)",
         ),
         ({"max_cost": 2.0}, *world(400, 0), "max_cost must be below the highest possible loss 1, but got 2.0."),
         (

@@ -1,10 +1,23 @@
 """Thresholds on the estimated risk of a decision that hold the true risk under a limit."""
 
-from math import ceil, floor, log, log1p
+from math import ceil, expm1, floor, log, log1p, log10
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+
+class UnattainableLimitError(ValueError):
+    """A limit that so few samples cannot guarantee at any threshold."""
+
+    def __init__(
+        self, limit: float, sure: str, samples: int, lowest: float, needed: int, *, name: str = "max_loss"
+    ) -> None:
+        self.limit, self.sure, self.samples, self.lowest, self.needed = limit, sure, samples, lowest, needed
+        super().__init__(
+            f"{name} {limit:g} cannot be guaranteed {sure} by {samples} samples, unless all are referred: they can "
+            f"guarantee {_rounded_up(lowest):g}, and {limit:g} takes {needed} samples."
+        )
 
 
 class RiskThreshold(NamedTuple):
@@ -51,8 +64,8 @@ def risk_threshold(
         highest_loss: B, the highest possible loss, above 0.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if no threshold holds the limit, not even one that refers every
-            sample: then the message gives the lowest limit that N samples allow, and how many samples it takes.
+        ValueError: If an argument breaks its rule, or, an `UnattainableLimitError`, if so few samples cannot guarantee
+            the limit at any threshold: the message says which limit they can guarantee, and how many it takes.
 
     References:
         Angelopoulos, Bates, Fisch, Lei, Schuster: Conformal Risk Control, ICLR 2024, Theorem 1. Angelopoulos, Bates,
@@ -85,18 +98,13 @@ def _budget(samples: int, max_loss: float, confidence: float | None, highest_los
         if budget >= -1e-9 * highest_loss:
             return budget + 1e-9 * highest_loss
         lowest, needed = highest_loss / (samples + 1), ceil(highest_loss / max_loss) - 1
-        sure = "in expectation"
-    else:
-        allowed = _binomial_quantile(samples, max_loss, 1 - confidence)
-        if allowed >= 0:
-            return float(allowed)
-        lowest = -torch.expm1(torch.tensor(log(1 - confidence) / max(samples, 1), dtype=torch.float64)).item()
-        needed = ceil(log(1 - confidence) / log1p(-max_loss))
-        sure = f"with confidence {confidence:g}"
-    raise ValueError(
-        f"max_loss {max_loss:g} cannot be guaranteed {sure} by {samples} samples, whatever is referred: they can "
-        f"guarantee {lowest:.3g}, and {max_loss:g} takes {needed} samples."
-    )
+        raise UnattainableLimitError(max_loss, "in expectation", samples, lowest, needed)
+    allowed = _binomial_quantile(samples, max_loss, 1 - confidence)
+    if allowed >= 0:
+        return float(allowed)
+    lowest = -expm1(log(1 - confidence) / samples) if samples else 1.0
+    needed = ceil(log(1 - confidence) / log1p(-max_loss))
+    raise UnattainableLimitError(max_loss, f"with confidence {confidence:g}", samples, lowest, needed)
 
 
 def _binomial_quantile(samples: int, rate: float, level: float) -> int:
@@ -107,7 +115,8 @@ def _binomial_quantile(samples: int, rate: float, level: float) -> int:
     n = torch.tensor(float(samples), dtype=torch.float64)
     choose = torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
     cumulative = (choose + k * log(rate) + (n - k) * log1p(-rate)).exp().cumsum(0)
-    return int((cumulative <= level).sum()) - 1
+    # The sums are exact to about 1e-12; where one meets the level exactly, rounding must not decide.
+    return int((cumulative <= level * (1 + 1e-10)).sum()) - 1
 
 
 def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None, highest_loss: float) -> None:
@@ -126,3 +135,9 @@ def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | N
     if not sound.all():
         rule = "0 or 1 (confidence takes no other losses)" if confidence is not None else f"from 0 to {highest_loss:g}"
         raise ValueError(f"loss must be {rule}, but got {values[~sound][0].item():g}.")
+
+
+def _rounded_up(value: float) -> float:
+    """Return the value with three digits, not below it."""
+    unit = 10.0 ** (floor(log10(value)) - 2)
+    return ceil(value / unit) * unit

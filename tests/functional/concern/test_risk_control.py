@@ -1,5 +1,6 @@
 """Thresholds with a guarantee: against scipy's binomial distribution, brute force, and simulated worlds."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch.functional import risk_threshold
-from mpcs_torch.functional.concern.risk_control import _binomial_quantile
+from mpcs_torch.functional.concern.risk_control import UnattainableLimitError, _binomial_quantile
 
 SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 0.9]), st.booleans()), min_size=1, max_size=60)
 
@@ -85,12 +86,28 @@ def test_in_expectation_the_true_loss_meets_the_limit_closely() -> None:
 
 def test_what_cannot_be_met_says_what_can() -> None:
     risk, loss = torch.rand(500), torch.zeros(500)
-    with pytest.raises(ValueError, match=r"confidence 0.95 by 500 .* guarantee 0.00597, and 0.002 takes 1497"):
+    with pytest.raises(ValueError, match=r"confidence 0.95 by 500 .* guarantee 0.00598, and 0.002 takes 1497"):
         risk_threshold(risk, loss, max_loss=0.002, confidence=0.95)
     assert risk_threshold(torch.rand(1497), torch.zeros(1497), max_loss=0.002, confidence=0.95).coverage == 1
     with pytest.raises(ValueError, match=r"in expectation by 499 .* guarantee 0.002, and 0.001 takes 999"):
         risk_threshold(torch.rand(499), torch.zeros(499), max_loss=0.001)
     assert risk_threshold(torch.rand(999), torch.zeros(999), max_loss=0.001).coverage == 1
+
+
+@given(st.integers(0, 600), st.sampled_from([None, 0.5, 0.95, 0.999]))
+def test_the_limit_that_a_message_offers_can_be_guaranteed(samples: int, confidence: float | None) -> None:
+    def guarantee(max_loss: float, number: int) -> None:
+        risk_threshold(torch.rand(number), torch.zeros(number), max_loss=max_loss, confidence=confidence)
+
+    with pytest.raises(UnattainableLimitError) as told:
+        guarantee(0.001, samples)
+    offered = re.search(r"they can guarantee ([0-9.e-]+), and 0.001 takes (\d+) samples", str(told.value))
+    assert offered is not None
+    if float(offered[1]) < 1:
+        guarantee(float(offered[1]), samples)
+    guarantee(0.001, int(offered[2]))
+    with pytest.raises(UnattainableLimitError):
+        guarantee(0.001, int(offered[2]) - 1)
 
 
 @pytest.mark.parametrize(
