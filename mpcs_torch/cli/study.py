@@ -29,29 +29,29 @@ def study(
             metavar="NAME", help=f"One of {', '.join(STUDIES)}.", callback=_check_name, autocompletion=_names
         ),
     ] = "mnist",
-    seeds: Annotated[
-        int | None,
-        typer.Option(min=2, help="Number of seeds to choose by. [default: 20, fewer for slow models]"),
-    ] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
 ) -> None:
     """Train every method with every learning rate and seed, and compare the methods on test data.
 
-    Learning rates, decision factors and checkpoints are chosen on validation data; the chosen methods are trained again
-    with fresh seeds. Runs are parallel and go to OUT/study-NAME; an interrupted study is resumed.
+    Validation data choose learning rates, under a few seeds, and then method, checkpoint and decision, under more; the
+    chosen methods are trained again with fresh seeds. Runs are parallel and go to OUT/study-NAME; an interrupted study
+    is resumed.
     """
     from mpcs_torch.study.figure import study_figure
-    from mpcs_torch.study.results import Study, results_table, verdict
-    from mpcs_torch.study.tasks import confirmation_tasks, study_tasks
+    from mpcs_torch.study.results import Study, results_table, tune, verdict
+    from mpcs_torch.study.tasks import tuned_tasks, tuning_tasks
 
-    plan = STUDIES[name]
-    seeds = plan.seeds if seeds is None else seeds
-    folder = out / f"study-{name}"
-    found = Study(_finish(f"study {name}, runs", study_tasks(name, seeds, data_root, folder)), plan)
-    fresh = range(seeds, seeds + plan.fresh_seeds)
+    plan, folder = STUDIES[name], out / f"study-{name}"
+    outcomes = _finish(f"study {name}, tuning", tuning_tasks(name, plan.tuning_seeds, data_root, folder))
+    tuned = tune(outcomes, plan)
+    rates = [(arm.method, arm.learning_rate) for arm in tuned]
+    more = range(plan.tuning_seeds, plan.choice_seeds)
+    outcomes += _finish(f"study {name}, more seeds", tuned_tasks(name, rates, more, data_root, folder))
+    found = Study(outcomes, tuned, plan)
+    fresh = range(plan.choice_seeds, plan.choice_seeds + plan.fresh_seeds)
     chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, found.recipe)]
-    tasks = confirmation_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
+    tasks = tuned_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
     confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks))
     results = [found.result(arm) for arm in found.arms()]
     table = results_table(found, results)

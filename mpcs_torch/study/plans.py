@@ -55,21 +55,25 @@ class Plan:
     methods: tuple[str, ...] = tuple(METHODS)
     chooses: bool = True
     """Whether the study chooses its recipe among all losses; otherwise it tries the recommended one as it is."""
-    seeds: int = 20
-    """The default number of seeds to choose by."""
+    tuning_seeds: int = 20
+    """The number of seeds under which every method is trained at every learning rate."""
+    choice_seeds: int = 20
+    """The number of seeds, those included, by which the methods at their best learning rates are compared."""
     fresh_seeds: int = 40
     """The number of further seeds, by which the recipe is compared with the best plain method."""
 
 
 _TRANSFER = ("plateau", "cosine, warmup", "cosine, warmup, label smoothing", RECIPE)
 STUDIES = {
-    "mnist": Plan((0.005, 0.01, 0.02, 0.04), seeds=6),
-    "digits": Plan((0.0025, 0.005, 0.01, 0.02)),
+    "mnist": Plan((0.005, 0.01, 0.02, 0.04), tuning_seeds=6),
+    "digits": Plan((0.0025, 0.005, 0.01, 0.02), choice_seeds=60),
     **{
-        f"mnist-random-{number}": Plan((0.01, 0.02), _TRANSFER, chooses=False, seeds=5, fresh_seeds=20)
+        f"mnist-random-{number}": Plan(
+            (0.01, 0.02), _TRANSFER, chooses=False, tuning_seeds=5, choice_seeds=5, fresh_seeds=20
+        )
         for number in (1, 2, 3)
     },
-    "mnist-cnn": Plan((0.002, 0.004), _TRANSFER[1:], chooses=False, seeds=2, fresh_seeds=8),
+    "mnist-cnn": Plan((0.002, 0.004), _TRANSFER[1:], chooses=False, tuning_seeds=2, choice_seeds=2, fresh_seeds=8),
     "breast-cancer": Plan((0.001, 0.003, 0.01), _TRANSFER, chooses=False),
     "lstm": Plan((0.001, 0.003, 0.01), _TRANSFER, chooses=False),
 }

@@ -17,7 +17,9 @@ Sample = NDArray[np.float64]
 Effect = tuple[float, float, float]
 """A mean effect and its 95 % bootstrap interval over seeds."""
 ACCURACY_ALLOWANCE = 0.0005
-"""How much test accuracy a method may cost to be said to help. To be chosen, it may cost none in validation."""
+"""How much test accuracy a method may cost to be said to help."""
+CHOICE_ALLOWANCE = ACCURACY_ALLOWANCE / 2
+"""How much it may cost in validation to be chosen: of choices on the edge, half would fall over it in the test."""
 PLAIN_WAY = Way()
 RECIPE_WAY = Way("last", calibrated=True, factor=RECIPE_FACTOR)
 
@@ -59,19 +61,36 @@ class Result:
         return self.dangerous_cut[1] > 0 and self.accuracy_gain[0] >= -ACCURACY_ALLOWANCE
 
 
-class Study:
-    """The outcomes of one study, by arm."""
+def tune(outcomes: Sequence[Outcome], plan: Plan) -> list[Arm]:
+    """Return each method at its learning rate of the highest mean validation accuracy."""
+    accuracies: dict[tuple[str, float], list[float]] = {}
+    for outcome in outcomes:
+        accuracies.setdefault((outcome.method, outcome.learning_rate), []).append(
+            outcome.measures[PLAIN_WAY][0].accuracy
+        )
+    return [
+        Arm(method, max(plan.learning_rates, key=lambda rate: float(np.mean(accuracies[method, rate]))))
+        for method in plan.methods
+    ]
 
-    def __init__(self, outcomes: Sequence[Outcome], plan: Plan) -> None:
-        self.seeds = sorted({outcome.seed for outcome in outcomes})
-        self.rates = plan.learning_rates
+
+class Study:
+    """The outcomes of the tuned methods of one study, under the same seeds."""
+
+    def __init__(self, outcomes: Sequence[Outcome], tuned: Sequence[Arm], plan: Plan) -> None:
         self._outcomes = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
-        self.tuned = {method: Arm(method, self._best_rate(method)) for method in plan.methods}
+        self.tuned = {arm.method: arm for arm in tuned}
         """Each method at its best learning rate."""
-        plain = [arm for method, arm in self.tuned.items() if method in PLAIN]
+        every = [
+            {o.seed for o in outcomes if (o.method, o.learning_rate) == (arm.method, arm.learning_rate)}
+            for arm in tuned
+        ]
+        self.seeds = sorted(set.intersection(*every))
+        self.rates = plan.learning_rates
+        plain = [arm for arm in tuned if arm.method in PLAIN]
         self.baseline = max(plain, key=self.validation_accuracy)
         self.recipe = self._choose_recipe() if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAY)
-        """The loss, learning rate and decision that validation picks, or the recommended ones."""
+        """The loss and decision that validation picks, or the recommended ones."""
 
     def arms(self) -> list[Arm]:
         """Return the baseline, every method, and selector and decisions on top of the baseline and of the recipe."""
@@ -104,16 +123,14 @@ class Study:
         """Return the mean validation accuracy over seeds."""
         return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
 
-    def _best_rate(self, method: str) -> float:
-        return max(self.rates, key=lambda rate: self.validation_accuracy(Arm(method, rate)))
-
     def _choose_recipe(self) -> Arm:
-        arms = [Arm(method, rate) for method in LOSSES for rate in self.rates]
+        arms = [self.tuned[method] for method in LOSSES]
         return self._safest([decided for arm in arms for decided in deciding(arm, True)])
 
     def _safest(self, arms: Sequence[Arm]) -> Arm:
-        """Return the arm with the fewest dangerous validation errors among those that lose no accuracy."""
-        sound = [arm for arm in arms if self.validation_accuracy(arm) >= self.validation_accuracy(self.baseline)]
+        """Return the arm with the fewest dangerous validation errors among those that lose little accuracy."""
+        least = self.validation_accuracy(self.baseline) - CHOICE_ALLOWANCE
+        sound = [arm for arm in arms if self.validation_accuracy(arm) >= least]
         if not sound:
             return max(arms, key=self.validation_accuracy)
         return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))

@@ -92,7 +92,7 @@ class StudyTask:
         return f"{method}-lr{self.learning_rate}-seed{self.seed:02}"
 
 
-def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[StudyTask]:
+def tuning_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[StudyTask]:
     """Return a task for every method, learning rate and seed."""
     return [
         StudyTask(study, method, rate, seed, data_root, out)
@@ -102,10 +102,10 @@ def study_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[Stud
     ]
 
 
-def confirmation_tasks(
+def tuned_tasks(
     study: str, arms: Sequence[tuple[str, float]], seeds: range, data_root: Path, out: Path
 ) -> list[StudyTask]:
-    """Return a task for each chosen method and learning rate under each further seed."""
+    """Return a task for each method and its learning rate under each further seed."""
     return [StudyTask(study, method, rate, seed, data_root, out) for seed in seeds for method, rate in arms]
 
 
