@@ -41,6 +41,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         C,
         {**C, "concern": CONCERN > 1, "normalize": "samples"},
         {**C, "concern": CONCERN > 1, "normalize": "errors", "ignore_index": -1},
+        {**C, "concern": CONCERN > 1, "normalize": "decided"},
     ],
     "Decisiveness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "DetectionCurve": [{}, {**C, "average": "none", "ignore_index": -1}],

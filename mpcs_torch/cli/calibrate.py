@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import check_out
+from mpcs_torch.cli.options import Labels, Logits, Replace, check_out
 
 if TYPE_CHECKING:
     from mpcs_torch.scoring import FittedCalibration
@@ -30,12 +30,6 @@ class Method(StrEnum):
     PAV = "pav"
 
 
-Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
-Labels = Annotated[
-    Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
-]
-
-
 @calibrate.command()
 def fit(
     dev: Annotated[
@@ -53,7 +47,7 @@ def fit(
         typer.Option(help="temperature or vector: predictions of a classifier; logistic or pav: detection scores."),
     ],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the calibration to write.")],
-    logits: Annotated[bool, typer.Option("--logits", help="The predictions are logits, not probabilities.")] = False,
+    logits: Logits = False,
     target: Labels = None,
     trials: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import check_out
+from mpcs_torch.cli.options import Labels, Logits, Replace, check_out
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule, RuleReport
@@ -28,13 +28,6 @@ class Calibration(StrEnum):
     TEMPERATURE = "temperature"
     VECTOR = "vector"
     NONE = "none"
-
-
-Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
-Labels = Annotated[
-    Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
-]
-Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 
 
 @decide.command()
@@ -89,7 +82,7 @@ def fit(
         rule = DecisionRule(
             spec,
             calibration=method,
-            priors=None if priors is None else torch.tensor([float(part) for part in priors.split(",")]),
+            priors=None if priors is None else torch.tensor(_numbers(priors)),
             max_dangerous=max_dangerous,
             max_cost=max_cost,
             confidence=confidence,
@@ -171,3 +164,12 @@ def _guarantee(rule: "DecisionRule") -> str:
     )
     sure = "in expectation" if limit.confidence is None else f"with confidence {limit.confidence:g}"
     return f"Guaranteed for samples like these, {sure}: {what}."
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be numbers with commas between, but is {text!r}", param_hint="--priors"
+        ) from None

@@ -13,6 +13,11 @@ Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of the same name.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, with null for NaN and infinity.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
+Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
+Labels = Annotated[
+    Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
+]
 OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
 
 

@@ -137,13 +137,45 @@ def _dangerous_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> I
     dangerous = spec.dangerous
     if spec.releases:
         yield Problem(("dangerous",), "cannot be combined with releases: every error that is not released is dangerous")
-    if isinstance(dangerous, int | float):
-        if not is_number(dangerous) or dangerous <= 0:
-            yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {dangerous!r}")
-        elif spec.weights is None:
-            yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {dangerous!r}")
+    if not isinstance(dangerous, int | float):
+        pair_problems = list(_pair_problems("dangerous", dangerous, names))
+        yield from pair_problems
+        if not pair_problems and not dangerous:
+            yield Problem(("dangerous",), "must list at least one pair: otherwise no error would be dangerous")
+        elif not pair_problems and names is not None:
+            yield from _free_problems(spec, names)
+    elif not is_number(dangerous) or dangerous <= 0:
+        yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {dangerous!r}")
+    elif spec.weights is None:
+        yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {dangerous!r}")
+    elif (highest := max(_off_diagonal(spec.weights), default=dangerous)) < dangerous:
+        rule = f"must be at most the highest weight {highest!r}: otherwise no error would be dangerous"
+        yield Problem(("dangerous",), f"{rule}, but got {dangerous!r}")
+
+
+def _free_problems(spec: "ConcernSpec", names: tuple[str, ...]) -> Iterator[Problem]:
+    """Find dangerous pairs that cost nothing, which decisions by cost would not avoid."""
+    try:
+        free = {(i, j) for i, row in enumerate(spec.weights or ()) for j, weight in enumerate(row) if weight == 0}
+    except TypeError:  # the rows have their own problem
         return
-    yield from _pair_problems("dangerous", dangerous, names)
+    assert isinstance(spec.dangerous, Sequence)
+    for i, entries in enumerate(spec.dangerous):
+        true, *predicted = (index_of(entry, names) for entry in entries)
+        for j, other in enumerate(predicted, start=1):
+            if (true, other) in free:
+                yield Problem(("dangerous", i, j), "must have a weight above 0: decisions would not avoid this error")
+
+
+def _off_diagonal(weights: object) -> list[float]:
+    """Return the numbers off the diagonal, whatever else is there."""
+    rows = weights if isinstance(weights, Sequence) and not isinstance(weights, str) else []
+    return [
+        weight
+        for i, row in enumerate(rows)
+        for j, weight in enumerate(row if isinstance(row, Sequence) and not isinstance(row, str) else [])
+        if i != j and is_number(weight)
+    ]
 
 
 def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Problem]:

@@ -29,7 +29,7 @@ class ConcernSpec:
         refer: The cost of referring a sample to somebody else instead of deciding, on the scale of the concern and
             >= 0: one number, or one for each true class. Default: decisions refer no sample.
         concession: How far a confidence may fall short of certainty without being punished by MPCS, from 2e-9 to below
-            1/2. Default: MPCS uses 200 intervals, which is a concession of 0.005.
+            1/2. Default: MPCS uses 200 intervals, which is a concession of just below 0.005.
 
     Raises:
         ConcernError: If the arguments break rules; the message lists each of them with its place.

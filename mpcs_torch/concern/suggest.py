@@ -78,7 +78,8 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
     steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(len(classes) - 1, 1)  # below 0: predicted is lower
     highest = max(under, over)
     weights = torch.where(steps < 0, -steps * (under / highest), steps * (over / highest))
-    return ConcernSpec(list(classes), weights=weights.fill_diagonal_(1).tolist())
+    rounded = [[round(weight, 12) for weight in row] for row in weights.fill_diagonal_(1).tolist()]  # 0.14, not 0.1399
+    return ConcernSpec(list(classes), weights=rounded)
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

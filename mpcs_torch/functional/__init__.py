@@ -7,7 +7,7 @@ from mpcs_torch.functional.concern.decision import least_concern_decision
 from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
 from mpcs_torch.functional.concern.priors import shift_priors
-from mpcs_torch.functional.concern.risk_control import RiskThreshold, risk_threshold
+from mpcs_torch.functional.concern.risk_control import RiskThreshold, UnattainableLimitError, risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import (
     RiskCoverage,
     risk_coverage_area,
@@ -63,6 +63,7 @@ __all__ = [
     "ReversedScoresWarning",
     "RiskCoverage",
     "RiskThreshold",
+    "UnattainableLimitError",
     "accuracy",
     "actual_detection_cost",
     "actual_detection_cost_details",

@@ -10,17 +10,13 @@ from torch import Tensor, nn
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.functional.concern.priors import check_priors
-from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning import decision_file
 from mpcs_torch.learning.rule_limit import RuleLimit, RuleReport, report_on
+from mpcs_torch.learning.rule_samples import calibration_samples, checked_logits, class_frequencies
 
 CalibrationMethod = Literal["temperature", "vector", None]
-CALIBRATION_SHARE = 0.2
-"""How many of the samples fit the calibration if a limit is to be guaranteed by the others."""
 
 
 class DecisionRule(nn.Module):
@@ -118,11 +114,12 @@ class DecisionRule(nn.Module):
         The risk is the probability that the decision is a dangerous error, or with ``max_cost`` its expected cost. It
         is infinite where a referral costs less than any class.
         """
-        probs = self.calibration(preds.float()).softmax(dim=1)
-        # Not normalized: that would not change which decision costs least.
-        probs = probs * self.prior_ratio
-        decided = least_risk(probs, self.costs)
-        risk = (probs @ self.risk).gather(1, decided.unsqueeze(1)).squeeze(1) / probs.sum(dim=1)
+        with torch.autocast(preds.device.type, enabled=False):  # a guarantee must not depend on the caller's precision
+            # Log-probabilities, because logits that differ by a constant in each row mean the same.
+            log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
+            probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
+            decided = least_risk(probs, self.costs)
+            risk = (probs @ self.risk.float()).gather(1, decided.unsqueeze(1)).squeeze(1)
         return decided, torch.where(decided == len(self.costs), torch.inf, risk)
 
     @torch.no_grad()
@@ -140,7 +137,7 @@ class DecisionRule(nn.Module):
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
         """
-        preds, target = self._checked(preds, target)
+        preds, target = checked_logits(preds, target, len(self.costs))
         before = {name: value.clone() for name, value in self.state_dict().items()}
         try:
             self._fit(preds, target)
@@ -150,24 +147,38 @@ class DecisionRule(nn.Module):
         return self
 
     def _fit(self, preds: Tensor, target: Tensor) -> None:
-        given = len(target)
         order = torch.randperm(len(target), generator=torch.Generator().manual_seed(self.seed)).to(target.device)
-        share = round(CALIBRATION_SHARE * len(target)) if self.limit and self.calibration_method else 0
-        calibrating, judging = (order[:share], order[share:]) if share else (order, order)
+        calibrating = judging = order
+        if self.limit and self.calibration_method:
+            calibrating, judging = order.tensor_split([calibration_samples(len(target))])
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
-            self.calibration.fit(preds[calibrating], target[calibrating])
+            self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
         if self.priors is not None:
-            frequencies = target.bincount(minlength=len(self.costs)) / len(target)
-            check_priors(frequencies, len(self.costs), name="training_priors")
-            self.prior_ratio.copy_(self.priors.to(frequencies) / frequencies)
+            self.prior_ratio.copy_(
+                self.priors.to(preds) / class_frequencies(target, self.concern.class_names).to(preds)
+            )
         preds, target = preds[judging], target[judging]
         self.threshold.fill_(torch.inf)
         if self.limit:
             decided, risk = self.estimate(preds)
             loss, highest = self.risk[target, decided], float(self.risk.max())
-            self.threshold.copy_(self.limit.threshold(risk, loss, highest_loss=highest, given=given))
+            splits = self.calibration_method is not None
+            self.threshold.copy_(self.limit.threshold(risk, loss, highest_loss=highest, splits=splits))
         calibrated_by = len(calibrating) if self.calibration_method else 0
-        self.report = report_on(self(preds), target, self.concern, calibrated_by=calibrated_by)
+        self.report = self.evaluate(preds, target)._replace(calibrated_by=calibrated_by)
+
+    @torch.no_grad()
+    def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
+        """Measure coverage, dangerous errors and cost on samples, at their own class frequencies, not at the priors.
+
+        Args:
+            preds: ``(N, C)`` floating point logits.
+            target: ``(N,)`` integer class indices in ``[0, C)``.
+
+        Raises:
+            ValueError: If a shape, a dtype or a value breaks its rule above.
+        """
+        return report_on(self(preds), target, self.concern)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rule to a file that `load` reads, in one step.
@@ -198,17 +209,6 @@ class DecisionRule(nn.Module):
             rule.load_state_dict(held["state"])
             rule.report = None if held["report"] is None else RuleReport(**held["report"])
         return rule
-
-    def _checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        if preds.ndim != 2:
-            raise ValueError(f"preds must have shape (N, C), but got {tuple(preds.shape)}.")
-        samples = flatten_samples(
-            preds, target, num_classes=len(self.costs), scale="logits", ignore_index=None, sample_weight=None
-        )
-        raise_first(samples.find_faults())
-        if not len(preds):
-            raise ValueError("preds must hold at least one sample, but is empty.")
-        return samples.scores, samples.labels.target
 
 
 def _new_calibration(method: CalibrationMethod, classes: int) -> nn.Module:

@@ -1,14 +1,18 @@
 """The limit that a decision rule guarantees, and what a rule does to samples."""
 
 from dataclasses import dataclass
-from math import ceil
 from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import dangerous_errors_details, expected_concern, risk_threshold
-from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
+from mpcs_torch.functional import (
+    UnattainableLimitError,
+    dangerous_errors_details,
+    expected_concern,
+    risk_threshold,
+)
+from mpcs_torch.learning.rule_samples import given_samples
 
 
 @dataclass(frozen=True)
@@ -34,14 +38,14 @@ class RuleLimit:
         """Tell whether there is a limit."""
         return self.max_dangerous is not None or self.max_cost is not None
 
-    def threshold(self, risk: Tensor, loss: Tensor, *, highest_loss: float, given: int) -> Tensor:
+    def threshold(self, risk: Tensor, loss: Tensor, *, highest_loss: float, splits: bool) -> Tensor:
         """Choose the threshold on the estimated risk of decisions that guarantees the limit.
 
         Args:
             risk: ``(N,)`` estimates, of the samples that choose.
             loss: ``(N,)`` losses of the decisions.
             highest_loss: The highest possible loss.
-            given: The number of all samples, those that calibrate included.
+            splits: Whether other samples were split off to calibrate.
 
         Raises:
             ValueError: If so few samples cannot guarantee it.
@@ -53,19 +57,15 @@ class RuleLimit:
         try:
             found = risk_threshold(risk, loss, max_loss=value, confidence=self.confidence, highest_loss=highest_loss)
         except UnattainableLimitError as error:
-            needed = ceil(error.needed * given / len(risk))
-            problem = UnattainableLimitError(value, error.sure, len(risk), error.lowest, needed, name=name)
-            calibrating = given - len(risk)
-            also = f" (of {given} samples, {calibrating} calibrate: calibration=None saves them)" if calibrating else ""
-            raise ValueError(f"{problem}{also}") from None
+            raise error.named(name, needed=given_samples(error.needed) if splits else error.needed) from None
         return found.threshold
 
 
 class RuleReport(NamedTuple):
-    """The effect of a rule on the samples that it was fitted to; with a limit, on those that guarantee it."""
+    """The effect of a rule on samples; after a fit with a limit, on those that guarantee it."""
 
     calibrated_by: int
-    """The number of samples that the calibration was fitted to."""
+    """The number of samples of the fit that went to the calibration."""
     judged_by: int
     """The number of samples that the other values are measured on."""
     coverage: float
@@ -76,7 +76,7 @@ class RuleReport(NamedTuple):
     """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
 
 
-def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec, *, calibrated_by: int = 0) -> RuleReport:
+def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleReport:
     """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
     classes, device = len(concern.class_names), target.device
     counts = dangerous_errors_details(
@@ -86,7 +86,7 @@ def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec, *, calibr
     cost = expected_concern(decisions, target, num_classes=classes, concern=costs.to(device), normalize=False)
     samples = counts.samples
     return RuleReport(
-        calibrated_by,
+        0,
         len(target),
         (counts.decided / samples).item(),
         (counts.dangerous / samples).item(),

@@ -49,9 +49,10 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
         PredictionsError: If there is no row, the labels are soft, a value breaks a rule, or the rows cannot guarantee
             the limit.
     """
+    _refuse_name(rule, predictions)
     logits, target = all_rows(predictions, advance)
     try:
-        return rule.fit(logits.log_softmax(dim=1), target)
+        return rule.fit(logits, target)
     except ValueError as error:
         raise PredictionsError(predictions.path, str(error)) from None
 
@@ -62,14 +63,16 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
     Raises:
         PredictionsError: If there is no row or a value breaks a rule.
     """
+    _refuse_name(rule, predictions)
     logits, target = all_rows(predictions, advance)
-    # Logits that differ by a constant in each row are the same, whether they were given or come from probabilities.
-    logits = logits.log_softmax(dim=1)
     with torch.no_grad():
         decisions, (_, risk) = rule(logits), rule.estimate(logits)
     names = rule.concern.class_names
-    if REFERRAL in names:
-        problem = f"a class must not be named {REFERRAL!r}, which stands for a referral"
-        raise PredictionsError(predictions.path, problem)
     report = report_on(decisions, target, rule.concern) if target.ndim == 1 else None
     return FileDecisions(decisions, risk, report, names)
+
+
+def _refuse_name(rule: DecisionRule, predictions: Predictions) -> None:
+    if REFERRAL in rule.concern.class_names:
+        problem = f"a class must not be named {REFERRAL!r}, which stands for a referral"
+        raise PredictionsError(predictions.path, problem)

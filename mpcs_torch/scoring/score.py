@@ -1,5 +1,6 @@
 """All metrics that predictions allow, in one pass."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -34,6 +35,8 @@ class Scores(NamedTuple):
     """int64 (C, C), rows true classes; None for soft labels."""
     reported: ProbabilityMeans | None
     measured: MeasuredProbabilities | None
+    notes: Sequence[str] = ()
+    """What was left out, and why."""
 
     def table(self) -> Table:
         """Return a row for each metric."""
@@ -50,14 +53,15 @@ class Scores(NamedTuple):
         }
 
     def warnings(self) -> list[str]:
-        """Return what the values say against using the predictions as they are."""
-        least, most = self.values.get("least_concern_cost", 0.0), self.values.get("expected_concern", 0.0)
-        if least <= most:
-            return []
-        return [
-            f"decisions with the minimum expected concern cost more ({least:.6g}) than deciding for the most probable "
-            f"class ({most:.6g}), because the probabilities are not calibrated; mpcs calibrate does that"
-        ]
+        """Return what the values say against using the predictions as they are, and what was left out."""
+        told = list(self.notes)
+        least, most = (self.values.get(name, math.nan) for name in ("least_concern_cost", "expected_concern"))
+        if least > most:
+            told.append(
+                f"decisions with the minimum expected concern cost more ({least:.6g}) than deciding for the most "
+                f"probable class ({most:.6g}), probably because the probabilities are not calibrated (mpcs calibrate)"
+            )
+        return told
 
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
@@ -110,6 +114,9 @@ def score(
         advance(len(probs))
     if metrics is None:
         raise PredictionsError(predictions.path, "holds no row")
+    notes = []
+    if entries is None and _has_free_errors(concern):
+        notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
     values, confusion = metrics.results()
     certainty = next((metric for metric in metrics.metrics().values() if isinstance(metric, ProbabilityAccuracy)), None)
     return Scores(
@@ -119,19 +126,24 @@ def score(
         confusion,
         None if certainty is None else certainty.reported(),
         None if certainty is None else certainty.bins(),
+        notes,
     )
 
 
 def _all_for(concern: ConcernSpec | None, *, is_soft: bool) -> list[MetricEntry]:
     takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
-    has_free_errors = concern is not None and bool((concern.matrix() == 0).any())
+    has_free_errors = _has_free_errors(concern)
     return [
         entry
         for entry in ENTRIES
         if entry.takes in takes
         and entry.name not in ONLY_WHEN_ASKED
-        and not (has_free_errors and entry.metric is MetaPatternConcernScore)  # it divides by weights
+        and not (has_free_errors and entry.metric is MetaPatternConcernScore)
     ]
+
+
+def _has_free_errors(concern: ConcernSpec | None) -> bool:
+    return concern is not None and bool((concern.matrix() == 0).any())
 
 
 def _checked(entries: Sequence[MetricEntry], predictions: Predictions, *, is_soft: bool) -> Sequence[MetricEntry]:

@@ -2,20 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import bootstrap
 
+from mpcs_torch.study.effects import Effect, paired_effect
 from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTOR, Plan
 from mpcs_torch.study.tasks import CHECKPOINTS, DECISION_FACTORS, Measure, Outcome, Way
 from mpcs_torch.tables import Table
 
-Sample = NDArray[np.float64]
-"""A value for each seed."""
-Effect = tuple[float, float, float]
-"""A mean effect and its 95 % bootstrap interval over seeds."""
 ACCURACY_ALLOWANCE = 0.0005
 """How much test accuracy a method may cost to be said to help."""
 CHOICE_ALLOWANCE = ACCURACY_ALLOWANCE / 2
@@ -161,22 +155,6 @@ def _compared(arm: Arm, ours: Sequence[Measure], theirs: Sequence[Measure]) -> R
         paired_effect(*dangerous, relative=True),
         paired_effect(*mpcs, relative=True),
     )
-
-
-def paired_effect(ours: Sample, theirs: Sample, *, relative: bool) -> Effect:
-    """Compute the difference of means, or the relative reduction, with its 95 % bootstrap interval over seeds."""
-
-    def effect(a: Sample, b: Sample, axis: int = -1) -> Any:
-        a_mean, b_mean = a.mean(axis=axis), b.mean(axis=axis)
-        return (b_mean - a_mean) / b_mean if relative else a_mean - b_mean
-
-    value = float(effect(ours, theirs))
-    if np.ptp(ours - theirs) == 0 and (not relative or np.ptp(theirs) == 0 or (ours == theirs).all()):
-        return value, value, value
-    interval = bootstrap(
-        (ours, theirs), effect, paired=True, method="percentile", rng=np.random.default_rng(0)
-    ).confidence_interval
-    return value, float(interval.low), float(interval.high)
 
 
 def results_table(study: Study, results: Sequence[Result]) -> Table:

@@ -91,7 +91,11 @@ def test_errors_that_cost_nothing_leave_mpcs_out(tmp_path: Path, capsys: pytest.
     (tmp_path / "preds.csv").write_text(UNSURE)
     (tmp_path / "concern.yaml").write_text("classes: [healthy, ill]\nweights: [[0, 0], [10, 0]]\n")
     assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml", "--json") == 0
-    values = json.loads(capsys.readouterr().out)["metrics"]
+    printed = capsys.readouterr()
+    values = json.loads(printed.out)["metrics"]
+    assert printed.err.splitlines()[-1] == (
+        "warning: mpcs is left out: it divides by weights, and the concern has weights of 0"
+    )
     assert "mpcs" not in values
     assert values["expected_concern"] is None  # 0 / 0: to call everybody ill costs nothing either
     asked = ("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml", "--metrics", "mpcs")

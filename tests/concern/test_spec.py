@@ -96,6 +96,18 @@ def test_specs_are_values() -> None:
             {"classes": 2, "dangerous": 0, "weights": [[1, 1], [1, 1]]},
             "dangerous: must be a weight above 0 or a list of pairs, but got 0",
         ),
+        (
+            {"classes": 2, "dangerous": 60, "weights": [[0, 10], [50, 0]]},
+            "dangerous: must be at most the highest weight 50: otherwise no error would be dangerous, but got 60",
+        ),
+        (
+            {"classes": 2, "dangerous": []},
+            "dangerous: must list at least one pair: otherwise no error",
+        ),
+        (
+            {"classes": 2, "dangerous": [[1, 0], [0, 1]], "weights": [[0, 0], [50, 0]]},
+            r"dangerous\[1\]\[1\]: must have a weight above 0: decisions would not avoid this error",
+        ),
         ({"classes": 2, "dangerous": [[0]]}, r"dangerous\[0\]: must be a list \[true, predicted, ...\], but got \[0\]"),
         ({"classes": 2, "dangerous": [[0, 1]], "releases": [[1, 0]]}, "dangerous: cannot be combined with releases"),
         ({"classes": 2, "refer": -1}, "refer: must be a finite cost >= 0, or one for each class, but got -1"),

@@ -1,6 +1,7 @@
 """The decision rule: what it decides, what it guarantees, and that it survives files and torch.export."""
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.calibration import TemperatureScaling, VectorScaling
-from mpcs_torch.functional import least_concern_decision
+from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
+from mpcs_torch.functional import UnattainableLimitError, least_concern_decision
 from mpcs_torch.learning import DecisionFileError, DecisionRule
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
@@ -56,7 +57,7 @@ def test_without_referral_it_is_the_calibrated_least_concern_decision() -> None:
 def test_chows_rule_refers_where_that_costs_less() -> None:
     concern = ConcernSpec(3, refer=0.1)
     rule = DecisionRule(concern, calibration="vector").fit(*FIT)
-    calibrated = VectorScaling(3).fit(*FIT)(NEW[0])
+    calibrated = VectorScaling(3).fit(FIT[0].log_softmax(dim=1), FIT[1])(NEW[0].log_softmax(dim=1))
     assert torch.equal(rule(NEW[0]), least_concern_decision(calibrated, concern=concern.costs()))
     assert 0 < (rule(NEW[0]) == -1).double().mean() < 1
 
@@ -116,6 +117,51 @@ def test_a_limit_on_costs_holds_in_expectation() -> None:
     ]
     assert np.mean(found) <= limit + 2 * np.std(found) / worlds**0.5
     assert np.mean(found) > limit / 3
+
+
+def test_logits_that_differ_by_a_constant_in_each_row_mean_the_same(rule: DecisionRule) -> None:
+    moved = NEW[0][:2000] + 10 * torch.randn(2000, 1, generator=torch.Generator().manual_seed(0))
+    assert (rule(moved) == rule(NEW[0][:2000])).double().mean() > 0.999  # but for rounding at a threshold
+    again = DecisionRule(
+        rule.concern,
+        calibration=rule.calibration_method,
+        priors=rule.priors,
+        max_dangerous=rule.limit.max_dangerous,
+        max_cost=rule.limit.max_cost,
+        confidence=rule.limit.confidence,
+    ).fit(FIT[0] - 5 * torch.arange(len(FIT[0]))[:, None].float() / len(FIT[0]), FIT[1])
+    assert (again(NEW[0]) == rule(NEW[0])).double().mean() > 0.999
+
+
+def test_decisions_do_not_depend_on_autocast(rule: DecisionRule) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(rule(NEW[0]), rule(NEW[0].clone()))
+        inside = rule(NEW[0])
+    assert torch.equal(inside, rule(NEW[0]))
+
+
+@pytest.mark.parametrize("samples", [1, 2, 7, 500, 502])
+def test_the_number_of_samples_that_a_message_asks_for_is_enough(samples: int) -> None:
+    def fit(number: int) -> DecisionRule:
+        logits, target = 9 * torch.eye(3)[torch.arange(number) % 3], torch.arange(number) % 3
+        logits[0] = torch.tensor([0.0, 1.0, 0.0])  # so that a temperature exists
+        return DecisionRule(LIGHTS, max_dangerous=0.005, confidence=0.95).fit(logits, target)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        with pytest.raises(UnattainableLimitError) as told:
+            fit(samples)
+        assert fit(told.value.needed).report is not None
+        with pytest.raises(UnattainableLimitError):
+            fit(told.value.needed - 2)
+
+
+def test_a_rule_is_evaluated_on_other_samples() -> None:
+    rule = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT)
+    report = rule.evaluate(*NEW)
+    dangerous, cost = rates(rule, NEW)
+    assert (report.judged_by, report.dangerous_rate) == (len(NEW[1]), pytest.approx(dangerous))
+    assert report.cost == pytest.approx(cost)
 
 
 def test_samples_that_calibrate_do_not_judge() -> None:
@@ -253,15 +299,14 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
         (
             {"max_dangerous": 0.005, "confidence": 0.95, "calibration": "temperature"},
             *world(500, 0),
-            "by 400 samples, unless all are referred: they can guarantee 0.00747, and 0.005 takes 748 samples. (of 500 "
-            "samples, 100 calibrate: calibration=None saves them)",
+            "by 400 samples, unless all are referred: they can guarantee 0.00747, and 0.005 takes 747 samples.",
         ),
         ({"max_cost": 2.0}, *world(400, 0), "max_cost must be below the highest possible loss 1, but got 2.0."),
         (
             {"priors": torch.ones(3) / 3},
             torch.rand(2, 3),
             torch.tensor([0, 1]),
-            "training_priors must be > 0 and sum to 1, but got [0.5, 0.5, 0.0].",
+            "target must hold every class to correct for priors, but has no green.",
         ),
     ],
 )

@@ -3,7 +3,7 @@
 from math import ceil, isclose
 
 DEFAULT_INTERVALS = 200
-"""As in the published runs: a concession of 0.005."""
+"""As in the published runs: it forgives what falls short of certainty by less than 0.005."""
 
 
 def concession_intervals(concession: float) -> int:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.priors import check_priors, shifted
+from mpcs_torch.functional.concern.priors import prior_ratio, shifted_probs
 from mpcs_torch.functional.inputs.checks import check_costs
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -65,30 +65,19 @@ def least_concern_decision(
     )
     _, fault, _ = samples.find_faults()
     raise_first([fault])
-    decided = least_risk(samples.probs(), concern, prior_ratio=prior_ratio(training_priors, priors, num_classes))
+    ratio = prior_ratio(training_priors, priors, num_classes)
+    decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), concern)
     return torch.where(decided == num_classes, REFERRED, decided).reshape(unlabelled.shape)
 
 
-def least_risk(rows: Tensor, concern: Tensor, *, prior_ratio: Tensor | None = None) -> Tensor:
+def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the decisions for probabilities (..., C), with C for a referral. Nothing here waits for an accelerator."""
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
-    rows = rows if prior_ratio is None else shifted(rows, prior_ratio)
-    risk = rows @ without_diagonal(concern).to(rows)
+    with torch.autocast(rows.device.type, enabled=False):  # a decision must not depend on the caller's precision
+        risk = rows @ without_diagonal(concern).to(rows)
     # Among the decisions of minimum risk, the more probable class wins, and any class wins over a referral.
     preference = rows if risk.shape == rows.shape else torch.cat([rows, torch.full_like(rows[..., :1], -0.5)], dim=-1)
     return torch.where(risk <= risk.amin(dim=-1, keepdim=True), preference, -1.0).argmax(dim=-1)
-
-
-def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
-    """Return the checked ratio (C,) of priors in deployment to those of the training data; None where both are None."""
-    if training_priors is None and priors is None:
-        return None
-    if training_priors is None or priors is None:
-        missing, given = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
-        raise ValueError(f"{missing} must be given together with {given}, but got None.")
-    check_priors(priors, num_classes, name="priors")
-    check_priors(training_priors, num_classes, name="training_priors")
-    return priors / training_priors
 
 
 def without_diagonal(concern: Tensor) -> Tensor:

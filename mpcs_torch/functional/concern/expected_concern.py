@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, without_diagonal
-from mpcs_torch.functional.concern.priors import check_priors, shifted
-from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
+from mpcs_torch.functional.concern.decision import least_risk, without_diagonal
+from mpcs_torch.functional.concern.priors import prior_ratio, shifted_probs
+from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
@@ -61,7 +61,7 @@ def expected_concern(
             decision of `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
         training_priors: ``(C,)`` class frequencies of the training data. Decisions are then made with probabilities
-            that are corrected for ``priors`` by `shift_priors`.
+            that are corrected for ``priors`` by `shift_priors`; integer decisions stay as they are.
         priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those of the samples.
         normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
             per sample.
@@ -69,7 +69,7 @@ def expected_concern(
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples, without samples of a class that has a prior above 0, or
-        if the decisions and the best constant decision both cost nothing.
+        if the decisions and the best constant decision both cost nothing; infinite if only the latter does.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -134,7 +134,7 @@ def decide(
             ignore_index=ignore_index,
             sample_weight=sample_weight,
         )
-        probs = samples.probs() if ratio is None else shifted(samples.probs(), ratio)
+        probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
         predicted = probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
         return Decided(predicted, samples.labels, samples.find_faults)
     if decision != "most_probable":

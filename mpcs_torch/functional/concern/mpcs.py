@@ -52,8 +52,8 @@ def meta_pattern_concern_score(
         t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
             unless ``concession`` is given.
         concession: How far a confidence may fall short of certainty without being punished, below 1/2: sets t to
-            `concession_intervals`. The default t = 200 is a concession of 0.005. It prefers the classifier A of the
-            paper's Table I to B, as cross entropy does; a concession of 0.02 prefers B, as the paper does.
+            `concession_intervals`. The default t = 200 is a concession of just below 0.005. It prefers the classifier A
+            of the paper's Table I to B, as cross entropy does; a concession of 0.02 prefers B, as the paper does.
         concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
             read. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.

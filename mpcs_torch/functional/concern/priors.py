@@ -1,6 +1,10 @@
 """Class probabilities under other class frequencies than those that a model was trained on."""
 
+import torch
 from torch import Tensor
+
+from mpcs_torch.functional.inputs.checks import check_priors
+from mpcs_torch.functional.inputs.probabilities import Samples
 
 
 def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> Tensor:
@@ -16,7 +20,8 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         priors: :math:`\pi'`, ``(C,)``: the class frequencies of the deployment, >= 0, with a sum of 1.
 
     Returns:
-        Probabilities of the shape of ``probs``; NaN for a sample whose classes all have a prior of 0 in the deployment.
+        Probabilities of the shape of ``probs``. Where the classes that can occur have a probability of 0, the ratios of
+        the priors decide alone.
 
     Raises:
         ValueError: If priors break their rule above.
@@ -32,23 +37,35 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         tensor([[0.5000, 0.5000]])
     """
     check_priors(priors, probs.shape[1], name="priors")
-    check_priors(training_priors, probs.shape[1], name="training_priors")
-    return shifted(probs, priors / training_priors)
+    check_priors(training_priors, probs.shape[1], name="training_priors", above_0=True)
+    rows = probs.movedim(1, -1)
+    shifted = _normalized(rows * (priors / training_priors).to(rows), priors / training_priors)
+    return shifted.movedim(-1, 1)
 
 
-def shifted(probs: Tensor, ratio: Tensor) -> Tensor:
-    """Multiply probabilities (N, C, ...) by the ratio (C,) of new to old priors, and normalize."""
-    shape = (1, -1, *([1] * (probs.ndim - 2)))
-    weighted = probs * ratio.to(probs).reshape(shape)
-    return weighted / weighted.sum(dim=1, keepdim=True)
+def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
+    """Return the probabilities (M, C) of samples under other priors, given the ratio (C,) of new to old ones."""
+    if samples.scale == "probs":
+        return _normalized(samples.scores * ratio.to(samples.scores), ratio)
+    # In logarithms, because probabilities of 0 may come from an underflow.
+    log_shifted = samples.log_probs() + ratio.to(samples.scores).log()
+    highest = log_shifted.amax(dim=1, keepdim=True)
+    return _normalized((log_shifted - highest.nan_to_num(neginf=0.0)).exp(), ratio)
 
 
-def check_priors(priors: Tensor, num_classes: int, *, name: str) -> None:
-    """Refuse priors that are not (C,) and a distribution; those of the training data must be above 0."""
-    if not isinstance(priors, Tensor) or priors.shape != (num_classes,):
-        given = tuple(priors.shape) if isinstance(priors, Tensor) else repr(priors)
-        raise ValueError(f"{name} must be a tensor of shape ({num_classes},), one prior per class, but got {given}.")
-    lowest_allowed = ">= 0" if name == "priors" else "> 0"
-    sound = (priors >= 0 if name == "priors" else priors > 0).all() and abs(priors.double().sum().item() - 1) <= 1e-3
-    if not sound:
-        raise ValueError(f"{name} must be {lowest_allowed} and sum to 1, but got {priors.tolist()}.")
+def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
+    """Divide rows (..., C) by their sums; rows without any weight become the ratio."""
+    total = weights.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, weights / total, (ratio / ratio.sum()).to(weights))
+
+
+def prior_ratio(training_priors: Tensor | None, priors: Tensor | None, num_classes: int) -> Tensor | None:
+    """Return the checked ratio (C,) of priors in deployment to those of the training data; None where both are None."""
+    if training_priors is None and priors is None:
+        return None
+    if training_priors is None or priors is None:
+        missing, given = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
+        raise ValueError(f"{missing} must be given together with {given}, but got None.")
+    check_priors(priors, num_classes, name="priors")
+    check_priors(training_priors, num_classes, name="training_priors", above_0=True)
+    return priors / training_priors

@@ -11,13 +11,22 @@ class UnattainableLimitError(ValueError):
     """A limit that so few samples cannot guarantee at any threshold."""
 
     def __init__(
-        self, limit: float, sure: str, samples: int, lowest: float, needed: int, *, name: str = "max_loss"
+        self, limit: float, sure: str, samples: int, lowest: float, needed: int, name: str = "max_loss"
     ) -> None:
         self.limit, self.sure, self.samples, self.lowest, self.needed = limit, sure, samples, lowest, needed
-        super().__init__(
-            f"{name} {limit:g} cannot be guaranteed {sure} by {samples} samples, unless all are referred: they can "
-            f"guarantee {_rounded_up(lowest):g}, and {limit:g} takes {needed} samples."
+        super().__init__(limit, sure, samples, lowest, needed, name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} {self.limit:g} cannot be guaranteed {self.sure} by {self.samples} samples, unless all are "
+            f"referred: they can guarantee {_rounded_up(self.lowest):g}, and {self.limit:g} takes {self.needed} "
+            "samples."
         )
+
+    def named(self, name: str, *, needed: int) -> "UnattainableLimitError":
+        """Return the same error for a limit of another name that takes more samples."""
+        return UnattainableLimitError(self.limit, self.sure, self.samples, self.lowest, needed, name)
 
 
 class RiskThreshold(NamedTuple):
@@ -115,8 +124,8 @@ def _binomial_quantile(samples: int, rate: float, level: float) -> int:
     n = torch.tensor(float(samples), dtype=torch.float64)
     choose = torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
     cumulative = (choose + k * log(rate) + (n - k) * log1p(-rate)).exp().cumsum(0)
-    # The sums are exact to about 1e-12; where one meets the level exactly, rounding must not decide.
-    return int((cumulative <= level * (1 + 1e-10)).sum()) - 1
+    # Where a sum meets the level exactly, rounding must not decide; the error grows with the samples (lgamma).
+    return int((cumulative <= level * (1 + 1e-14 * max(samples, 100))).sum()) - 1
 
 
 def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None, highest_loss: float) -> None:

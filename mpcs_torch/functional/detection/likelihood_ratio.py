@@ -3,11 +3,9 @@
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.checks import check_priors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
-
-PRIORS_TOLERANCE = 1e-3
-"""How far the sum of priors may be from 1, for rounded decimals."""
 
 
 def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = True) -> Tensor:
@@ -40,7 +38,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
         >>> log_likelihood_ratios(probs, priors=torch.tensor([0.8, 0.2]), from_logits=False)[:, 1]
         tensor([-0.8109,  1.3863])
     """
-    _check_priors(priors)
+    check_priors(priors, len(priors) if isinstance(priors, Tensor) else 2, above_0=True)
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
     samples = flatten_samples(
         preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits), ignore_index=None, sample_weight=None
@@ -62,11 +60,3 @@ def _log_odds(logits: Tensor) -> Tensor:
     rest_of_top = log_probs.scatter(1, top, -torch.inf).logsumexp(dim=1, keepdim=True)
     rest = torch.log1p(-log_probs.exp()).scatter(1, top, rest_of_top)
     return log_probs - rest
-
-
-def _check_priors(priors: Tensor) -> None:
-    """Refuse priors that are not (C,) probabilities above 0 with a sum of 1."""
-    if not isinstance(priors, Tensor) or not priors.is_floating_point() or priors.ndim != 1 or len(priors) < 2:
-        raise ValueError(f"priors must be a floating point tensor (C,) with C >= 2, but got {priors!r}.")
-    if not (priors > 0).all() or not abs(priors.sum().item() - 1) <= PRIORS_TOLERANCE:
-        raise ValueError(f"priors must be above 0 and sum to 1, but got {priors.tolist()}.")

@@ -102,6 +102,16 @@ def _refuse(values: Tensor, bad: Tensor, rule: str) -> None:
         raise ValueError(f"concern must hold {rule}, but got {values[bad][0].item():g}.")
 
 
+def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False) -> None:
+    """Refuse priors that are not a tensor (C,) of frequencies with a sum of 1, or not above 0 if they must be."""
+    if not isinstance(priors, Tensor) or not priors.is_floating_point() or priors.shape != (num_classes,):
+        given = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
+        raise ValueError(f"{name} must be a floating point tensor of shape ({num_classes},), but got {given}.")
+    in_range = priors > 0 if above_0 else priors >= 0
+    if not in_range.all() or abs(priors.double().sum().item() - 1) > 1e-3:  # printed decimals are forgiven
+        raise ValueError(f"{name} must be {'above 0' if above_0 else '>= 0'} and sum to 1, but got {priors.tolist()}.")
+
+
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:
     """Refuse a target that does not hold integer class indices of the expected shape."""
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:

@@ -131,11 +131,11 @@ def test_errors_name_the_wrong_argument(changed: dict[str, object], message: str
         ),
         (
             {"priors": torch.ones(3) / 3, "training_priors": torch.tensor([0.0, 0.5, 0.5])},
-            "training_priors must be > 0 and sum to 1, but got [0.0, 0.5, 0.5].",
+            "training_priors must be above 0 and sum to 1, but got [0.0, 0.5, 0.5].",
         ),
         (
             {"priors": torch.ones(2) / 2, "training_priors": torch.ones(3) / 3},
-            "priors must be a tensor of shape (3,), one prior per class, but got (2,).",
+            "priors must be a floating point tensor of shape (3,), but got torch.float32 (2,).",
         ),
     ],
 )
@@ -192,6 +192,18 @@ def test_shifted_priors_are_right_where_densities_are_known() -> None:
     expected = torch.sigmoid(2 * x + (priors[1] / priors[0]).log())
     shifted = shift_priors(even, training_priors=torch.tensor([0.5, 0.5]), priors=priors)
     assert torch.allclose(shifted[:, 1], expected)
+
+
+def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> None:
+    even, absent = torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0])
+    settings: dict[str, Any] = {"concern": torch.ones(2, 2), "training_priors": even, "priors": absent}
+    logits = torch.tensor([[200.0, 0.0], [0.0, 0.0], [500.0, -torch.inf]])  # the softmax of the first underflows
+    assert least_concern_decision(logits, **settings).tolist() == [1, 1, 1]
+    certain = torch.tensor([[1.0, 0.0]])
+    assert least_concern_decision(certain, **settings, from_logits=False).tolist() == [1]
+    assert shift_priors(certain, training_priors=even, priors=absent).tolist() == [[0.0, 1.0]]
+    cost = expected_concern(logits, torch.tensor([1, 1, 1]), num_classes=2, normalize=False, **settings)
+    assert cost == 0
 
 
 def test_decisions_are_made_for_the_priors_of_the_deployment() -> None:

@@ -58,7 +58,7 @@ def test_further_dimensions_stay() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"priors": [0.5, 0.5]}, "priors must be a floating point tensor (C,) with C >= 2, but got [0.5, 0.5]."),
+        ({"priors": [0.5, 0.5]}, "priors must be a floating point tensor of shape (2,), but got [0.5, 0.5]."),
         ({"priors": torch.tensor([0.5, 0.6])}, "priors must be above 0 and sum to 1, but got [0.5, 0.6"),
         ({"priors": torch.tensor([0.0, 1.0])}, "priors must be above 0 and sum to 1, but got [0.0, 1.0]."),
         ({"priors": PRIORS}, "preds must have 3 classes in dimension 1, but got shape (1, 2)."),
