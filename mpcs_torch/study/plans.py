@@ -66,14 +66,14 @@ class Plan:
 _TRANSFER = ("plateau", "cosine, warmup", "cosine, warmup, label smoothing", RECIPE)
 STUDIES = {
     "mnist": Plan((0.005, 0.01, 0.02, 0.04), tuning_seeds=6),
-    "digits": Plan((0.0025, 0.005, 0.01, 0.02), choice_seeds=60),
+    "digits": Plan((0.0025, 0.005, 0.01, 0.02), tuning_seeds=10, choice_seeds=40),
     **{
         f"mnist-random-{number}": Plan(
-            (0.01, 0.02), _TRANSFER, chooses=False, tuning_seeds=5, choice_seeds=5, fresh_seeds=20
+            (0.01, 0.02), _TRANSFER[1:], chooses=False, tuning_seeds=3, choice_seeds=3, fresh_seeds=20
         )
         for number in (1, 2, 3)
     },
-    "mnist-cnn": Plan((0.002, 0.004), _TRANSFER[1:], chooses=False, tuning_seeds=2, choice_seeds=2, fresh_seeds=8),
+    "mnist-cnn": Plan((0.002,), _TRANSFER[1:], chooses=False, tuning_seeds=2, choice_seeds=2, fresh_seeds=6),
     "breast-cancer": Plan((0.001, 0.003, 0.01), _TRANSFER, chooses=False),
     "lstm": Plan((0.001, 0.003, 0.01), _TRANSFER, chooses=False),
 }
