@@ -22,7 +22,7 @@ MAX_SAMPLES = 3000
 
 
 class Rule(NamedTuple):
-    """Which pairs a draft releases; the arguments of `spec_from_neighbours`."""
+    """The rule by which a draft releases pairs: the arguments of `spec_from_neighbours`."""
 
     min_share: float | None
     pairs: int | None

@@ -91,7 +91,7 @@ class DecisionRule(nn.Module):
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration = _new_calibration(calibration, classes)
         self.report: RuleReport | None = None
-        """What `fit` found; None before."""
+        """The findings of `fit`; None before."""
         costs = concern.costs()
         risk = concern.dangerous_pairs().double() if max_cost is None else costs[:, :classes]
         self.register_buffer("costs", costs.float())

@@ -36,7 +36,7 @@ class Scores(NamedTuple):
     reported: ProbabilityMeans | None
     measured: MeasuredProbabilities | None
     notes: Sequence[str] = ()
-    """What was left out, and why."""
+    """Metrics that were left out, and the reasons."""
 
     def table(self) -> Table:
         """Return a row for each metric."""

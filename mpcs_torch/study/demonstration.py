@@ -28,7 +28,7 @@ SEEDS = range(10)
 MAX_DANGEROUS, CONFIDENCE = 0.01, 0.9
 """The limit that referral is held to, and the probability with which it holds."""
 PICKING_SHARE = 0.25
-"""How many of the validation samples pick the checkpoint. The others fit the rules: a guarantee needs samples by which
+"""The share of validation samples that pick the checkpoint. The others fit the rules: a guarantee needs samples by which
 nothing else was chosen."""
 PLAIN, RECOMMENDED = "plain", "recommended"
 RUNS: dict[str, tuple[str, ...]] = {

@@ -116,7 +116,7 @@ class ScoreConfig(Section):
     t: Annotated[int, Field(ge=2)] | None = None
     """Default: what the concession asks for, or 200 as in the published runs."""
     concession: Number | None = None
-    """How far a confidence may fall short of certainty without being punished. Default: that of the concern."""
+    """The shortfall from certainty that is not punished. Default: that of the concern."""
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
