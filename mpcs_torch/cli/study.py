@@ -50,7 +50,7 @@ def study(
     outcomes += _finish(f"study {name}, more seeds", tuned_tasks(name, rates, more, data_root, folder))
     found = Study(outcomes, tuned, plan)
     fresh = range(plan.choice_seeds, plan.choice_seeds + plan.fresh_seeds)
-    chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, found.recipe)]
+    chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, *found.candidates())]
     tasks = tuned_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
     confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks))
     results = [found.result(arm) for arm in found.arms()]

@@ -28,8 +28,8 @@ SEEDS = range(10)
 MAX_DANGEROUS, CONFIDENCE = 0.01, 0.9
 """The limit that referral is held to, and the probability with which it holds."""
 PICKING_SHARE = 0.25
-"""The share of validation samples that pick the checkpoint. The others fit the rules: a guarantee needs samples by which
-nothing else was chosen."""
+"""The share of validation samples that pick the checkpoint. The others fit the rules: a guarantee needs samples by
+which nothing else was chosen."""
 PLAIN, RECOMMENDED = "plain", "recommended"
 RUNS: dict[str, tuple[str, ...]] = {
     PLAIN: (),

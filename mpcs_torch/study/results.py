@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mpcs_torch.study.effects import Effect, paired_effect
-from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTOR, Plan
+from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTORS, Plan
 from mpcs_torch.study.tasks import CHECKPOINTS, DECISION_FACTORS, Measure, Outcome, Way
 from mpcs_torch.tables import Table
 
@@ -15,7 +15,7 @@ ACCURACY_ALLOWANCE = 0.0005
 CHOICE_ALLOWANCE = ACCURACY_ALLOWANCE / 2
 """How much it may cost in validation to be chosen: of choices on the edge, half would fall over it in the test."""
 PLAIN_WAY = Way()
-RECIPE_WAY = Way("last", calibrated=True, factor=RECIPE_FACTOR)
+RECIPE_WAYS = (PLAIN_WAY, *(Way("last", calibrated=True, factor=factor) for factor in RECIPE_FACTORS))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Study:
         self.rates = plan.learning_rates
         plain = [arm for arm in tuned if arm.method in PLAIN]
         self.baseline = max(plain, key=self.validation_accuracy)
-        self.recipe = self._choose_recipe() if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAY)
+        self.recipe = self._choose_recipe() if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAYS[-1])
         """The loss and decision that validation picks, or the recommended ones."""
 
     def arms(self) -> list[Arm]:
@@ -103,15 +103,19 @@ class Study:
         """Compare an arm with the baseline, seed by seed."""
         return _compared(arm, self._measures(arm, 1), self._measures(self.baseline, 1))
 
-    def confirm(self, outcomes: Sequence[Outcome]) -> Result:
-        """Compare the recipe with the baseline under seeds that were not used to choose either."""
+    def candidates(self) -> list[Arm]:
+        """Return what is compared under fresh seeds: what validation picks, and the recommended recipe."""
+        return list(dict.fromkeys([self.recipe, *(replace(self.tuned[RECIPE], way=way) for way in RECIPE_WAYS)]))
+
+    def confirm(self, outcomes: Sequence[Outcome]) -> list[Result]:
+        """Compare the candidates with the baseline under seeds that were not used to choose any of them."""
         by_arm = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
         seeds = sorted({outcome.seed for outcome in outcomes})
-        ours, theirs = (
-            [by_arm[arm.method, arm.learning_rate, seed].measures[arm.way][1] for seed in seeds]
-            for arm in (self.recipe, self.baseline)
-        )
-        return _compared(self.recipe, ours, theirs)
+
+        def measured(arm: Arm) -> list[Measure]:
+            return [by_arm[arm.method, arm.learning_rate, seed].measures[arm.way][1] for seed in seeds]
+
+        return [_compared(arm, measured(arm), measured(self.baseline)) for arm in self.candidates()]
 
     def validation_accuracy(self, arm: Arm) -> float:
         """Return the mean validation accuracy over seeds."""
@@ -182,18 +186,27 @@ def results_table(study: Study, results: Sequence[Result]) -> Table:
     return Table(header, rows)
 
 
-def verdict(study: Study, results: Sequence[Result], confirmed: Result, fresh: range) -> str:
-    """Say in sentences which methods help, and what the recipe does under fresh seeds, on which nothing was chosen."""
-    cut, gain = ([100 * value for value in values] for values in (confirmed.dangerous_cut, confirmed.accuracy_gain))
+def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result], fresh: range) -> str:
+    """Say in sentences what the recipes do under fresh seeds, on which nothing was chosen, and which methods help."""
     helping = [result.arm.title for result in results if result.helps]
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
-    share = f"{cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}]"
-    return (
-        f"The recipe is {study.recipe.title} at a learning rate of {study.recipe.learning_rate:g}. Under "
-        f"{len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, it makes {share} fewer dangerous test errors than the "
-        f"best plain method, {study.baseline.title}, at {gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}] points of "
-        f"accuracy.\n"
-        f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
-        f"{'; '.join(helping) or 'none'}.\nNot so: {'; '.join(failing) or 'none'}.\n"
-        f"Best at the lowest or the highest learning rate tried: {'; '.join(study.at_edge()) or 'none'}."
+    lines = [
+        f"Under {len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, against the best plain method, "
+        f"{study.baseline.title}:"
+    ]
+    for result in confirmed:
+        cut, gain = ([100 * value for value in values] for values in (result.dangerous_cut, result.accuracy_gain))
+        picked = " (validation picks it)" if result.arm == study.recipe else ""
+        lines.append(
+            f"- {result.arm.title}{picked}: {cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}] fewer dangerous test errors "
+            f"at {gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}] points of accuracy"
+        )
+    return "\n".join(
+        [
+            *lines,
+            f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
+            f"{'; '.join(helping) or 'none'}.",
+            f"Not so: {'; '.join(failing) or 'none'}.",
+            f"Best at the lowest or the highest learning rate tried: {'; '.join(study.at_edge()) or 'none'}.",
+        ]
     )

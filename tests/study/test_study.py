@@ -11,7 +11,7 @@ import torch
 from mpcs_torch.study import tasks as study_module
 from mpcs_torch.study.figure import study_figure
 from mpcs_torch.study.plans import LOSSES, METHODS, RECIPE, STUDIES, Plan
-from mpcs_torch.study.results import RECIPE_WAY, Arm, Study, results_table, tune, verdict
+from mpcs_torch.study.results import RECIPE_WAYS, Arm, Study, results_table, tune, verdict
 from mpcs_torch.study.tasks import (
     WAYS,
     Measure,
@@ -100,8 +100,10 @@ def test_of_sound_recipes_the_one_with_the_fewest_dangerous_validation_errors_is
     assert study.baseline.method == "cosine"
     best = Arm("softmax margin 1", 0.01, Way(calibrated=True, factor=0.5))
     assert study.recipe == best, "more would cost too much accuracy"
-    fresh = [changed(method, 0.01, seed) for method in ("cosine", "softmax margin 1") for seed in range(SEEDS, 9)]
-    confirmed = study.confirm(fresh)
+    methods = ("cosine", "softmax margin 1", RECIPE)
+    fresh = [changed(method, 0.01, seed) for method in methods for seed in range(SEEDS, 9)]
+    confirmed, *recommended = study.confirm(fresh)
+    assert [result.arm for result in recommended] == [Arm(RECIPE, 0.01, way) for way in RECIPE_WAYS]
     assert confirmed.dangerous_cut[0] == pytest.approx(0.28, abs=0.02)
     assert confirmed.accuracy_gain[0] == pytest.approx(-0.0002)
 
@@ -109,7 +111,7 @@ def test_of_sound_recipes_the_one_with_the_fewest_dangerous_validation_errors_is
 def test_a_study_that_does_not_choose_tries_the_recommended_recipe() -> None:
     plan = Plan(RATES, ("cosine", RECIPE), chooses=False)
     study = studied(outcome, plan)
-    assert study.recipe == Arm(RECIPE, 0.01, RECIPE_WAY)
+    assert study.recipe == Arm(RECIPE, 0.01, RECIPE_WAYS[-1])
     assert study.recipe in study.arms()
 
 
@@ -139,8 +141,9 @@ def test_the_table_the_verdict_and_the_figure_hold_every_arm(study: Study) -> No
     table = results_table(study, results)
     assert table.rows[0][0] == "cosine (baseline)"
     assert {row[0].split(" + ")[0] for row in table.rows[1:]} | {"cosine"} == set(METHODS)
-    text = verdict(study, results, study.result(study.recipe), range(6, 12))
-    assert "at a learning rate of 0.01. Under 6 fresh seeds, 6 to 11, it makes " in text
+    text = verdict(study, results, [study.result(arm) for arm in study.candidates()], range(6, 12))
+    assert text.startswith("Under 6 fresh seeds, 6 to 11, against the best plain method, cosine:\n- ")
+    assert text.count("(validation picks it)") == 1
     assert "Not so: constant" in text
     assert "learning rate tried: none." in text
     (axes,) = study_figure(study, results).axes
