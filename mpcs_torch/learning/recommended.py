@@ -26,7 +26,7 @@ class Recipe(NamedTuple):
 
 
 def recommended(concern: ConcernSpec, *, max_dangerous: float | None = None, confidence: float | None = None) -> Recipe:
-    """Make the loss and the decision rule that make the fewest dangerous errors in our studies of digits (``mpcs study``).
+    """Make the loss and the decision rule that make few dangerous errors in our studies of digits (``mpcs study``).
 
     It is a `SoftmaxMarginLoss` with a margin of 2 nats and label smoothing of 0.02, and a `DecisionRule` with a fitted
     temperature. Released pairs have a tenth of the margin; with weights, margins are in proportion to them. Any

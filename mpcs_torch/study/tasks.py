@@ -22,6 +22,7 @@ from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import PreparedRun
+from mpcs_torch.trainer.prepare import resolved_config
 from mpcs_torch.trainer.processes import run_in_processes
 
 VALIDATION_SHARE = 1 / 6
@@ -118,7 +119,8 @@ def run_study(tasks: Sequence[StudyTask]) -> Iterator[Outcome]:
 def finish_task(task: StudyTask) -> Outcome:
     """Train, and measure the selected and the last checkpoint on validation and test data."""
     torch.set_num_threads(1)
-    config = study_config(task)
+    data = _load(task.study, task.data_root)
+    config = resolved_config(study_config(task), data)
     folder = task.out / task.name
     done, settings = folder / "outcome.json", dump_config(config)
     identity = f"{settings}{list(map(str, WAYS))} {VALIDATION_SHARE}"
@@ -128,7 +130,6 @@ def finish_task(task: StudyTask) -> Outcome:
             return _outcome(task, saved["measures"])
     begun = folder / "config.yaml"
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
-    data = _load(task.study, task.data_root)
     fit = hold_out(data, seed=task.seed)
     run, _ = run_in_folder(config, fit, folder, overwrite=is_ours)
     selector = open_selector(config, folder)

@@ -10,7 +10,6 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.mpcs import default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
@@ -20,7 +19,6 @@ from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
-from mpcs_torch.trainer.sections import ScoreConfig
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -33,8 +31,8 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
         ConfigError: If k, the concern or a metric does not fit the classes of the data, a split that the config names
             is missing, the accelerator is not there, or several processes were launched.
     """
-    score, concern = _resolve_score(config, data)
-    config = config.model_copy(update={"score": score})
+    config = resolved_config(config, data)
+    concern = config.score.concern.spec(data.class_names)
     fabric = _single_process_fabric(config)
     batch_size = len(data.train.labels) if config.training.batch_size == "all" else config.training.batch_size
 
@@ -117,8 +115,12 @@ def _first_batches(loader: Any, count: int) -> Split:
     return Split(torch.cat(inputs), torch.cat(labels))
 
 
-def _resolve_score(config: RunConfig, data: DataSplits) -> tuple[ScoreConfig, ConcernSpec]:
-    """Fill in the number of classes and of intervals that MPCS looks at, and read the concern."""
+def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
+    """Fill in what depends on the data: the number of classes that MPCS looks at, and of intervals.
+
+    Raises:
+        ConfigError: If k, t or the concern does not fit the classes of the data.
+    """
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)
@@ -128,7 +130,8 @@ def _resolve_score(config: RunConfig, data: DataSplits) -> tuple[ScoreConfig, Co
         check_pattern_settings(k=k, t=t, num_classes=classes)
     except ValueError as error:
         raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
-    return score.model_copy(update={"k": k, "t": t, "concession": None}), concern
+    resolved = score.model_copy(update={"k": k, "t": t, "concession": None})
+    return config.model_copy(update={"score": resolved})
 
 
 def _single_process_fabric(config: RunConfig) -> "Fabric":

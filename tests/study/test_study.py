@@ -168,14 +168,17 @@ def test_held_out_samples_come_from_the_training_part() -> None:
     assert fit.test is data.test
 
 
-def test_a_finished_task_is_read_and_a_foreign_run_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["digits", "breast-cancer"])
+def test_a_finished_task_is_read_and_a_foreign_run_is_kept(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     load = study_module.load_packaged_config
 
     def short(path: str, overrides: list[str]) -> object:
         return load(path, [*overrides, "turns.count=3"])
 
     monkeypatch.setattr(study_module, "load_packaged_config", short)
-    task = StudyTask("digits", LOSS, 0.01, 1, tmp_path, tmp_path)
+    task = StudyTask(name, LOSS, 0.01, 1, tmp_path, tmp_path)
     first = finish_task(task)
     assert set(first.measures) == set(WAYS)
     written = (tmp_path / task.name / "records.csv").stat().st_mtime_ns
