@@ -80,7 +80,7 @@ class Study:
             for arm in tuned
         ]
         self.seeds = sorted(set.intersection(*every))
-        self.rates = plan.learning_rates
+        self.plan = plan
         plain = [arm for arm in tuned if arm.method in PLAIN]
         self.baseline = max(plain, key=self.validation_accuracy)
         self.recipe = self._choose_recipe() if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAYS[-1])
@@ -97,7 +97,11 @@ class Study:
 
     def at_edge(self) -> list[str]:
         """Return the methods whose best learning rate is the lowest or the highest that was tried."""
-        return [arm.method for arm in self.tuned.values() if arm.learning_rate in (self.rates[0], self.rates[-1])]
+        return [
+            arm.method
+            for arm in self.tuned.values()
+            if arm.learning_rate in (self.plan.learning_rates[0], self.plan.learning_rates[-1])
+        ]
 
     def result(self, arm: Arm) -> Result:
         """Compare an arm with the baseline, seed by seed."""
@@ -196,7 +200,7 @@ def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result]
     ]
     for result in confirmed:
         cut, gain = ([100 * value for value in values] for values in (result.dangerous_cut, result.accuracy_gain))
-        picked = " (validation picks it)" if result.arm == study.recipe else ""
+        picked = " (validation picks it)" if study.plan.chooses and result.arm == study.recipe else ""
         lines.append(
             f"- {result.arm.title}{picked}: {cut[0]:.1f} % [{cut[1]:.1f}, {cut[2]:.1f}] fewer dangerous test errors "
             f"at {gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}] points of accuracy"
