@@ -81,7 +81,7 @@ def load_calibration(path: Path) -> SavedCalibration:
 
 def _restored(held: dict[str, Any]) -> SavedCalibration:
     method, class_names = held["method"], tuple(held["class_names"])
-    if method not in [name for kind in get_args(Method) for name in get_args(kind) or [kind]]:
+    if method not in get_args(Method):
         raise ValueError(f"unknown method {method!r}")
     module = new_calibration(method, len(class_names))
     module.load_state_dict(held["state"])
