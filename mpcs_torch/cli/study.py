@@ -49,13 +49,12 @@ def study(
     more = range(plan.tuning_seeds, plan.choice_seeds)
     outcomes += _finish(f"study {name}, more seeds", tuned_tasks(name, rates, more, data_root, folder))
     found = Study(outcomes, tuned, plan)
-    fresh = range(plan.choice_seeds, plan.choice_seeds + plan.fresh_seeds)
     chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, *found.candidates())]
-    tasks = tuned_tasks(name, list(dict.fromkeys(chosen)), fresh, data_root, folder)
+    tasks = tuned_tasks(name, list(dict.fromkeys(chosen)), plan.fresh_seeds, data_root, folder)
     confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks))
     results = [found.result(arm) for arm in found.arms()]
     table = results_table(found, results)
-    text = f"{table.markdown()}\n\n{verdict(found, results, confirmed, fresh)}\n"
+    text = f"{table.markdown()}\n\n{verdict(found, results, confirmed)}\n"
     (folder / "results.md").write_text(text, encoding="utf-8")
     (folder / "results.csv").write_text(table.csv(), encoding="utf-8")
     study_figure(found, results).savefig(folder / "figure.png", dpi=110)

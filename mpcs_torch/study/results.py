@@ -190,10 +190,11 @@ def results_table(study: Study, results: Sequence[Result]) -> Table:
     return Table(header, rows)
 
 
-def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result], fresh: range) -> str:
+def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result]) -> str:
     """Say in sentences what the recipes do under fresh seeds, on which nothing was chosen, and which methods help."""
     helping = [result.arm.title for result in results if result.helps]
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
+    fresh = study.plan.fresh_seeds
     lines = [
         f"Under {len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, against the best plain method, "
         f"{study.baseline.title}:"

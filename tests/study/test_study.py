@@ -28,7 +28,7 @@ from tests.trainer.toy import toy_data
 
 SEEDS = 6
 RATES = (0.005, 0.01, 0.02)
-PLAN = Plan(RATES)
+PLAN = Plan(RATES, fresh_seeds=range(6, 12))
 LOSS = "softmax margin 1"
 
 
@@ -55,6 +55,11 @@ def studied(make: Callable[[str, float, int], Outcome], plan: Plan = PLAN) -> St
 @pytest.fixture
 def study() -> Study:
     return studied(outcome)
+
+
+@pytest.mark.parametrize("plan", STUDIES.values(), ids=list(STUDIES))
+def test_no_fresh_seed_tunes_or_chooses(plan: Plan) -> None:
+    assert plan.tuning_seeds <= plan.choice_seeds <= plan.fresh_seeds[0]
 
 
 def test_learning_rate_and_baseline_are_chosen_on_validation_data(study: Study) -> None:
@@ -141,7 +146,7 @@ def test_the_table_the_verdict_and_the_figure_hold_every_arm(study: Study) -> No
     table = results_table(study, results)
     assert table.rows[0][0] == "cosine (baseline)"
     assert {row[0].split(" + ")[0] for row in table.rows[1:]} | {"cosine"} == set(METHODS)
-    text = verdict(study, results, [study.result(arm) for arm in study.candidates()], range(6, 12))
+    text = verdict(study, results, [study.result(arm) for arm in study.candidates()])
     assert text.startswith("Under 6 fresh seeds, 6 to 11, against the best plain method, cosine:\n- ")
     assert text.count("(validation picks it)") == 1
     assert "Not so: constant" in text
