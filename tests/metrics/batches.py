@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
+from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples, Scale, flatten_given, flatten_samples
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 from tests.metrics.case import Batch, Fed
 
@@ -33,6 +33,10 @@ def decided(preds: Tensor, target: Tensor) -> Decisions:
 
 def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
     return flatten_samples(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
+
+
+def given(preds: Tensor, target: Tensor) -> GivenSamples:
+    return flatten_given(preds, target, num_classes=CLASSES, scale="logits", ignore_index=None, sample_weight=None)
 
 
 def flat_soft(preds: Tensor, target: Tensor) -> SoftSamples:

@@ -5,10 +5,11 @@ from typing import Literal
 from torch import Tensor
 
 from mpcs_torch.functional.concern.concession import chosen_intervals
-from mpcs_torch.functional.concern.pattern import CorrectConcern, pattern_terms, score_terms
+from mpcs_torch.functional.concern.pattern import pattern_terms
+from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import flatten_given, scale_of
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -86,7 +87,7 @@ def meta_pattern_concern_score(
     check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
     if concern is not None:
         check_concern(concern, num_classes)
-    samples = flatten_samples(
+    samples = flatten_given(
         preds,
         target,
         num_classes=num_classes,
@@ -94,8 +95,8 @@ def meta_pattern_concern_score(
         ignore_index=ignore_index,
         sample_weight=sample_weight,
     )
-    raise_first(samples.find_faults())
-    terms = pattern_terms(samples.probs(), samples.labels.target, k=k, t=t, concern=concern)
+    terms = pattern_terms(samples, k=k, t=t, concern=concern)
+    raise_first(samples.find_faults(terms.is_sound))
     weight = samples.labels.weight
     weighted = score_terms(terms, k=k, correct_concern=correct_concern) * weight
     if reduction == "none":

@@ -26,6 +26,14 @@ class Labels(NamedTuple):
     num_classes: int
     is_unweighted: bool
     """True if neither weights nor a label to ignore were given, so that all weights are 1."""
+    ignores: bool
+    """True if a label to ignore was given."""
+
+    def at(self, rows: slice) -> "Labels":
+        """Return the labels of some of the samples."""
+        return self._replace(
+            target=self.target[rows], weight=self.weight[rows], counted=self.counted[rows], given=self.given[rows]
+        )
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
@@ -49,7 +57,9 @@ def flatten_labels(
     counted = torch.ones_like(given, dtype=torch.bool) if ignore_index is None else given != ignore_index
     weight = flatten_weight(sample_weight, counted, target.shape)
     is_unweighted = ignore_index is None and sample_weight is None
-    return Labels(given.clamp(0, num_classes - 1), weight, counted, given, num_classes, is_unweighted)
+    return Labels(
+        given.clamp(0, num_classes - 1), weight, counted, given, num_classes, is_unweighted, ignore_index is not None
+    )
 
 
 def flatten_weight(sample_weight: Tensor | None, counted: Tensor, shape: torch.Size) -> Tensor:

@@ -1,5 +1,6 @@
 """Scores and labels of any supported shape as one flat list of samples."""
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,6 +11,38 @@ from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 
 Scale = Literal["logits", "log_probs", "probs"]
+
+
+class GivenSamples(NamedTuple):
+    """A batch of M samples with the scores as they were given."""
+
+    scores: Tensor
+    """(M, C), floating point: on the given scale."""
+    labels: Labels
+    scale: Scale
+
+    def upcast(self) -> "Samples":
+        """Make half types float32, and the scores of ignored samples harmless."""
+        # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50): upcast first.
+        scores = self.scores.float() if self.scores.dtype in (torch.float16, torch.bfloat16) else self.scores
+        if self.labels.ignores:  # a weight of 0 would not cancel a NaN
+            scores = torch.where(self.labels.counted.unsqueeze(1), scores, 1 / self.labels.num_classes)
+        return Samples(scores, self.labels, self.scale, self.scores.dtype)
+
+    def split(self, size: int) -> Iterator["GivenSamples"]:
+        """Give the samples in batches of at most a size."""
+        if len(self.scores) <= size:
+            yield self
+        else:
+            for start in range(0, len(self.scores), size):
+                rows = slice(start, start + size)
+                yield GivenSamples(self.scores[rows], self.labels.at(rows), self.scale)
+
+    def find_faults(self, is_sound: Tensor) -> tuple[Fault, Fault, Fault]:
+        """Find the samples that break each rule of `sample_rules`, in that order, given whose scores are sound."""
+        label_fault, weight_fault = self.labels.find_faults()
+        _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
+        return label_fault, Fault(rule, self.labels.counted & ~is_sound, self.scores), weight_fault
 
 
 class Samples(NamedTuple):
@@ -36,19 +69,22 @@ class Samples(NamedTuple):
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `sample_rules`, in that order."""
-        label_fault, weight_fault = self.labels.find_faults()
-        _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
-        return label_fault, Fault(rule, self.labels.counted & ~self._is_sound(), self.scores), weight_fault
+        return GivenSamples(self.scores, self.labels, self.scale).find_faults(self.is_sound())
 
-    def _is_sound(self) -> Tensor:
-        """Tell for each sample whether its scores are on their scale: (M,), bool."""
+    def is_sound(self, probs: Tensor | None = None) -> Tensor:
+        """Tell for each sample whether its scores are on their scale: (M,), bool.
+
+        Given the probabilities too, this does not read the logits again.
+        """
         if self.scale == "logits":
-            return self.scores.amax(dim=1).isfinite()  # a softmax then is finite too
+            # A softmax is NaN in all classes unless the largest logit is finite.
+            return self.scores.amax(dim=1).isfinite() if probs is None else probs[:, 0].isfinite()
         # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
         tolerance = max(1e-3, torch.finfo(self.given_as).eps)
         if self.scale == "log_probs":
             return self.scores.logsumexp(dim=1).abs() <= tolerance
-        return ((self.scores.sum(dim=1) - 1).abs() <= tolerance) & (self.scores.amin(dim=1) >= 0)
+        scores = self.scores if probs is None else probs  # these may be laid out better
+        return ((scores.sum(dim=1) - 1).abs() <= tolerance) & (scores.amin(dim=1) >= 0)
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
@@ -75,15 +111,26 @@ def flatten_samples(
     ignore_index: int | None,
     sample_weight: Tensor | None,
 ) -> Samples:
-    """Check shapes and dtypes, upcast half types, and flatten (N, C, ...) to (M, C).
+    """Check shapes and dtypes, upcast half types, and flatten (N, C, ...) to (M, C)."""
+    return flatten_given(
+        preds, target, num_classes=num_classes, scale=scale, ignore_index=ignore_index, sample_weight=sample_weight
+    ).upcast()
+
+
+def flatten_given(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    scale: Scale,
+    ignore_index: int | None,
+    sample_weight: Tensor | None,
+) -> GivenSamples:
+    """Check shapes and dtypes, and flatten (N, C, ...) to (M, C).
 
     Nothing here looks at a value, so an accelerator is never waited for.
     """
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
-    # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50): upcast first.
-    scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
-    if ignore_index is not None:
-        scores = torch.where(labels.counted.unsqueeze(1), scores, 1 / num_classes)  # weight 0 would not cancel a NaN
-    return Samples(scores, labels, scale, preds.dtype)
+    return GivenSamples(scores, labels, scale)

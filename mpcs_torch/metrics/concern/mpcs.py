@@ -8,9 +8,10 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.mpcs import check_mpcs_settings, default_k
-from mpcs_torch.functional.concern.pattern import CorrectConcern, pattern_terms, score_terms
+from mpcs_torch.functional.concern.pattern import pattern_terms
+from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
 from mpcs_torch.functional.inputs.checks import check_concern
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import flatten_given, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
 
 
@@ -88,7 +89,7 @@ class MetaPatternConcernScore(SumMetric):
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
-        samples = flatten_samples(
+        samples = flatten_given(
             preds,
             target,
             num_classes=self.num_classes,
@@ -96,8 +97,8 @@ class MetaPatternConcernScore(SumMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.admit(samples.find_faults)
-        terms = pattern_terms(samples.probs(), samples.labels.target, k=self.k, t=self.t, concern=self.concern)
+        terms = pattern_terms(samples, k=self.k, t=self.t, concern=self.concern)
+        self.admit(lambda: samples.find_faults(terms.is_sound))
         weight = samples.labels.weight
         self.add(
             score_by_sum=(score_terms(terms, k=self.k, correct_concern="sum") * weight).sum(),

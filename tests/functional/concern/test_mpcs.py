@@ -8,9 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 
 from mpcs_torch.functional import meta_pattern_concern_score
-from mpcs_torch.functional.concern.pattern import COUNTED_CLASSES, pattern_terms, score_terms
+from mpcs_torch.functional.concern.pattern import FEW_CLASSES, pattern_terms
+from mpcs_torch.functional.concern.terms import score_terms
+from mpcs_torch.functional.inputs.probabilities import flatten_given
 from tests.conftest import load_oracle
 from tests.oracles import algorithm_1
 
@@ -44,8 +47,8 @@ def test_score_equals_exact_arithmetic(case: dict[str, Any], dtype: torch.dtype)
 
 @st.composite
 def batches(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw probabilities on a coarse grid, with many ties and interval edges, on both sides of COUNTED_CLASSES."""
-    num_classes = draw(st.integers(2, 6) | st.integers(COUNTED_CLASSES - 1, COUNTED_CLASSES + 3))
+    """Draw probabilities on a coarse grid, with many ties and interval edges, on both sides of FEW_CLASSES."""
+    num_classes = draw(st.integers(2, 6) | st.integers(FEW_CLASSES - 1, FEW_CLASSES + 3))
     grid = draw(st.sampled_from([2, 3, 8, 1000]))
     size = draw(st.integers(1, 6))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
@@ -193,12 +196,20 @@ def test_cross_entropy_is_bounded_below_by_the_limit() -> None:
     assert (limit[~first] < cross_entropy[~first]).all()
 
 
-def test_core_compiles_without_a_graph_break() -> None:
-    def core(probs: Tensor, target: Tensor) -> Tensor:
-        return score_terms(pattern_terms(probs, target, k=3, t=20, concern=None), k=3, correct_concern="sum")
+@pytest.mark.parametrize("num_classes", [5, FEW_CLASSES + 8])
+def test_the_core_compiles_once_for_all_batch_sizes(num_classes: int) -> None:
+    def core(preds: Tensor, target: Tensor) -> Tensor:
+        samples = flatten_given(
+            preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
+        )
+        return score_terms(pattern_terms(samples, k=3, t=20, concern=None), k=3, correct_concern="sum")
 
-    probs, target = torch.randn(8, 5).softmax(dim=1), torch.randint(0, 5, (8,))
-    assert torch.equal(torch.compile(core, fullgraph=True, backend="eager")(probs, target), core(probs, target))
+    counter = CompileCounter()
+    compiled = torch.compile(core, fullgraph=True, dynamic=True, backend=counter)
+    for size in (8, 9, 2000):
+        preds, target = torch.randn(size, num_classes), torch.randint(0, num_classes, (size,))
+        assert compiled(preds, target).tolist() == pytest.approx(core(preds, target).tolist(), rel=1e-12)
+    assert counter.frame_count == 1
 
 
 PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor([0, 1])

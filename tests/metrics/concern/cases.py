@@ -5,11 +5,12 @@ import torch
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.dangerous import count_dangerous
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
-from mpcs_torch.functional.concern.pattern import pattern_terms, score_terms
+from mpcs_torch.functional.concern.pattern import pattern_terms
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
+from mpcs_torch.functional.concern.terms import score_terms
 from mpcs_torch.metrics import RiskCoverageArea
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, given
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1
 
@@ -65,7 +66,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         agreeing_batch=CERTAIN,
         oracle=mpcs_oracle,
         core=lambda logits, target: score_terms(
-            pattern_terms(logits.softmax(dim=1), target, k=3, t=20, concern=CONCERN.matrix()),
+            pattern_terms(given(logits, target), k=3, t=20, concern=CONCERN.matrix()),
             k=3,
             correct_concern="sum",
         ),

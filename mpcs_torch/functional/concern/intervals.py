@@ -1,0 +1,54 @@
+"""Intervals of confidences, and how much each interval is punished."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.dtypes import widest_float
+
+TABLED_INTERVALS = 4096
+"""Up to this number of intervals t, punishments are looked up in a table, which is quicker than taking logarithms."""
+
+
+def intervals_of(confidence: Tensor, t: int) -> Tensor:
+    """Return the interval of each confidence, from 0 to t (Alg. 1 line 4; only p = 1 gives t), in the widest float."""
+    # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
+    return confidence.to(widest_float(confidence.device), copy=True).mul_(t).floor_()
+
+
+def true_punishment(interval: Tensor, t: int) -> Tensor:
+    """Return the punishment of the true class in each interval: 0 in the last (Alg. 1 lines 8, 18, 19)."""
+    return _punishment(interval, t, _of_true_class)
+
+
+def wrong_punishment(interval: Tensor, t: int) -> Tensor:
+    """Return the punishment of a wrong class in each interval: 0 in interval 0 (Alg. 1 lines 5, 18, 19)."""
+    return _punishment(interval, t, _of_wrong_class)
+
+
+def wrong_punishments(t: int, device: torch.device) -> Tensor:
+    """Return the punishment of a wrong class in intervals 0 to t: (t + 1,)."""
+    return _table(_of_wrong_class, t, device)
+
+
+def _punishment(interval: Tensor, t: int, formula: Callable[[Tensor, int], Tensor]) -> Tensor:
+    if t > TABLED_INTERVALS or torch.compiler.is_compiling():  # compiled code fuses the formula with its neighbours
+        return formula(interval.to(widest_float(interval.device)), t)
+    index = interval.int().clamp_(0, t)  # bad confidences lie outside
+    return _table(formula, t, interval.device).index_select(0, index.reshape(-1)).view(interval.shape)
+
+
+@lru_cache(maxsize=64)
+def _table(formula: Callable[[Tensor, int], Tensor], t: int, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):  # the table outlives the caller's mode
+        return formula(torch.arange(t + 1, dtype=widest_float(device)), t).to(device)
+
+
+def _of_true_class(interval: Tensor, t: int) -> Tensor:
+    return -(interval.clamp(1e-7, t - 1) / (t - 1)).log()
+
+
+def _of_wrong_class(interval: Tensor, t: int) -> Tensor:
+    return -((t - 1 - interval).clamp(min=1e-7) / (t - 1)).log()

@@ -1,0 +1,85 @@
+"""The terms of MPCS for each sample, and the score that they make."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+CorrectConcern = Literal["sum", "count"]
+
+MANY_SAMPLES = 1024
+"""From this number of samples on, the work on them outweighs the cost of calling operations."""
+
+
+class PatternTerms(NamedTuple):
+    """The terms of the score of M samples, before the true class gets its concern; (M,) each."""
+
+    others_concern: Tensor
+    """Widest float: sum of the concern of the wrong classes in the pattern."""
+    others_punishment: Tensor
+    """Widest float: sum of their punishments, each multiplied by its concern."""
+    true_present: Tensor
+    """Widest float: 1 if the pattern holds the true class, else 0."""
+    true_punishment: Tensor
+    """Widest float."""
+    is_sound: Tensor
+    """Bool: whether the scores of the sample are on their scale."""
+
+
+def sum_members(
+    punishment: Tensor,
+    wrong: Tensor,
+    weight: Tensor | None,
+    *,
+    k: int,
+    true_present: Tensor,
+    true_punishment: Tensor,
+    is_sound: Tensor,
+) -> PatternTerms:
+    """Sum over the wrong classes of each pattern.
+
+    Args:
+        punishment: (classes, M), widest float: the punishment of wrong classes in the pattern, and 0 for others.
+        wrong: (classes, M): 1 for wrong classes in the pattern, and 0 for others.
+        weight: (classes, M), widest float: the concern of the classes, by default 1.
+        k: The number of classes in the pattern.
+        true_present: (M,), widest float: 1 if the pattern holds the true class, else 0.
+        true_punishment: (M,), widest float.
+        is_sound: (M,), bool.
+    """
+    if weight is None:
+        others_concern = k - true_present
+    else:
+        weight = torch.where(true_present.bool(), weight, 1).mul_(wrong)  # Alg. 1 line 7
+        others_concern, punishment = _sum_in_order(weight), punishment * weight
+    return PatternTerms(others_concern, _sum_in_order(punishment), true_present, true_punishment, is_sound)
+
+
+def _sum_in_order(values: Tensor) -> Tensor:
+    """Sum over rows, on a CPU one after the other, so that the score of a sample does not depend on its batch."""
+    if not values.is_cpu or torch.compiler.is_compiling():
+        return values.sum(dim=0)
+    if values.shape[1] < MANY_SAMPLES:
+        return values.cumsum(dim=0)[-1]
+    total = values[0].clone()
+    for row in values[1:]:
+        total.add_(row)
+    return total
+
+
+def score_terms(terms: PatternTerms, *, k: int, correct_concern: CorrectConcern) -> Tensor:
+    """Return the score of each sample (Eq. 9): (M,)."""
+    if k == 1:  # the sum of the others is 0 for a pattern that is the true class alone
+        true_concern = terms.true_present
+    elif correct_concern == "count":
+        true_concern = terms.true_present * (k - 1)
+    else:
+        true_concern = terms.true_present * terms.others_concern
+    total = terms.others_concern + true_concern
+    return (terms.others_punishment + true_concern * terms.true_punishment) / total
+
+
+def join(parts: Sequence[PatternTerms]) -> PatternTerms:
+    """Concatenate the terms of batches."""
+    return parts[0] if len(parts) == 1 else PatternTerms(*(torch.cat(part) for part in zip(*parts, strict=True)))

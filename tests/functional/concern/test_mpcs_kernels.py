@@ -1,0 +1,77 @@
+"""The quick ways to compute MPCS give the bits of the simple one, for few and many classes, and for all batches."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import meta_pattern_concern_score
+from mpcs_torch.functional.concern import by_class_of_many, by_row
+from mpcs_torch.functional.concern.pattern import FEW_CLASSES
+from tests.oracles import simple_mpcs
+
+KINDS = ["normal", "ties", "certain", "bfloat16", "probabilities", "double"]
+SHAPES = [(2, 30000), (10, 200000), (10, 90), (FEW_CLASSES, 5000), (FEW_CLASSES + 1, 5000), (200, 2000), (3000, 100)]
+SETTINGS: list[dict[str, Any]] = [
+    {"k": 5, "t": 200, "weighted": False, "correct_concern": "sum"},
+    {"k": 1, "t": 20, "weighted": True, "correct_concern": "sum"},
+    {"k": 3, "t": 50, "weighted": True, "correct_concern": "count"},
+    {"k": 20, "t": 10000, "weighted": True, "correct_concern": "sum"},
+]
+
+
+def drawn(kind: str, classes: int, size: int) -> tuple[Tensor, Tensor, bool]:
+    generator = torch.Generator().manual_seed(classes + size)
+    preds = 3 * torch.randn(size, classes, generator=generator)
+    if kind in ("ties", "probabilities"):
+        preds = torch.randint(0, 4, preds.shape, generator=generator).float()
+    if kind == "probabilities":
+        preds[:, 0] += 1
+        preds /= preds.sum(dim=1, keepdim=True)
+        preds = torch.where(preds == 0, -0.0, preds)
+    dtype = {"bfloat16": torch.bfloat16, "double": torch.float64}.get(kind, torch.float32)
+    preds = (20 * preds if kind == "certain" else preds).to(dtype)
+    return preds, torch.randint(0, classes, (size,), generator=generator), kind != "probabilities"
+
+
+@pytest.mark.parametrize(("classes", "size"), SHAPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_have_the_bits_of_the_simple_kernel(kind: str, classes: int, size: int) -> None:
+    preds, target, from_logits = drawn(kind, classes, size)
+    wide = preds.float() if preds.dtype == torch.bfloat16 else preds
+    probs = wide.softmax(dim=1) if from_logits else wide
+    concern = 0.1 + torch.rand(classes, classes, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for setting in SETTINGS:
+        settings = {**setting, "k": min(setting["k"], classes), "concern": concern if setting["weighted"] else None}
+        del settings["weighted"]
+        expected = simple_mpcs.scores(probs, target, **settings, by_class=classes <= FEW_CLASSES)
+        settings |= {"num_classes": classes, "from_logits": from_logits, "reduction": "none"}
+        assert torch.equal(meta_pattern_concern_score(preds, target, **settings), expected)
+
+
+@pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
+def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    preds, target, _ = drawn("normal", classes, 3001)
+    settings: dict[str, Any] = {"num_classes": classes, "reduction": "none"}
+    whole = meta_pattern_concern_score(preds, target, **settings)
+    for size in (1, 37, 1024, 1500):
+        batches = zip(preds.split(size), target.split(size), strict=True)
+        parts = [meta_pattern_concern_score(*batch, **settings) for batch in batches]
+        assert torch.equal(torch.cat(parts), whole)
+    monkeypatch.setattr(by_class_of_many, "CHUNK", 1000 * classes)
+    monkeypatch.setitem(by_row.CHUNK, "cpu", 1000 * classes)
+    assert torch.equal(meta_pattern_concern_score(preds, target, **settings), whole)
+
+
+@pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
+@pytest.mark.parametrize("bad", [float("nan"), -float("nan"), float("inf"), -1.0])
+def test_a_bad_value_in_a_large_batch_is_named(classes: int, bad: float) -> None:
+    preds, target, _ = drawn("normal", classes, 2000)
+    probs = preds.softmax(dim=1)
+    probs[1234, 2] = bad
+    with pytest.raises(ValueError, match=r"preds must be probabilities .* but sample 1234 has"):
+        meta_pattern_concern_score(probs, target, num_classes=classes, from_logits=False)
+    if bad != -1:
+        with pytest.raises(ValueError, match=r"preds must be logits without NaN or .inf, but sample 1234 has"):
+            meta_pattern_concern_score(probs, target, num_classes=classes)
