@@ -9,8 +9,10 @@ from mpcs_torch.errors import MpcsError
 if TYPE_CHECKING:
     from mpcs_torch.concern.spec import ConcernSpec
 
-MAX_CLASSES = 10_000
-"""The matrix of more classes would take a gigabyte, so a larger number is probably a mistake."""
+MAX_CLASSES = 10_000_000
+"""A larger number is probably a mistake."""
+MAX_MATRIX_CLASSES = 10_000
+"""The matrix of more classes would take more than a gigabyte."""
 
 
 class Problem(NamedTuple):
@@ -43,9 +45,10 @@ def names_of(classes: Sequence[str] | int) -> tuple[str, ...]:
     return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
 
 
-def index_of(entry: str | int, names: tuple[str, ...]) -> int:
-    """Return the index of a class that is given by its name or its index."""
-    return entry if isinstance(entry, int) else names.index(entry)
+def indices_of(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """Return the indices of classes that are given by their names or indices."""
+    places = {name: i for i, name in enumerate(names)}
+    return tuple(tuple(entry if isinstance(entry, int) else places[entry] for entry in entries) for entries in pairs)
 
 
 def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
@@ -79,11 +82,14 @@ def _class_problems(classes: object) -> Iterator[Problem]:
     if isinstance(classes, str) or not isinstance(classes, Sequence):
         yield Problem(("classes",), f"must be a list of names or the number of classes, but got {classes!r}")
         return
+    before = set()
     for i, name in enumerate(classes):
         if not isinstance(name, str):
             yield Problem(("classes", i), f"must be a name in quotes, but got {name!r}")
-        elif name in classes[:i]:
+        elif name in before:
             yield Problem(("classes", i), f"must differ from the other names, but {name!r} appears twice")
+        else:
+            before.add(name)
     if len(classes) < 2:
         yield Problem(("classes",), f"must name at least 2 classes, but got {len(classes)}")
 
@@ -92,25 +98,30 @@ def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> 
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
         yield Problem((field,), f"must be a list of lists [true, predicted, ...], but got {pairs!r}")
         return
+    known = frozenset(names or ())
     for i, entries in enumerate(pairs):
         if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) < 2:
             yield Problem((field, i), f"must be a list [true, predicted, ...], but got {entries!r}")
         elif names is not None:
-            unknown = [_unknown_class(entry, names) for entry in entries]
+            unknown = [_unknown_class(entry, names, known) for entry in entries]
             yield from (Problem((field, i, j), message) for j, message in enumerate(unknown) if message)
             if not any(unknown):
-                true, *predicted = (index_of(entry, names) for entry in entries)
+                true, *predicted = (names[entry] if isinstance(entry, int) else entry for entry in entries)
                 if true in predicted:
                     place = predicted.index(true) + 1
-                    yield Problem((field, i, place), f"must differ from the true class {names[true]!r}")
+                    yield Problem((field, i, place), f"must differ from the true class {true!r}")
 
 
-def _unknown_class(entry: object, names: tuple[str, ...]) -> str | None:
+def _unknown_class(entry: object, names: tuple[str, ...], known: frozenset[str]) -> str | None:
     if isinstance(entry, str):
-        return None if entry in names else f"must be one of the classes {', '.join(names)}, but got {entry!r}"
+        return None if entry in known else f"must be one of the classes {_listed(names)}, but got {entry!r}"
     if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(names):
         return None
     return f"must be a class name or an index from 0 to {len(names) - 1}, but got {entry!r}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:100]) + (", ..." if len(names) > 100 else "")
 
 
 def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
@@ -160,8 +171,7 @@ def _free_problems(spec: "ConcernSpec", names: tuple[str, ...]) -> Iterator[Prob
     except TypeError:  # the rows have their own problem
         return
     assert isinstance(spec.dangerous, Sequence)
-    for i, entries in enumerate(spec.dangerous):
-        true, *predicted = (index_of(entry, names) for entry in entries)
+    for i, (true, *predicted) in enumerate(indices_of(spec.dangerous, names)):
         for j, other in enumerate(predicted, start=1):
             if (true, other) in free:
                 yield Problem(("dangerous", i, j), "must have a weight above 0: decisions would not avoid this error")

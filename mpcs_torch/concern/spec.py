@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern.rules import ConcernError, find_problems, index_of, names_of
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES, ConcernError, find_problems, indices_of, names_of
 
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
@@ -65,9 +65,11 @@ class ConcernSpec:
             raise ConcernError(problems)
         frozen = {
             "classes": self.class_names,
-            "releases": self._indices(self.releases),
+            "releases": indices_of(self.releases, self.class_names),
             "weights": None if self.weights is None else tuple(tuple(map(float, row)) for row in self.weights),
-            "dangerous": self._indices(self.dangerous) if isinstance(self.dangerous, Sequence) else self.dangerous,
+            "dangerous": indices_of(self.dangerous, self.class_names)
+            if isinstance(self.dangerous, Sequence)
+            else self.dangerous,
             "refer": tuple(map(float, self.refer)) if isinstance(self.refer, Sequence) else self.refer,
         }
         for field, value in frozen.items():
@@ -82,7 +84,25 @@ class ConcernSpec:
         """Return the concern of each true class (row) predicted as each class (column), float64 (C, C), diagonal 1."""
         if self.weights is not None:
             return torch.tensor(self.weights, dtype=torch.float64).fill_diagonal_(1.0)
-        return torch.where(self.released(), self.factor, 1.0).double()
+        factor, one = torch.tensor([self.factor, 1.0], dtype=torch.float64)
+        return torch.where(self.released(), factor, one)
+
+    def sparse_matrix(self) -> Tensor:
+        """Return the concern of released pairs, for MPCS with many classes.
+
+        Returns:
+            A coalesced sparse tensor, float64 (C, C), whose elements are concerns of pairs, 1 for those it leaves out.
+
+        Raises:
+            ValueError: If the spec does not list its releases.
+        """
+        if self.weights is not None or self.dangerous is not None:
+            raise ValueError("sparse_matrix needs a spec with releases, but this one has weights or dangerous pairs.")
+        rows, columns = _places(self.releases)
+        size = (len(self.class_names),) * 2
+        places = torch.unique(torch.stack([rows, columns]), dim=1)
+        factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
+        return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True, check_invariants=True)
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) for each true class (row), for decisions with the minimum cost.
@@ -112,11 +132,21 @@ class ConcernSpec:
         """Return the confusions that are not dangerous, bool (C, C), diagonal False."""
         return (~self.dangerous_pairs()).fill_diagonal_(False)
 
-    def _indices(self, pairs: Pairs) -> tuple[tuple[int, ...], ...]:
-        return tuple(tuple(index_of(entry, self.class_names) for entry in entries) for entries in pairs)
-
     def _mask(self, pairs: Pairs) -> Tensor:
-        mask = torch.zeros(len(self.class_names), len(self.class_names), dtype=torch.bool)
-        for true, *predicted in pairs:
-            mask[int(true), [int(other) for other in predicted]] = True
+        classes = len(self.class_names)
+        if classes > MAX_MATRIX_CLASSES:
+            raise ValueError(
+                f"classes must be at most {MAX_MATRIX_CLASSES} for a matrix of all pairs, but got {classes}: "
+                "MetaPatternConcernScore takes the spec, or its sparse_matrix()."
+            )
+        mask = torch.zeros(classes, classes, dtype=torch.bool)
+        if pairs:
+            mask[_places(pairs)] = True
         return mask
+
+
+def _places(pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """Return the rows and the columns of pairs of class indices, int64."""
+    places = [(int(true), int(other)) for true, *others in pairs for other in others]
+    rows, columns = torch.tensor(places, dtype=torch.int64).reshape(-1, 2).unbind(1)
+    return rows, columns

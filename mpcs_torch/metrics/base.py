@@ -80,17 +80,18 @@ class SumMetric(Metric):
     def add(self, **sums: Tensor) -> None:
         """Add the sums of a batch to the states of the same names."""
         for name, value in sums.items():
-            setattr(self, name, getattr(self, name) + value)
+            # Not by setattr: the checks of names by torchmetrics and PyTorch take longer than the sum.
+            self.__dict__[name] = self.__dict__[name] + value
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
         """Count a batch. With ``validate_args``, find its bad values: raise on the CPU, count them elsewhere."""
         if self.validate_args:
             faults = find_faults()
-            counts = count_faults(faults)
-            if counts.is_cpu:
+            if self.batch_count.is_cpu:
                 raise_first(faults)
-            self.faults = self.faults + counts
-        self.batch_count = self.batch_count + 1
+            else:
+                self.add(faults=count_faults(faults))
+        self.__dict__["batch_count"] = self.batch_count + 1
 
     def check_computable(self) -> None:
         """Raise a ValueError if values were bad, or if there was no batch."""
@@ -165,5 +166,13 @@ class SumMetric(Metric):
 
 def _fingerprint(settings: dict[str, Any]) -> Tensor:
     """Return 16 integers below 256 that differ between settings, even in a comparison with a tolerance."""
-    plain = {key: value.tolist() if isinstance(value, Tensor) else value for key, value in sorted(settings.items())}
+    plain = {key: _plain(value) for key, value in sorted(settings.items())}
     return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
+
+
+def _plain(setting: Any) -> Any:
+    if not isinstance(setting, Tensor):
+        return setting
+    if setting.layout == torch.sparse_coo:
+        return setting.indices().tolist(), setting.values().tolist()
+    return setting.tolist()

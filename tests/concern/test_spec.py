@@ -83,8 +83,8 @@ def test_specs_are_values() -> None:
         ({"classes": LIGHTS, "factor": 0}, "factor: must be a number above 0 and at most 1, but got 0"),
         ({"classes": LIGHTS, "factor": 1.5}, "factor: must be a number above 0 and at most 1, but got 1.5"),
         ({"classes": LIGHTS, "factor": "half"}, "factor: must be a number above 0 and at most 1, but got 'half'"),
-        ({"classes": 1}, "classes: must be at least 2 and at most 10000, but got 1"),
-        ({"classes": 10**20}, "classes: must be at least 2 and at most 10000, but got 1000"),
+        ({"classes": 1}, "classes: must be at least 2 and at most 10000000, but got 1"),
+        ({"classes": 10**20}, "classes: must be at least 2 and at most 10000000, but got 1000"),
         ({"classes": 2, "weights": [[1, 10**400], [1, 1]]}, r"weights\[0\]\[1\]: must be a finite number >= 0"),
         ({"classes": ["a"]}, "classes: must name at least 2 classes, but got 1"),
         ({"classes": ["a", "b", "a"]}, r"classes\[2\]: must differ from the other names, but 'a' appears twice"),
@@ -136,3 +136,7 @@ def test_all_problems_are_reported_together() -> None:
     with pytest.raises(ConcernError) as error:
         ConcernSpec(LIGHTS, releases=[["red", "purple"], ["blue", "green"]], factor=2)
     assert [problem.path for problem in error.value.problems] == [("releases", 0, 1), ("releases", 1, 0), ("factor",)]
+
+
+def test_factors_keep_the_precision_of_float64() -> None:
+    assert ConcernSpec(2, releases=[[0, 1]], factor=0.3).matrix()[0, 1] == 0.3

@@ -26,27 +26,31 @@ def terms_by_class(samples: GivenSamples, *, k: int, t: int, concern: Tensor | N
 
 
 def _terms(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    probs, target = samples.probs().t().contiguous(), samples.labels.target
+    probs, target = samples.probs().t(), samples.labels.target
     true = target.unsqueeze(0)
     interval = intervals_of(probs, t)
     member = _members(probs, k).to(interval.dtype)
-    wrong = member.scatter(0, true, 0)
+    true_present = member.gather(0, true).squeeze(0)
+    wrong = member.scatter_(0, true, 0)
     return sum_members(
         wrong_punishment(interval * wrong, t),  # interval 0 is not punished
         wrong,
         None if concern is None else concern.t().index_select(1, target),
         k=k,
-        true_present=member.gather(0, true).squeeze(0),
+        true_present=true_present,
         true_punishment=true_punishment(interval.gather(0, true).squeeze(0), t),
-        is_sound=samples.is_sound(probs.t()),
+        is_bad=samples.is_bad(probs.t()),
     )
 
 
 def _members(probs: Tensor, k: int) -> Tensor:
-    """Mark the k most probable classes of each column, ties to the lower class: bool (C, M)."""
+    """Mark the k most probable classes of each column, ties to the lower class: (C, M), 1 or True, else 0 or False."""
     classes = len(probs)
     if k == classes:
-        return torch.ones_like(probs, dtype=torch.bool)
+        return torch.ones_like(probs)
+    if probs.is_cpu and not torch.compiler.is_compiling():  # one call, where comparing takes many
+        order = probs.sort(dim=0, descending=True, stable=True).indices
+        return torch.zeros_like(probs).scatter_(0, order[:k], 1)
     at_least = probs.unsqueeze(1) >= probs.unsqueeze(0)  # [i, j]: class i is at least as probable as class j
     earlier = torch.ones(classes, classes, dtype=torch.bool, device=probs.device).triu(1).unsqueeze(2)
     comes_first = torch.where(earlier, at_least, ~at_least.transpose(0, 1))

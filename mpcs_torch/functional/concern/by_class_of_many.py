@@ -73,7 +73,7 @@ def _terms(samples: Samples, room: _Room, *, k: int, t: int, concern: Tensor | N
         k=k,
         true_present=true_present,
         true_punishment=true_punishment(true_interval, t),
-        is_sound=samples.is_sound(room.probs.t()),
+        is_bad=samples.is_bad(room.probs.t()),
     )
 
 

@@ -17,7 +17,7 @@ CHUNK = {"cpu": 2**19, "cuda": 2**26}
 
 def terms_by_row(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
     """Sum over the members of the prediction patterns of M samples, with the concern (C, C), which may be sparse."""
-    confidence, label, true_confidence, is_sound = _patterns(samples, k)
+    confidence, label, true_confidence, is_bad = _patterns(samples, k)
     target = samples.labels.target
     wrong = (label != target).to(widest_float(target.device))
     return sum_members(
@@ -27,7 +27,7 @@ def terms_by_row(samples: GivenSamples, *, k: int, t: int, concern: Tensor | Non
         k=k,
         true_present=k - wrong.sum(dim=0),
         true_punishment=true_punishment(intervals_of(true_confidence, t), t),
-        is_sound=is_sound,
+        is_bad=is_bad,
     )
 
 
@@ -35,6 +35,8 @@ def weight_of_pairs(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
     """Look up the weights of pairs of classes in a concern (C, C); what a sparse one does not hold is 1."""
     if concern.layout == torch.strided:
         return concern[true, predicted]
+    if not len(concern.values()):
+        return torch.ones_like(predicted, dtype=concern.dtype)
     rows, columns = concern.indices()
     keys, wanted = rows * concern.shape[1] + columns, true * concern.shape[1] + predicted
     place = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
@@ -48,7 +50,7 @@ class _Patterns(NamedTuple):
     """(k, M), int64; up to twice C where scores are bad"""
     true_confidence: Tensor
     """(M,)"""
-    is_sound: Tensor
+    is_bad: Tensor
     """(M,), bool"""
 
 
@@ -61,9 +63,9 @@ def _patterns(samples: GivenSamples, k: int) -> _Patterns:
     probs = samples._replace(scores=samples.scores[:0]).upcast().scores.new_empty(size, classes)
     keys = key_room(size, classes, probs.device)
     parts = [_patterns_of_part(part.upcast(), k, probs=probs, keys=keys) for part in samples.split(size)]
-    confidence, label, true_confidence, is_sound = zip(*parts, strict=True)
+    confidence, label, true_confidence, is_bad = zip(*parts, strict=True)
     return _Patterns(
-        torch.cat(confidence, dim=1), torch.cat(label, dim=1), torch.cat(true_confidence), torch.cat(is_sound)
+        torch.cat(confidence, dim=1), torch.cat(label, dim=1), torch.cat(true_confidence), torch.cat(is_bad)
     )
 
 
@@ -77,4 +79,4 @@ def _patterns_of_part(
     else:
         probs = torch.softmax(samples.scores, dim=1, out=out)
     highest = most_probable(probs, k, keys=keys)
-    return _Patterns(*highest, samples.of_true_class(probs), samples.is_sound(probs))
+    return _Patterns(*highest, samples.of_true_class(probs), samples.is_bad(probs))

@@ -56,7 +56,7 @@ def meta_pattern_concern_score(
             `concession_intervals`. The default t = 200 is a concession of just below 0.005. It prefers the classifier A
             of the paper's Table I to B, as cross entropy does; a concession of 0.02 prefers B, as the paper does.
         concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
-            read. Default: 1 everywhere.
+            read. A sparse COO tensor holds the weights that are not 1. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others (Eq. 8), or their ``"count"`` k - 1,
             which the published runs used.
@@ -96,7 +96,7 @@ def meta_pattern_concern_score(
         sample_weight=sample_weight,
     )
     terms = pattern_terms(samples, k=k, t=t, concern=concern)
-    raise_first(samples.find_faults(terms.is_sound))
+    raise_first(samples.find_faults(terms.is_bad))
     weight = samples.labels.weight
     weighted = score_terms(terms, k=k, correct_concern=correct_concern) * weight
     if reduction == "none":

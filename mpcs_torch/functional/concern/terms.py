@@ -23,8 +23,8 @@ class PatternTerms(NamedTuple):
     """Widest float: 1 if the pattern holds the true class, else 0."""
     true_punishment: Tensor
     """Widest float."""
-    is_sound: Tensor
-    """Bool: whether the scores of the sample are on their scale."""
+    is_bad: Tensor
+    """Bool: whether the scores of the sample are off their scale."""
 
 
 def sum_members(
@@ -35,7 +35,7 @@ def sum_members(
     k: int,
     true_present: Tensor,
     true_punishment: Tensor,
-    is_sound: Tensor,
+    is_bad: Tensor,
 ) -> PatternTerms:
     """Sum over the wrong classes of each pattern.
 
@@ -46,14 +46,14 @@ def sum_members(
         k: The number of classes in the pattern.
         true_present: (M,), widest float: 1 if the pattern holds the true class, else 0.
         true_punishment: (M,), widest float.
-        is_sound: (M,), bool.
+        is_bad: (M,), bool.
     """
     if weight is None:
         others_concern = k - true_present
     else:
         weight = torch.where(true_present.bool(), weight, 1).mul_(wrong)  # Alg. 1 line 7
         others_concern, punishment = _sum_in_order(weight), punishment * weight
-    return PatternTerms(others_concern, _sum_in_order(punishment), true_present, true_punishment, is_sound)
+    return PatternTerms(others_concern, _sum_in_order(punishment), true_present, true_punishment, is_bad)
 
 
 def _sum_in_order(values: Tensor) -> Tensor:

@@ -1,5 +1,6 @@
 """Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -47,8 +48,8 @@ def check_zero_division(zero_division: float) -> None:
 
 
 def check_concern(concern: Tensor, num_classes: int) -> None:
-    """Refuse a concern matrix that is not (C, C) with finite weights above 0 off the diagonal."""
-    _check_matrix(concern, num_classes)
+    """Refuse a concern matrix, dense or sparse, that is not (C, C) with finite weights above 0 off the diagonal."""
+    _check_matrix(concern, num_classes, layouts=(torch.strided, torch.sparse_coo))
     off_diagonal = _off_diagonal(concern)
     if (off_diagonal == 0).any():
         raise ValueError(
@@ -81,9 +82,17 @@ def check_pairs(concern: Tensor, num_classes: int) -> None:
     _check_matrix(concern, num_classes)
 
 
-def _check_matrix(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
+def _check_matrix(
+    concern: Tensor,
+    num_classes: int,
+    *,
+    referral: bool = False,
+    layouts: Sequence[torch.layout] = (torch.strided,),
+) -> None:
     if not isinstance(concern, Tensor):
         raise ValueError(f"concern must be a tensor of weights (of a ConcernSpec: its matrix()), but got {concern!r}.")
+    if concern.layout not in layouts:
+        raise ValueError(f"concern must have layout {' or '.join(map(str, layouts))}, but got {concern.layout}.")
     allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
     if concern.shape not in allowed:
         raise ValueError(
@@ -93,6 +102,9 @@ def _check_matrix(concern: Tensor, num_classes: int, *, referral: bool = False) 
 
 
 def _off_diagonal(concern: Tensor) -> Tensor:
+    if concern.layout == torch.sparse_coo:
+        places, weights = concern.coalesce().indices(), concern.coalesce().values()
+        return weights[places[0] != places[1]]
     rows, columns = concern.shape
     return concern[~torch.eye(rows, columns, dtype=torch.bool, device=concern.device)]
 

@@ -12,8 +12,8 @@ class Fault(NamedTuple):
 
     rule: str
     """The name of the argument and its rule, as the error message begins."""
-    broken: Tensor
-    """(M,), bool: the samples that break it."""
+    broken: Tensor | None
+    """(M,), bool: the samples that break it; None if no sample can."""
     values: Tensor
     """(M,) or (M, C): the values that the message quotes."""
 
@@ -21,14 +21,15 @@ class Fault(NamedTuple):
 def raise_first(faults: Sequence[Fault]) -> None:
     """Raise a ValueError that quotes the first value that breaks a rule. This waits for an accelerator."""
     for rule, broken, values in faults:
-        if broken.any():
+        if broken is not None and broken.any():
             sample = int(broken.int().argmax())
             raise ValueError(f"{rule}, but sample {sample} has {_quote(values[sample])}.")
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
     """Count the samples that break each rule, without waiting for an accelerator: int64 (len(faults),)."""
-    return torch.stack([fault.broken.sum() for fault in faults])
+    none = faults[0].values.new_zeros((), dtype=torch.int64)
+    return torch.stack([none if fault.broken is None else fault.broken.sum() for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:

@@ -37,10 +37,12 @@ class Labels(NamedTuple):
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
-        in_range = (self.given >= 0) & (self.given < self.num_classes)
+        out_of_range = self.given != self.target
+        if self.ignores:
+            out_of_range &= self.counted
         return (
-            Fault(label_rule(self.num_classes), self.counted & ~in_range, self.given),
-            find_bad_weights(self.weight),
+            Fault(label_rule(self.num_classes), out_of_range, self.given),
+            Fault(WEIGHT_RULE, None, self.weight) if self.is_unweighted else find_bad_weights(self.weight),
         )
 
 

@@ -38,11 +38,12 @@ class GivenSamples(NamedTuple):
                 rows = slice(start, start + size)
                 yield GivenSamples(self.scores[rows], self.labels.at(rows), self.scale)
 
-    def find_faults(self, is_sound: Tensor) -> tuple[Fault, Fault, Fault]:
-        """Find the samples that break each rule of `sample_rules`, in that order, given whose scores are sound."""
+    def find_faults(self, is_bad: Tensor) -> tuple[Fault, Fault, Fault]:
+        """Find the samples that break each rule of `sample_rules`, in that order, given whose scores do: (M,), bool."""
         label_fault, weight_fault = self.labels.find_faults()
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
-        return label_fault, Fault(rule, self.labels.counted & ~is_sound, self.scores), weight_fault
+        bad = is_bad & self.labels.counted if self.labels.ignores else is_bad
+        return label_fault, Fault(rule, bad, self.scores), weight_fault
 
 
 class Samples(NamedTuple):
@@ -69,22 +70,22 @@ class Samples(NamedTuple):
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `sample_rules`, in that order."""
-        return GivenSamples(self.scores, self.labels, self.scale).find_faults(self.is_sound())
+        return GivenSamples(self.scores, self.labels, self.scale).find_faults(self.is_bad())
 
-    def is_sound(self, probs: Tensor | None = None) -> Tensor:
-        """Tell for each sample whether its scores are on their scale: (M,), bool.
+    def is_bad(self, probs: Tensor | None = None) -> Tensor:
+        """Tell for each sample whether its scores are off their scale: (M,), bool.
 
         Given the probabilities too, this does not read the logits again.
         """
         if self.scale == "logits":
             # A softmax is NaN in all classes unless the largest logit is finite.
-            return self.scores.amax(dim=1).isfinite() if probs is None else probs[:, 0].isfinite()
+            return ~self.scores.amax(dim=1).isfinite() if probs is None else probs[:, 0] != probs[:, 0]
         # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
         tolerance = max(1e-3, torch.finfo(self.given_as).eps)
         if self.scale == "log_probs":
-            return self.scores.logsumexp(dim=1).abs() <= tolerance
+            return ~(self.scores.logsumexp(dim=1).abs() <= tolerance)
         scores = self.scores if probs is None else probs  # these may be laid out better
-        return ((scores.sum(dim=1) - 1).abs() <= tolerance) & (scores.amin(dim=1) >= 0)
+        return ~(((scores.sum(dim=1) - 1).abs() <= tolerance) & (scores.amin(dim=1) >= 0))
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:

@@ -8,11 +8,14 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.mpcs import check_mpcs_settings, default_k
-from mpcs_torch.functional.concern.pattern import pattern_terms
+from mpcs_torch.functional.concern.pattern import dense_concern, pattern_terms
 from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
 from mpcs_torch.functional.inputs.checks import check_concern
 from mpcs_torch.functional.inputs.probabilities import flatten_given, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
+
+LARGEST_DENSE = 1024
+"""Up to this number of classes, a spec is held as a dense matrix (8 MB)."""
 
 
 class MetaPatternConcernScore(SumMetric):
@@ -28,8 +31,8 @@ class MetaPatternConcernScore(SumMetric):
             unless there is a concession.
         concession: How far a confidence may fall short of certainty without being punished, below 1/2, instead of t.
             Default: that of the `ConcernSpec`, if it has one and t is not given.
-        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns predicted ones).
-            Default: 1 everywhere.
+        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns predicted ones),
+            which may be sparse (see `ConcernSpec.sparse_matrix`). Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others, or their ``"count"`` k - 1.
         ignore_index: Label of samples to leave out.
@@ -57,7 +60,7 @@ class MetaPatternConcernScore(SumMetric):
     """Scalar: the weighted scores with ``correct_concern="count"``, summed over samples."""
     weight: Tensor
     """Scalar: the weights of the samples, summed."""
-    concern: Tensor
+    concern: Tensor | None
 
     def __init__(
         self,
@@ -98,13 +101,12 @@ class MetaPatternConcernScore(SumMetric):
             sample_weight=sample_weight,
         )
         terms = pattern_terms(samples, k=self.k, t=self.t, concern=self.concern)
-        self.admit(lambda: samples.find_faults(terms.is_sound))
+        self.admit(lambda: samples.find_faults(terms.is_bad))
+        by_sum = score_terms(terms, k=self.k, correct_concern="sum")
+        # Where all concern is 1, its sum is the count.
+        by_count = by_sum if self.concern is None else score_terms(terms, k=self.k, correct_concern="count")
         weight = samples.labels.weight
-        self.add(
-            score_by_sum=(score_terms(terms, k=self.k, correct_concern="sum") * weight).sum(),
-            score_by_count=(score_terms(terms, k=self.k, correct_concern="count") * weight).sum(),
-            weight=weight.sum(),
-        )
+        self.add(score_by_sum=(by_sum * weight).sum(), score_by_count=(by_count * weight).sum(), weight=weight.sum())
 
     def compute(self) -> Tensor:
         """Return the weighted mean score of all samples: a float64 scalar, NaN if no sample has weight."""
@@ -112,11 +114,22 @@ class MetaPatternConcernScore(SumMetric):
         return (self.score_by_sum if self.correct_concern == "sum" else self.score_by_count) / self.weight
 
 
-def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    """Return the checked weights as float64 (C, C) with a diagonal of ones: by default ones everywhere."""
+def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:
+    """Return the checked weights as float64 (C, C): dense with a diagonal of ones, or sparse; None if all are 1.
+
+    Settings that mean the same must look the same.
+    """
     if concern is None:
-        return torch.ones(num_classes, num_classes, dtype=torch.float64)
-    matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
-    check_concern(matrix, num_classes)
-    # The diagonal is not read: settings that mean the same must look the same.
-    return matrix.detach().to(torch.float64, copy=True).fill_diagonal_(1)
+        return None
+    if isinstance(concern, ConcernSpec):
+        lists_releases = concern.weights is None and concern.dangerous is None
+        is_large = lists_releases and len(concern.class_names) > LARGEST_DENSE
+        concern = concern.sparse_matrix() if is_large else concern.matrix()
+    check_concern(concern, num_classes)
+    matrix = concern.detach().to(torch.float64, copy=True)
+    if matrix.layout == torch.sparse_coo:
+        if num_classes > LARGEST_DENSE:
+            return matrix.coalesce()
+        matrix = dense_concern(matrix)
+    matrix.fill_diagonal_(1)
+    return None if (matrix == 1).all() else matrix

@@ -1,0 +1,66 @@
+"""A sparse concern means what the dense one does, and is refused where it cannot be used."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+
+from mpcs_torch import ConcernSpec, MetaPatternConcernScore
+from mpcs_torch.functional import least_concern_decision, meta_pattern_concern_score
+
+PAIRS = [[0, 1], [1, 0], [3, 2, 4], [7, 0]]
+
+
+@pytest.mark.parametrize("classes", [10, 40, 2000])
+def test_sparse_and_dense_concern_give_the_same_scores(classes: int) -> None:
+    spec = ConcernSpec(classes, releases=PAIRS, factor=0.3)
+    preds, target = torch.randn(300, classes), torch.randint(0, 8, (300,))
+    preds[:, :8] += 8  # released classes are in the patterns
+    settings = {"num_classes": classes, "reduction": "none"}
+    dense = meta_pattern_concern_score(preds, target, concern=spec.matrix(), **settings)
+    assert not torch.equal(dense, meta_pattern_concern_score(preds, target, **settings))
+    assert torch.equal(dense, meta_pattern_concern_score(preds, target, concern=spec.sparse_matrix(), **settings))
+    metric = MetaPatternConcernScore(classes, concern=spec)
+    for held in (metric, copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), metric.float()):
+        held.reset()
+        held.update(preds, target)
+        assert held.compute().item() == pytest.approx(dense.mean().item(), rel=1e-12)
+
+
+def test_a_spec_without_releases_weighs_all_pairs_1() -> None:
+    preds, target = torch.randn(50, 40), torch.randint(0, 40, (50,))
+    concern = ConcernSpec(40).sparse_matrix()
+    assert meta_pattern_concern_score(preds, target, num_classes=40, concern=concern) == meta_pattern_concern_score(
+        preds, target, num_classes=40
+    )
+
+
+def test_repeated_pairs_are_released_once() -> None:
+    spec = ConcernSpec(5, releases=[[0, 1, 2], [0, 1]], factor=0.5)
+    assert spec.sparse_matrix().values().tolist() == [0.5, 0.5]
+
+
+def test_many_classes_need_no_matrix_of_all_pairs() -> None:
+    classes = 50257
+    spec = ConcernSpec(classes, releases=[[i, (7 * i + 1) % classes] for i in range(1, 1000)])
+    metric = MetaPatternConcernScore(classes, concern=spec)
+    metric.update(torch.randn(2, classes), torch.tensor([1, 2]))
+    assert metric.compute() >= 0
+    with pytest.raises(ValueError, match="classes must be at most 10000 for a matrix of all pairs, but got 50257"):
+        spec.matrix()
+
+
+def test_a_spec_of_weights_has_no_sparse_matrix() -> None:
+    for spec in (ConcernSpec(2, weights=[[0, 1], [2, 0]]), ConcernSpec(3, dangerous=[[0, 1]])):
+        with pytest.raises(ValueError, match="sparse_matrix needs a spec with releases"):
+            spec.sparse_matrix()
+
+
+def test_sparse_weights_follow_the_rules() -> None:
+    bad = torch.sparse_coo_tensor(torch.tensor([[0], [1]]), torch.tensor([0.0]), (40, 40), check_invariants=True)
+    with pytest.raises(ValueError, match="concern must hold finite weights > 0 off its diagonal, but got 0"):
+        meta_pattern_concern_score(torch.randn(2, 40), torch.tensor([0, 1]), num_classes=40, concern=bad)
+    sparse = ConcernSpec(40, releases=PAIRS).sparse_matrix()
+    with pytest.raises(ValueError, match=r"concern must have layout torch.strided, but got torch.sparse_coo"):
+        least_concern_decision(torch.randn(2, 40), concern=sparse)
