@@ -4,14 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import detection_against_sort, guarantee, mpcs_against_topk, replay_overhead, start_up
+from tests.benchmarks import detection_against_sort, guarantee, mpcs_cost, replay_overhead, start_up
 from tests.benchmarks.held_out import mnist
 from tests.benchmarks.random_splits import METHODS, Limit, on_the_rest
 
 
 @pytest.mark.benchmark
-def test_mpcs_takes_a_few_topk() -> None:
-    assert mpcs_against_topk.ratio() <= mpcs_against_topk.LIMIT
+@pytest.mark.parametrize("shape", mpcs_cost.FROM_LOGITS, ids=str)
+def test_mpcs_costs_hardly_more_than_cross_entropy(shape: tuple[int, int]) -> None:
+    assert mpcs_cost.from_logits(shape) <= mpcs_cost.FROM_LOGITS[shape]
+
+
+@pytest.mark.benchmark
+def test_mpcs_of_probabilities_costs_hardly_more_than_a_topk() -> None:
+    assert mpcs_cost.from_probabilities() <= mpcs_cost.FROM_PROBABILITIES
+
+
+@pytest.mark.benchmark
+def test_a_metric_costs_hardly_more_than_its_function() -> None:
+    assert mpcs_cost.update() <= mpcs_cost.UPDATE
 
 
 @pytest.mark.benchmark

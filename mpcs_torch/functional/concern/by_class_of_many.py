@@ -19,7 +19,7 @@ SOFTMAX_ERROR = 5e-6
 
 
 class _Room(NamedTuple):
-    """Matrices (C, M) to work in."""
+    """Matrices (C, M) to work in, or the memory for them."""
 
     probs: Tensor
     interval: Tensor
@@ -29,15 +29,16 @@ class _Room(NamedTuple):
 
     @classmethod
     def of(cls, scores: Tensor, size: int) -> "_Room":
-        """Make room for some of the scores (M, C)."""
-        shape = scores.shape[1], size
-        probs, interval, member, spare = (scores.new_empty(shape) for _ in range(4))
-        return cls(probs, interval, member, spare, scores.new_empty(shape, dtype=torch.float64))
+        """Make room for some of the scores (M, C), in one piece, which allocators keep rather than several."""
+        cells = scores.shape[1] * size
+        sizes = [cells * scores.element_size()] * 4 + [cells * 8]
+        *matrices, last = torch.split(torch.empty(sum(sizes), dtype=torch.uint8), sizes)
+        probs, interval, member, spare = (matrix.view(scores.dtype) for matrix in matrices)
+        return cls(probs, interval, member, spare, last.view(torch.float64))
 
-    def of_size(self, size: int) -> "_Room":
-        """Return the room for fewer samples."""
-        classes = len(self.probs)
-        return _Room(*(matrix.view(-1)[: classes * size].view(classes, size) for matrix in self))
+    def of_shape(self, classes: int, size: int) -> "_Room":
+        """Return matrices for a number of samples."""
+        return _Room(*(matrix[: classes * size].view(classes, size) for matrix in self))
 
 
 def terms_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
@@ -47,7 +48,7 @@ def terms_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | No
     parts = []
     for given in samples.split(size):
         part = given.upcast()
-        parts.append(_terms(part, room.of_size(len(part.scores)), k=k, t=t, concern=concern))
+        parts.append(_terms(part, room.of_shape(part.labels.num_classes, len(part.scores)), k=k, t=t, concern=concern))
     return join(parts)
 
 
