@@ -13,7 +13,7 @@ from mpcs_torch.functional.concern.terms import PatternTerms, join, sum_members
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
 
 CHUNK = 2**20
-"""The number of scores that are worked on at once: what fits the caches of a CPU."""
+"""The number of scores that are worked on at once, in about 24 MB."""
 SOFTMAX_ERROR = 5e-6
 """More than the relative difference between float32 softmaxes over 32 classes in different orders of summation."""
 
@@ -28,12 +28,11 @@ class _Room(NamedTuple):
     punishment: Tensor
 
     @classmethod
-    def of(cls, scores: Tensor, size: int) -> "_Room":
-        """Make room for some of the scores (M, C), in one piece, which allocators keep rather than several."""
-        cells = scores.shape[1] * size
-        sizes = [cells * scores.element_size()] * 4 + [cells * 8]
+    def of(cls, cells: int, dtype: torch.dtype) -> "_Room":
+        """Make room for a number of scores, in one piece, which allocators keep rather than several."""
+        sizes = [cells * dtype.itemsize] * 4 + [cells * 8]
         *matrices, last = torch.split(torch.empty(sum(sizes), dtype=torch.uint8), sizes)
-        probs, interval, member, spare = (matrix.view(scores.dtype) for matrix in matrices)
+        probs, interval, member, spare = (matrix.view(dtype) for matrix in matrices)
         return cls(probs, interval, member, spare, last.view(torch.float64))
 
     def of_shape(self, classes: int, size: int) -> "_Room":
@@ -43,12 +42,13 @@ class _Room(NamedTuple):
 
 def terms_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
     """Sum over the members of the prediction patterns of M samples, with the concern (C, C)."""
-    size = min(CHUNK // samples.labels.num_classes, len(samples.scores))
-    room = _Room.of(samples.upcast().scores[:0], size)
+    classes = samples.labels.num_classes
+    size = min(CHUNK // classes, len(samples.scores))
+    room = _Room.of(classes * size, samples.upcast_dtype)
     parts = []
     for given in samples.split(size):
-        part = given.upcast()
-        parts.append(_terms(part, room.of_shape(part.labels.num_classes, len(part.scores)), k=k, t=t, concern=concern))
+        matrices = room.of_shape(classes, len(given.scores))
+        parts.append(_terms(given.upcast(), matrices, k=k, t=t, concern=concern))
     return join(parts)
 
 

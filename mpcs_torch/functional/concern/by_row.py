@@ -60,7 +60,7 @@ def _patterns(samples: GivenSamples, k: int) -> _Patterns:
     if torch.compiler.is_compiling() or len(samples.scores) <= size:
         return _patterns_of_part(samples.upcast(), k)
     # All parts go through the same memory, because a CPU takes longer to get fresh memory than to compute.
-    probs = samples._replace(scores=samples.scores[:0]).upcast().scores.new_empty(size, classes)
+    probs = torch.empty(size, classes, dtype=samples.upcast_dtype, device=samples.scores.device)
     keys = key_room(size, classes, probs.device)
     parts = [_patterns_of_part(part.upcast(), k, probs=probs, keys=keys) for part in samples.split(size)]
     confidence, label, true_confidence, is_bad = zip(*parts, strict=True)

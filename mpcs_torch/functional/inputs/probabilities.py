@@ -21,10 +21,15 @@ class GivenSamples(NamedTuple):
     labels: Labels
     scale: Scale
 
+    @property
+    def upcast_dtype(self) -> torch.dtype:
+        """The dtype to compute in: float32 for half types."""
+        # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50).
+        return torch.float32 if self.scores.dtype in (torch.float16, torch.bfloat16) else self.scores.dtype
+
     def upcast(self) -> "Samples":
         """Make half types float32, and the scores of ignored samples harmless."""
-        # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50): upcast first.
-        scores = self.scores.float() if self.scores.dtype in (torch.float16, torch.bfloat16) else self.scores
+        scores = self.scores.to(self.upcast_dtype)
         if self.labels.ignores:  # a weight of 0 would not cancel a NaN
             scores = torch.where(self.labels.counted.unsqueeze(1), scores, 1 / self.labels.num_classes)
         return Samples(scores, self.labels, self.scale, self.scores.dtype)

@@ -64,6 +64,20 @@ def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.
     assert torch.equal(meta_pattern_concern_score(preds, target, **settings), whole)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
+def test_samples_are_ignored_in_every_part(classes: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(by_class_of_many, "CHUNK", 1000 * classes)
+    monkeypatch.setitem(by_row.CHUNK, "cpu", 1000 * classes)
+    preds, target, _ = drawn("normal", classes, 3001)
+    preds, kept = preds.to(dtype), torch.arange(3001) % 3 > 0
+    expected = meta_pattern_concern_score(preds[kept], target[kept], num_classes=classes, reduction="none")
+    preds[~kept], target[~kept] = float("nan"), -1
+    found = meta_pattern_concern_score(preds, target, num_classes=classes, ignore_index=-1, reduction="none")
+    assert torch.equal(found[kept], expected)
+    assert not found[~kept].any()
+
+
 @pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
 @pytest.mark.parametrize("bad", [float("nan"), -float("nan"), float("inf"), -1.0])
 def test_a_bad_value_in_a_large_batch_is_named(classes: int, bad: float) -> None:
