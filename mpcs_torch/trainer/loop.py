@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.learning import ConcernLossScale
+from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -65,7 +66,7 @@ class PreparedRun:
     config: RunConfig
     """The config, with the defaults that depend on the data filled in."""
     state: LoopState
-    loader: Any
+    batches: ShuffledBatches
     data: DataSplits
     """On the run's device."""
     evaluator: Evaluator
@@ -80,7 +81,7 @@ class PreparedRun:
         turns = self.config.turns
         hooks = [*self.learning, *hooks]
         with self.kernels():
-            for step, batch in _endless_steps(self.loader):
+            for step, batch in _endless_steps(self.batches):
                 is_turn = step % turns.every == 0
                 if is_turn and turns.when == "before":
                     self._take_turn(hooks)
@@ -123,7 +124,7 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
         state.average.update_parameters(state.model)
 
 
-def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+def _endless_steps(batches: ShuffledBatches) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
     """Give batches pass after pass, each with its number in its pass."""
     while True:
-        yield from enumerate(loader)
+        yield from enumerate(batches)
