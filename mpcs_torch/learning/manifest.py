@@ -52,7 +52,7 @@ class Manifest:
     garbage: Sequence[SavedEpoch] = ()
     """Epochs whose files may still exist and will be deleted."""
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, *, flush: bool) -> None:
         """Replace the manifest of a folder in one step."""
         plain = {
             "format": 1,
@@ -61,7 +61,7 @@ class Manifest:
             "pending": None if self.pending is None else vars(self.pending),
             "garbage": [vars(epoch) for epoch in self.garbage],
         }
-        replace_text(folder / NAME, json.dumps(plain) + "\n")  # an indent would take ten times as long
+        replace_text(folder / NAME, json.dumps(plain) + "\n", flush=flush)  # an indent would take ten times as long
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":

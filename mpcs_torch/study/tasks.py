@@ -88,7 +88,7 @@ def finish_task(task: StudyTask) -> Outcome:
     begun = folder / "config.yaml"
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
     fit = hold_out(data, seed=task.seed)
-    run, _ = run_in_folder(config, fit, folder, overwrite=is_ours)
+    run, _ = run_in_folder(config, fit, folder, overwrite=is_ours, flush=False)
     measures = measure_checkpoints(run, fit, folder)
     plain = {str(way): [asdict(measure) for measure in pair] for way, pair in measures.items()}
     replace_text(done, json.dumps({"identity": identity, "measures": plain}))
