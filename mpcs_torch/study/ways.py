@@ -60,12 +60,12 @@ def measure_checkpoints(run: PreparedRun, data: DataSplits, folder: Path) -> dic
     assert selector.best is not None
     assert selector.last_epoch is not None
     assert data.validation is not None
-    concern, model = run.config.score.concern.spec(data.class_names), run.state.measured
+    concern = run.config.score.concern.spec(data.class_names)
     turns: dict[Checkpoint, int] = {"selected": selector.best.number, "last": selector.last_epoch}
     measures: dict[Way, tuple[Measure, Measure]] = {}
     for checkpoint, turn in turns.items():
-        model.load_state_dict(selector.load(turn)["model"])
-        splits = [(_logits(model, split.inputs), split.labels) for split in (data.validation, data.test)]
+        run.state.measured.load_state_dict(selector.load(turn)["model"])
+        splits = [(_logits(run, split.inputs), split.labels) for split in (data.validation, data.test)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
             temperature = TemperatureScaling().fit(*splits[0])
@@ -80,9 +80,9 @@ def measure_checkpoints(run: PreparedRun, data: DataSplits, folder: Path) -> dic
 
 
 @torch.no_grad()
-def _logits(model: torch.nn.Module, inputs: Tensor) -> Tensor:
-    model.eval()
-    return forward_pass(model, inputs)
+def _logits(run: PreparedRun, inputs: Tensor) -> Tensor:
+    run.state.measured.eval()
+    return forward_pass(run.state.measured, inputs, run.state.precision)
 
 
 def _measures(logits: Tensor, labels: Tensor, concern: ConcernSpec, score: ScoreConfig) -> dict[float, Measure]:

@@ -11,6 +11,7 @@ from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.sections import Precision
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Evaluator:
     split: Split
     metrics: MetricSet
     mode: Literal["eval", "train"]
+    precision: Precision
     batch_size: int
     """The number of samples that go through the model at once."""
 
@@ -51,7 +53,8 @@ class Evaluator:
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
         """Compute the logits of all samples, (N, C)."""
-        batches = [forward_pass(model, inputs) for inputs in torch.split(self.split.inputs, self.batch_size)]
+        parts = torch.split(self.split.inputs, self.batch_size)
+        batches = [forward_pass(model, inputs, self.precision) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 
 
@@ -65,7 +68,10 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     return inputs
 
 
-def forward_pass(model: nn.Module, inputs: Tensor) -> Tensor:
-    """Compute logits (N, C); fabric gives them in float32 under mixed precision too."""
-    logits: Tensor = model(inputs)
-    return logits
+def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:
+    """Compute logits (N, C), in float32 under mixed precision too."""
+    if precision == "32-true":
+        logits: Tensor = model(inputs)
+        return logits
+    with torch.autocast(inputs.device.type, torch.bfloat16):
+        return model(inputs).float()  # type: ignore[no-any-return]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,12 +13,10 @@ from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.evaluation import Evaluator
+from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.losses import Loss
 from mpcs_torch.trainer.metrics_config import TEST
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from mpcs_torch.trainer.sections import Precision
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,11 @@ class Turn:
 class LoopState:
     """The state of the loop: hooks may read all of it, and change model and optimizer."""
 
-    fabric: "Fabric"
     model: nn.Module
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale
+    precision: Precision
     turns: int = 0
     """Turns done."""
     steps: int = 0
@@ -117,7 +115,8 @@ class PreparedRun:
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
     """Take one optimizer step on the scaled loss of a batch."""
     state.optimizer.zero_grad()
-    state.fabric.backward(state.loss_scale(state.loss(state.model(inputs), target)))
+    logits = forward_pass(state.model, inputs, state.precision)
+    state.loss_scale(state.loss(logits, target)).backward()  # type: ignore[no-untyped-call]
     state.optimizer.step()
     state.steps += 1
     if state.average is not None:
