@@ -13,6 +13,9 @@ from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.sections import Precision
 
+REGISTER = 16
+"""The number of floats in the longest vector register of a CPU."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -62,10 +65,24 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     """Compute what metrics take from logits (N, C), with at most one softmax."""
     inputs: dict[Takes, Tensor] = {"decisions": logits.argmax(dim=1), "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
-        inputs["log_probabilities"] = logits.log_softmax(dim=1)
+        inputs["log_probabilities"] = log_softmax(logits)
     if "probabilities" in takes:
         inputs["probabilities"] = inputs["log_probabilities"].exp()
     return inputs
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Compute the log-softmax of logits (N, C).
+
+    On the CPU, torch takes six times as long over rows that are shorter than a vector register as over columns. In
+    registers of 16 floats both give the same bits, if no column is left over for a scalar exponential.
+    """
+    samples, classes = logits.shape
+    if not logits.is_cpu or classes >= REGISTER:
+        return logits.log_softmax(dim=1)
+    columns = logits.new_zeros(classes, samples + -samples % REGISTER)
+    columns[:, :samples] = logits.t()
+    return columns.log_softmax(dim=0)[:, :samples].t().contiguous()
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:
