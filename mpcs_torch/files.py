@@ -1,4 +1,8 @@
-"""Write files atomically: a file is complete or absent, even if the process dies."""
+"""Write files atomically: a file is complete or absent, even if the process dies.
+
+Files are flushed to disk, which takes milliseconds, so that they also survive a power failure; ``flush=False`` is for
+those that nobody needs after one.
+"""
 
 import hashlib
 import os
@@ -7,13 +11,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
-    """Let ``write`` fill a new file, flush it to disk, and return its SHA-256; after an error no file remains."""
+def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> str:
+    """Let ``write`` fill a new file, and return its SHA-256; after an error no file remains."""
     try:
         with path.open("w+b") as file:
             write(file)
             file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
     except RuntimeError as error:
@@ -26,22 +31,22 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> str:
         raise
 
 
-def replace_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
     """Let ``write`` fill a file that replaces ``path``, or creates it, in one step; after an error nothing changes."""
     temporary = path.with_name(f".{path.name}.tmp")
-    write_whole(temporary, write)
-    rename(temporary, path)
+    write_whole(temporary, write, flush=flush)
+    rename(temporary, path, flush=flush)
 
 
-def replace_text(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
     """Replace the text of a file, or create the file, in one step."""
-    replace_whole(path, lambda file: file.write(text.encode()))
+    replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
 
 
-def rename(source: Path, target: Path) -> None:
-    """Rename a file; the new name is on disk when this returns."""
+def rename(source: Path, target: Path, *, flush: bool = True) -> None:
+    """Rename a file; with ``flush``, the new name is on disk when this returns."""
     os.replace(source, target)
-    if os.name == "posix":
+    if flush and os.name == "posix":
         folder = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -32,6 +32,8 @@ class CheckpointSelector:
         top_k: The number of best epochs to keep.
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep every n-th epoch; 0 for none.
+        flush: Whether each update waits until its files are on disk. Without, a power failure may lose files; the end
+            of the process still loses none.
 
     Raises:
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
@@ -58,11 +60,13 @@ class CheckpointSelector:
         top_k: int = 1,
         keep_last: bool = False,
         keep_every: int = 0,
+        flush: bool = True,
     ) -> None:
         if top_k < 1 or keep_every < 0:
             raise ValueError(f"top_k must be at least 1 and keep_every at least 0, but got {top_k} and {keep_every}.")
         self.folder, self.rule = Path(folder), rule
         self.top_k, self.keep_last, self.keep_every = top_k, keep_last, keep_every
+        self.flush = flush
         self.epochs: list[SavedEpoch] = []
         """All epochs, in the order of the updates."""
         self._garbage: list[SavedEpoch] = []
@@ -164,12 +168,12 @@ class CheckpointSelector:
     def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:
         """Write a checkpoint to disk; the manifest lists it as pending until `_enter` records it."""
         temporary = self.folder / manifest.temporary_name(entry.number)
-        sha256 = write_whole(temporary, lambda file: torch.save(state, file))
+        sha256 = write_whole(temporary, lambda file: torch.save(state, file), flush=self.flush)
         name = manifest.free_name(self.folder, entry.number)
         saved = replace(entry, file=name, sha256=sha256)
         try:
-            self._manifest(self.epochs, pending=saved, garbage=self._garbage).write(self.folder)
-            rename(temporary, self.folder / name)
+            self._write_manifest(self.epochs, pending=saved, garbage=self._garbage)
+            rename(temporary, self.folder / name, flush=self.flush)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
@@ -181,7 +185,7 @@ class CheckpointSelector:
         dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
         entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
         garbage = [*self._garbage, *dropped]
-        self._manifest(entered, garbage=garbage).write(self.folder)
+        self._write_manifest(entered, garbage=garbage)
         self.epochs, self._garbage = entered, garbage
         self._delete_garbage()
 
@@ -191,8 +195,8 @@ class CheckpointSelector:
                 (self.folder / str(epoch.file)).unlink(missing_ok=True)
         self._garbage = [epoch for epoch in self._garbage if (self.folder / str(epoch.file)).exists()]
 
-    def _manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> Manifest:
-        return Manifest(asdict(self.rule), epochs, **changed)
+    def _write_manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> None:
+        Manifest(asdict(self.rule), epochs, **changed).write(self.folder, flush=self.flush)
 
     def _take_over(self, found: Manifest) -> None:
         if found.rule != json.loads(json.dumps(asdict(self.rule))):

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,10 @@ class SavedEpoch(Epoch):
 
     def is_same(self, other: Epoch) -> bool:
         """Return whether number and values are equal; NaN equals NaN."""
-        return json.dumps([self.number, dict(self.values)], sort_keys=True) == json.dumps(
-            [other.number, dict(other.values)], sort_keys=True
-        )
+        if self.number != other.number or self.values.keys() != other.values.keys():
+            return False
+        pairs = [(value, other.values[name]) for name, value in self.values.items()]
+        return all(ours == theirs or (ours != ours and theirs != theirs) for ours, theirs in pairs)
 
     def is_whole_in(self, folder: Path) -> bool:
         """Return whether the checkpoint file exists and is as it was saved."""
@@ -51,10 +52,16 @@ class Manifest:
     garbage: Sequence[SavedEpoch] = ()
     """Epochs whose files may still exist and will be deleted."""
 
-    def write(self, folder: Path) -> None:
+    def write(self, folder: Path, *, flush: bool) -> None:
         """Replace the manifest of a folder in one step."""
-        text = json.dumps({"format": 1, **asdict(self)}, indent=1) + "\n"
-        replace_text(folder / NAME, text)
+        plain = {
+            "format": 1,
+            "rule": self.rule,
+            "epochs": [vars(epoch) for epoch in self.epochs],
+            "pending": None if self.pending is None else vars(self.pending),
+            "garbage": [vars(epoch) for epoch in self.garbage],
+        }
+        replace_text(folder / NAME, json.dumps(plain) + "\n", flush=flush)  # an indent would take ten times as long
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":

@@ -1,7 +1,9 @@
 """Rank epochs by one metric, with limits on others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import le
 from typing import Literal, get_args
 
 from torchmetrics import Metric
@@ -81,12 +83,12 @@ class SelectionRule:
         stay within the limits at least as long.
         """
         ranking = [epoch for epoch in self.ranking(epochs) if among is None or epoch in among]
-        return [
-            epoch
-            for i, epoch in enumerate(ranking)
-            if sum(all(self._loss(other, m) <= self._loss(epoch, m) for m in self.within) for other in ranking[:i])
-            < places
-        ]
+        losses = [[self._loss(epoch, name) for name in self.within] for epoch in ranking]
+
+        def outranking(i: int) -> Iterator[int]:
+            return (j for j in range(i) if all(map(le, losses[j], losses[i])))
+
+        return [epoch for i, epoch in enumerate(ranking) if len(list(islice(outranking(i), places))) < places]
 
     def picked_by_each(self, epochs: Sequence[Epoch]) -> dict[str, Epoch]:
         """Return the epoch that each metric with a direction would pick on its own."""

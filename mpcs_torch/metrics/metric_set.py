@@ -1,11 +1,11 @@
 """Several metrics over the same samples, each fed what it takes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric, MetricCollection
+from torchmetrics import Metric
 
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
@@ -19,6 +19,19 @@ class Results(NamedTuple):
     """By name."""
     confusion: Tensor | None
     """int64 (C, C), rows true classes; None if no metric of the set counts decisions."""
+
+
+class Group(NamedTuple):
+    """Metrics whose states are equal after any batches: only the first of them is updated."""
+
+    takes: Takes
+    metrics: dict[str, Metric]
+    """By name."""
+
+    @property
+    def first(self) -> Metric:
+        """The metric that is updated."""
+        return next(iter(self.metrics.values()))
 
 
 class MetricSet:
@@ -40,43 +53,47 @@ class MetricSet:
             ValueError: If a setting breaks a rule of its metric.
         """
         self.entries = tuple(entries)
-        metrics = {entry.name: entry.make(num_classes, validate_args=False, **given) for entry in entries}
-        grouped: dict[tuple[Takes, bool], dict[str, Metric]] = {}
+        groups: dict[Hashable, Group] = {}
         for entry in entries:
-            # States of others' metrics have no fingerprint: equal by chance in one batch, they would be merged.
-            shares_states = isinstance(metrics[entry.name], SumMetric)
-            grouped.setdefault((entry.takes, shares_states), {})[entry.name] = metrics[entry.name]
-        self._collections: list[tuple[Takes, MetricCollection]] = [
-            (takes, MetricCollection(dict(members), compute_groups=shares).to(device))
-            for (takes, shares), members in grouped.items()
-        ]
+            metric = entry.make(num_classes, validate_args=False, **given).to(device)
+            group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
+            group.metrics[entry.name] = metric
+        self._groups = tuple(groups.values())
 
     @property
     def takes(self) -> frozenset[Takes]:
         """The inputs that the metrics take."""
-        return frozenset(takes for takes, _ in self._collections)
+        return frozenset(group.takes for group in self._groups)
 
     def reset(self) -> None:
         """Forget all batches."""
-        for _, collection in self._collections:
-            collection.reset()
+        for group in self._groups:
+            group.first.reset()
 
     def update(self, inputs: Mapping[Takes, Tensor], target: Tensor) -> None:
         """Add a batch: the predictions in each form that a metric takes, and the target."""
-        for takes, collection in self._collections:
-            collection.update(inputs[takes], target)
+        for group in self._groups:
+            group.first.update(inputs[group.takes], target)
 
     def metrics(self) -> dict[str, Metric]:
         """Return the metrics by name, with their states."""
-        return {
-            name: metric
-            for _, collection in self._collections
-            for name, metric in collection.items(keep_base=True, copy_state=False)
-        }
+        for group in self._groups:
+            first = group.first
+            shared = {**first.metric_state, "_update_count": first._update_count, "_computed": None}
+            for metric in group.metrics.values():
+                metric.__dict__.update(shared)
+        return {name: metric for group in self._groups for name, metric in group.metrics.items()}
 
     def results(self) -> Results:
         """Compute the value of each entry, in their order, and return the counts that a metric of the set holds."""
-        metrics = self.metrics()  # once: each access hands the states of a group to all of its members
+        metrics = self.metrics()
         confusion = next((metric.confusion for metric in metrics.values() if isinstance(metric, ConfusionMetric)), None)
         values = {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
         return Results(values, None if confusion is None else confusion.long())
+
+
+def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
+    """Return a key that metrics share whose states are equal after any batches; others' metrics share none."""
+    if not isinstance(metric, SumMetric):
+        return id(metric)
+    return entry.takes, type(metric).update, tuple(metric.settings.tolist())

@@ -161,7 +161,7 @@ def _trained(name: str, seed: int, folder: Path, *, overwrite: bool) -> tuple[Pr
     picking, fitting = order.tensor_split([round(PICKING_SHARE * len(order))])
     with torch.enable_grad():
         picked = replace(data, validation=data.validation.at(picking))
-        run, _ = run_in_folder(config, picked, folder / config.name, overwrite=overwrite)
+        run, _ = run_in_folder(config, picked, folder / config.name, overwrite=overwrite, flush=False)
     selector = open_selector(config, folder / config.name)
     model = run.state.measured
     if selector is not None and selector.best is not None:

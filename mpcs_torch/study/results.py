@@ -7,7 +7,8 @@ import numpy as np
 
 from mpcs_torch.study.effects import Effect, paired_effect
 from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTORS, Plan
-from mpcs_torch.study.tasks import CHECKPOINTS, DECISION_FACTORS, Measure, Outcome, Way
+from mpcs_torch.study.tasks import Outcome
+from mpcs_torch.study.ways import CHECKPOINTS, DECISION_FACTORS, Measure, Way
 from mpcs_torch.tables import Table
 
 ACCURACY_ALLOWANCE = 0.0005

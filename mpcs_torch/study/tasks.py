@@ -1,67 +1,24 @@
 """The runs of a study: methods x learning rates x seeds, with the same data and budget."""
 
 import json
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import torch
-from torch import Tensor
 
-from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.files import replace_text
-from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision, meta_pattern_concern_score
 from mpcs_torch.study.plans import METHODS, STUDIES
-from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.study.ways import WAYS, Measure, Way, measure_checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import resolved_config
 from mpcs_torch.trainer.processes import run_in_processes
 
 VALIDATION_SHARE = 1 / 6
-DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
-"""Concern of released pairs when deciding; 1 is the most probable class."""
-
-
-Checkpoint = Literal["last", "selected"]
-CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
-
-
-class Way(NamedTuple):
-    """A way of deciding by a trained model."""
-
-    checkpoint: Checkpoint = "last"
-    calibrated: bool = False
-    """Whether the logits are divided by a temperature that was fitted on validation data."""
-    factor: float = 1.0
-    """The concern of released pairs; 1 decides for the most probable class."""
-
-    def __str__(self) -> str:
-        return f"{self.checkpoint} {'calibrated' if self.calibrated else 'raw'} {self.factor}"
-
-
-WAYS = tuple(
-    Way(checkpoint, calibrated, factor)
-    for checkpoint in CHECKPOINTS
-    for calibrated in (False, True)
-    for factor in DECISION_FACTORS
-)
-
-
-@dataclass(frozen=True)
-class Measure:
-    """Metrics of a trained model on one split."""
-
-    accuracy: float
-    dangerous: int
-    mpcs: float
 
 
 @dataclass(frozen=True)
@@ -127,33 +84,15 @@ def finish_task(task: StudyTask) -> Outcome:
     if done.is_file():
         saved = json.loads(done.read_text(encoding="utf-8"))
         if saved["identity"] == identity:
-            return _outcome(task, saved["measures"])
+            return _read_outcome(task, saved["measures"])
     begun = folder / "config.yaml"
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
     fit = hold_out(data, seed=task.seed)
-    run, _ = run_in_folder(config, fit, folder, overwrite=is_ours)
-    selector = open_selector(config, folder)
-    assert selector is not None
-    assert selector.best is not None
-    assert selector.last_epoch is not None
-    assert fit.validation is not None
-    concern = config.score.concern.spec(data.class_names)
-    measures: dict[str, Any] = {}
-    model = run.state.measured
-    for checkpoint, turn in (("selected", selector.best.number), ("last", selector.last_epoch)):
-        model.load_state_dict(selector.load(turn)["model"])
-        splits = [(_logits(model, split.inputs), split.labels) for split in (fit.validation, fit.test)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
-            temperature = TemperatureScaling().fit(*splits[0])
-        for way in WAYS:
-            if way.checkpoint == checkpoint:
-                measures[str(way)] = [
-                    asdict(_measure(temperature(logits) if way.calibrated else logits, labels, concern, way, run))
-                    for logits, labels in splits
-                ]
-    replace_text(done, json.dumps({"identity": identity, "measures": measures}))
-    return _outcome(task, measures)
+    run, _ = run_in_folder(config, fit, folder, overwrite=is_ours, flush=False)
+    measures = measure_checkpoints(run, fit, folder)
+    plain = {str(way): [asdict(measure) for measure in pair] for way, pair in measures.items()}
+    replace_text(done, json.dumps({"identity": identity, "measures": plain}))
+    return Outcome(task.method, task.learning_rate, task.seed, measures)
 
 
 def study_config(task: StudyTask) -> RunConfig:
@@ -175,25 +114,6 @@ def hold_out(data: DataSplits, *, seed: int) -> DataSplits:
     return replace(data, train=data.train.at(order[size:]), validation=data.train.at(order[:size]))
 
 
-@torch.no_grad()
-def _logits(model: torch.nn.Module, inputs: Tensor) -> Tensor:
-    model.eval()
-    return forward_pass(model, inputs)
-
-
-def _measure(logits: Tensor, labels: Tensor, concern: ConcernSpec, way: Way, run: PreparedRun) -> Measure:
-    released, classes, score = concern.released(), len(concern.class_names), run.config.score
-    decided = least_concern_decision(logits, concern=torch.where(released, way.factor, 1.0))
-    mpcs = meta_pattern_concern_score(
-        logits, labels, num_classes=classes, k=score.k, t=score.t, concern=concern.matrix()
-    )
-    return Measure(
-        accuracy(decided, labels, num_classes=classes).item(),
-        int(dangerous_errors(decided, labels, num_classes=classes, concern=concern.dangerous_pairs())),
-        mpcs.item(),
-    )
-
-
-def _outcome(task: StudyTask, measures: dict[str, list[dict[str, float]]]) -> Outcome:
-    plain = {way: (Measure(**measures[str(way)][0]), Measure(**measures[str(way)][1])) for way in WAYS}  # type: ignore[arg-type]
-    return Outcome(task.method, task.learning_rate, task.seed, plain)
+def _read_outcome(task: StudyTask, saved: dict[str, list[dict[str, Any]]]) -> Outcome:
+    measures = {way: (Measure(**saved[str(way)][0]), Measure(**saved[str(way)][1])) for way in WAYS}
+    return Outcome(task.method, task.learning_rate, task.seed, measures)

@@ -13,7 +13,7 @@ FOLDER = "checkpoints"
 """Inside the run's folder."""
 
 
-def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
+def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) -> CheckpointSelector | None:
     """Open the selector of a run, new or with the ledger of a finished one; None if the config has none."""
     selector = config.selector
     if selector is None:
@@ -24,6 +24,7 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
         top_k=selector.top_k,
         keep_last=selector.keep_last,
         keep_every=selector.keep_every,
+        flush=flush,
     )
 
 

@@ -32,9 +32,17 @@ def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
 
 
 def run_in_folder(
-    config: RunConfig, data: DataSplits, folder: Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
+    config: RunConfig,
+    data: DataSplits,
+    folder: Path,
+    hooks: Sequence[Hook] = (),
+    *,
+    overwrite: bool = False,
+    flush: bool = True,
 ) -> tuple[PreparedRun, RunResult]:
     """Run to the end, and write ``config.yaml`` (with every default), ``records.csv`` and ``result.json`` to a folder.
+
+    Without ``flush``, turns do not wait until checkpoints are on disk: for runs that are repeated if they are cut off.
 
     Raises:
         RunExistsError: If the folder holds a run, and ``overwrite`` is not set.
@@ -47,7 +55,7 @@ def run_in_folder(
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
     replace_text(folder / "config.yaml", dump_config(prepared.config))
-    selector = checkpoints.open_selector(config, folder)
+    selector = checkpoints.open_selector(config, folder, flush=flush)
     if selector is not None:
         hooks = [checkpoints.selector_hook(selector), *hooks]
     with RecordWriter(folder / "records.csv", config.columns) as writer:

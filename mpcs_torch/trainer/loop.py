@@ -3,21 +3,20 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.learning import ConcernLossScale
+from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.evaluation import Evaluator
+from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.losses import Loss
 from mpcs_torch.trainer.metrics_config import TEST
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from mpcs_torch.trainer.sections import Precision
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,11 @@ class Turn:
 class LoopState:
     """The state of the loop: hooks may read all of it, and change model and optimizer."""
 
-    fabric: "Fabric"
     model: nn.Module
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale
+    precision: Precision
     turns: int = 0
     """Turns done."""
     steps: int = 0
@@ -65,7 +64,7 @@ class PreparedRun:
     config: RunConfig
     """The config, with the defaults that depend on the data filled in."""
     state: LoopState
-    loader: Any
+    batches: ShuffledBatches
     data: DataSplits
     """On the run's device."""
     evaluator: Evaluator
@@ -80,7 +79,7 @@ class PreparedRun:
         turns = self.config.turns
         hooks = [*self.learning, *hooks]
         with self.kernels():
-            for step, batch in _endless_steps(self.loader):
+            for step, batch in _endless_steps(self.batches):
                 is_turn = step % turns.every == 0
                 if is_turn and turns.when == "before":
                     self._take_turn(hooks)
@@ -116,14 +115,15 @@ class PreparedRun:
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
     """Take one optimizer step on the scaled loss of a batch."""
     state.optimizer.zero_grad()
-    state.fabric.backward(state.loss_scale(state.loss(state.model(inputs), target)))
+    logits = forward_pass(state.model, inputs, state.precision)
+    state.loss_scale(state.loss(logits, target)).backward()  # type: ignore[no-untyped-call]
     state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)
 
 
-def _endless_steps(loader: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+def _endless_steps(batches: ShuffledBatches) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
     """Give batches pass after pass, each with its number in its pass."""
     while True:
-        yield from enumerate(loader)
+        yield from enumerate(batches)

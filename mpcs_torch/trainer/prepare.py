@@ -1,31 +1,27 @@
-"""A run made from its config: seed, loader, model, optimizer, metrics."""
+"""A run made from its config: seed, batches, model, optimizer, metrics."""
 
 import itertools
 import os
 from collections.abc import Collection
 from math import isfinite
-from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.mpcs import default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
 
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
 
 def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
-    """Seed the generators, and build loader, model, optimizer and metrics.
+    """Seed the generators, and build batches, model, optimizer and metrics.
 
     Raises:
         ConfigError: If k, the concern or a metric does not fit the classes of the data, a split that the config names
@@ -33,35 +29,33 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
     """
     config = resolved_config(config, data)
     concern = config.score.concern.spec(data.class_names)
-    fabric = _single_process_fabric(config)
+    device = _device(config)
     batch_size = len(data.train.labels) if config.training.batch_size == "all" else config.training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
     torch.manual_seed(config.seed)
-    loader = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=batch_size, shuffle=True)
+    on_device = data.to(device)
+    batches = ShuffledBatches(on_device.train, batch_size)
     try:
-        model = config.model.build(data)
+        model = config.model.build(data).to(device)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
     optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
-    train = data.train if config.turns.batches is None else _first_batches(loader, config.turns.batches)
+    train = on_device.train if config.turns.batches is None else _first_batches(batches, config.turns.batches)
 
-    measured = train if config.turns.samples == "train" else _validation(config, data)
+    measured = train if config.turns.samples == "train" else _validation(config, on_device)
     at_once = len(measured.labels) if config.turns.batches is None else batch_size
-    on_device = data.to(fabric.device)
-    evaluator = Evaluator(
-        measured.to(fabric.device), metrics_of(config, data, fabric.device), config.turns.mode, at_once
-    )
+    mode, precision = config.turns.mode, config.device.precision
+    evaluator = Evaluator(measured, metrics_of(config, data, device), mode, precision, at_once)
     test_evaluator = None
     if config.turns.test:
-        metrics = metrics_of(config, data, fabric.device, only=config.turns.test)
-        test_evaluator = Evaluator(on_device.test, metrics, config.turns.mode, len(data.test.labels))
-    loss = config.loss.build(concern, fabric.device)
+        metrics = metrics_of(config, data, device, only=config.turns.test)
+        test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels))
+    loss = config.loss.build(concern, device)
+    average = _average(model, config.training.averaging)
+    state = LoopState(model, optimizer, loss, ConcernLossScale(), precision, average=average)
     learning = _learning_hooks(config, optimizer)
-    fabric_model, fabric_optimizer = fabric.setup(model, optimizer)
-    average = _average(fabric_model.module, config.training.averaging)
-    state = LoopState(fabric, fabric_model, fabric_optimizer, loss, ConcernLossScale(), average=average)
-    return PreparedRun(config, state, fabric.setup_dataloaders(loader), on_device, evaluator, test_evaluator, learning)
+    return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, learning)
 
 
 def metrics_of(
@@ -109,9 +103,9 @@ def _rescale(state: LoopState, score: float) -> None:
         state.loss_scale.update(score)
 
 
-def _first_batches(loader: Any, count: int) -> Split:
-    """The first batches of a pass of the loader."""
-    inputs, labels = zip(*itertools.islice(loader, count), strict=True)
+def _first_batches(batches: ShuffledBatches, count: int) -> Split:
+    """Return the first batches of a pass as one split."""
+    inputs, labels = zip(*itertools.islice(batches, count), strict=True)
     return Split(torch.cat(inputs), torch.cat(labels))
 
 
@@ -134,14 +128,11 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
     return config.model_copy(update={"score": resolved})
 
 
-def _single_process_fabric(config: RunConfig) -> "Fabric":
-    from lightning_fabric import Fabric  # takes seconds to import
-    from lightning_fabric.utilities.exceptions import MisconfigurationException
-
+def _device(config: RunConfig) -> torch.device:
     world_size = os.environ.get("WORLD_SIZE", "1")
     if world_size != "1":
         raise ConfigError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}")
-    try:
-        return Fabric(accelerator=config.device.accelerator, devices=1, precision=config.device.precision)
-    except (MisconfigurationException, RuntimeError) as error:
-        raise ConfigError(f"{config.name}: device.accelerator {config.device.accelerator}: {error}") from None
+    accelerator = config.device.accelerator
+    if accelerator == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
+    return torch.device(accelerator)

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import torch
-
 from mpcs_torch.files import replace_text
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.tables import Table
@@ -81,4 +79,5 @@ def _splits(run: PreparedRun) -> Iterator[tuple[str, Split]]:
 def _evaluator(run: PreparedRun, split: Split) -> Evaluator:
     device = split.labels.device
     batch_size = min(len(split.labels), run.evaluator.batch_size)
-    return Evaluator(split, metrics_of(run.config, run.data, torch.device(device)), run.config.turns.mode, batch_size)
+    mode, precision = run.config.turns.mode, run.config.device.precision
+    return Evaluator(split, metrics_of(run.config, run.data, device), mode, precision, batch_size)

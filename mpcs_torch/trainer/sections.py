@@ -120,10 +120,14 @@ class ScoreConfig(Section):
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
+Precision = Literal["32-true", "bf16-mixed"]
+"""All in float32, or bfloat16 where autocast finds it safe."""
+
+
 class DeviceConfig(Section):
-    """Accelerator and precision (in the words of lightning-fabric), and kernels."""
+    """Accelerator, precision and kernels."""
 
     accelerator: Literal["cpu", "cuda"] = "cpu"
-    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    precision: Precision = "32-true"
     onednn: bool = True
     """Whether PyTorch may use oneDNN's kernels on the CPU; the published runs had none for an LSTM."""

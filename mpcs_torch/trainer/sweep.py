@@ -45,5 +45,5 @@ def _finish(task: _Task) -> list[Record]:
         whole = (folder / "records.csv").read_text(encoding="utf-8")
         if whole.count("\n") == 1 + config.turns.count and whole.endswith("\n"):
             return read_records(folder / "records.csv")
-    run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours)
+    run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours, flush=False)
     return read_records(folder / "records.csv")

@@ -45,8 +45,6 @@ def ratio(data_root: Path) -> float:
         mock.patch.object(evaluation, "forward_pass", watch.around(evaluation.forward_pass)),
         progress_bar(config.name, config.turns.count) as bar,
     ):
-        import lightning_fabric  # noqa: F401  # its seconds of import are no part of a run
-
         start = perf_counter()
         finish_run(config, data, Path(folder), [bar])
         return (perf_counter() - start) / watch.seconds

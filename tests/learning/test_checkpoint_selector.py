@@ -43,6 +43,18 @@ def test_top_k_last_and_every_nth_are_kept(tmp_path: Path) -> None:
     assert checkpoints(tmp_path) == [f"epoch-0000{n}.pt" for n in (1, 2, 3, 5)]
 
 
+@pytest.mark.parametrize("flush", [True, False])
+def test_files_are_flushed_to_disk_unless_the_caller_forgoes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: bool
+) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+    selector = CheckpointSelector(tmp_path, RULE, flush=flush)
+    update(selector, 1, 0.2)
+    assert bool(flushed) == flush
+    assert selector.load_best() == {"weight": torch.tensor(1)}
+
+
 def test_a_state_is_built_only_to_be_saved(tmp_path: Path) -> None:
     built: list[int] = []
     selector = CheckpointSelector(tmp_path, RULE)
@@ -110,8 +122,8 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
     before = (tmp_path / "manifest.json").read_bytes()
     write_whole = files.write_whole
 
-    def failing(path: Path, write: Any) -> str:
-        return write_whole(path, full_disk if ("manifest" in path.name) == (at == "manifest") else write)
+    def failing(path: Path, write: Any, *, flush: bool) -> str:
+        return write_whole(path, full_disk if ("manifest" in path.name) == (at == "manifest") else write, flush=flush)
 
     monkeypatch.setattr(checkpoint_selector, "write_whole", failing)
     monkeypatch.setattr(files, "write_whole", failing)
@@ -151,11 +163,11 @@ def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeyp
     write = manifest.Manifest.write
     calls: list[int] = []
 
-    def second_fails(self: manifest.Manifest, folder: Path) -> None:
+    def second_fails(self: manifest.Manifest, folder: Path, *, flush: bool) -> None:
         calls.append(1)
         if len(calls) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(self, folder)
+        write(self, folder, flush=flush)
 
     monkeypatch.setattr(manifest.Manifest, "write", second_fails)
     with pytest.raises(OSError, match="epoch 2 cannot be saved"):

@@ -6,7 +6,7 @@ from torchmetrics.classification import MulticlassCalibrationError
 
 from mpcs_torch import metrics
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.metrics.by_name import BY_NAME, ENTRIES, MetricEntry, find_entry
+from mpcs_torch.metrics.by_name import BY_NAME, ENTRIES, MetricEntry, Takes, find_entry
 from mpcs_torch.metrics.metric_set import MetricSet
 from tests.metrics.cases import CASES
 
@@ -72,6 +72,31 @@ def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
     assert measured.metrics()["mpcs"].score_by_sum is measured.metrics()["mpcs_count"].score_by_sum
     values = measured.results().values
     assert values["error_5"] != values["error_50"]
+
+
+def test_a_metric_has_the_same_value_in_a_set_as_alone() -> None:
+    log_probs = LOGITS.log_softmax(dim=1)
+    inputs: dict[Takes, torch.Tensor] = {
+        "decisions": LOGITS.argmax(dim=1),
+        "probabilities": log_probs.exp(),
+        "log_probabilities": log_probs,
+        "trials": LOGITS,
+        "soft_labels": log_probs.exp(),
+    }
+    for soft, target in ((False, TARGET), (True, torch.eye(3)[TARGET])):
+        entries = [entry for entry in ENTRIES if (entry.takes == "soft_labels") == soft]
+        together = MetricSet(entries, 3, torch.device("cpu"), concern=CONCERN, k=2, t=50)
+        for _ in range(2):  # the second time after a reset
+            together.reset()
+            for rows in (slice(0, 30), slice(30, 50)):
+                together.update({takes: given[rows] for takes, given in inputs.items()}, target[rows])
+            values = together.results().values
+        assert list(values) == [entry.name for entry in entries]
+        for entry in entries:
+            alone = made(entry)
+            for rows in (slice(0, 30), slice(30, 50)):
+                alone.update({entry.takes: inputs[entry.takes][rows]}, target[rows])
+            assert alone.results().values == {entry.name: values[entry.name]}
 
 
 def test_a_users_metric_is_found_by_import_path() -> None:

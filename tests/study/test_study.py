@@ -7,23 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import accuracy_score
 
+from mpcs_torch.calibration import TemperatureScaling
+from mpcs_torch.functional import least_concern_decision, meta_pattern_concern_score
 from mpcs_torch.study import tasks as study_module
 from mpcs_torch.study.figure import study_figure
 from mpcs_torch.study.plans import LOSSES, METHODS, RECIPE, STUDIES, Plan
 from mpcs_torch.study.results import RECIPE_WAYS, Arm, Study, results_table, tune, verdict
-from mpcs_torch.study.tasks import (
-    WAYS,
-    Measure,
-    Outcome,
-    StudyTask,
-    Way,
-    finish_task,
-    hold_out,
-    study_config,
-    tuning_tasks,
-)
+from mpcs_torch.study.tasks import Outcome, StudyTask, finish_task, hold_out, study_config, tuning_tasks
+from mpcs_torch.study.ways import WAYS, Measure, Way
+from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.folder import RunExistsError
+from mpcs_torch.trainer.prepare import prepare_run
 from tests.trainer.toy import toy_data
 
 SEEDS = 6
@@ -173,16 +169,47 @@ def test_held_out_samples_come_from_the_training_part() -> None:
     assert fit.test is data.test
 
 
-@pytest.mark.parametrize("name", ["digits", "breast-cancer"])
-def test_a_finished_task_is_read_and_a_foreign_run_is_kept(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     load = study_module.load_packaged_config
 
     def short(path: str, overrides: list[str]) -> object:
         return load(path, [*overrides, "turns.count=3"])
 
     monkeypatch.setattr(study_module, "load_packaged_config", short)
+
+
+@pytest.mark.usefixtures("short_runs")
+def test_a_way_decides_with_its_own_checkpoint_calibration_and_factor(tmp_path: Path) -> None:
+    task = StudyTask("digits", LOSS, 0.01, 1, tmp_path, tmp_path)
+    measures = finish_task(task).measures
+    config = study_config(task)
+    data = hold_out(config.data.load(tmp_path), seed=1)
+    model, selector = prepare_run(config, data).state.measured, open_selector(config, tmp_path / task.name)
+    assert data.validation is not None
+    assert selector is not None
+    assert selector.best is not None
+    concern = config.score.concern.spec(data.class_names)
+    for way, measured in measures.items():
+        turn = 3 if way.checkpoint == "last" else selector.best.number
+        model.load_state_dict(selector.load(turn)["model"])
+        with torch.no_grad():
+            logits = [model(split.inputs) for split in (data.validation, data.test)]
+        scale = TemperatureScaling().fit(logits[0], data.validation.labels) if way.calibrated else torch.nn.Identity()
+        weights = torch.where(concern.released(), way.factor, 1.0)
+        for scores, split, measure in zip(logits, (data.validation, data.test), measured, strict=True):
+            decided = least_concern_decision(scale(scores), concern=weights)
+            assert measure.accuracy == accuracy_score(split.labels, decided)
+            assert measure.dangerous == concern.dangerous_pairs()[split.labels, decided].sum()
+            mpcs = meta_pattern_concern_score(
+                scale(scores), split.labels, num_classes=10, k=5, t=200, concern=concern.matrix()
+            )
+            assert measure.mpcs == mpcs
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("name", ["digits", "breast-cancer"])
+def test_a_finished_task_is_read_and_a_foreign_run_is_kept(name: str, tmp_path: Path) -> None:
     task = StudyTask(name, LOSS, 0.01, 1, tmp_path, tmp_path)
     first = finish_task(task)
     assert set(first.measures) == set(WAYS)

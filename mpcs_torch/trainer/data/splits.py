@@ -30,7 +30,8 @@ class Split(NamedTuple):
 
     def at(self, index: Tensor) -> "Split":
         """Return the samples at some indices."""
-        return Split(self.inputs[index], self.labels[index], None if self.groups is None else self.groups[index])
+        groups = None if self.groups is None else self.groups.index_select(0, index)
+        return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), groups)
 
 
 @dataclass(frozen=True)
