@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mpcs_torch.trainer.loop import Hook, LoopState, Turn
+if TYPE_CHECKING:  # the trainer imports what files of scores do not need
+    from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 
 
 @contextmanager
-def progress_bar(name: str, turns: int) -> Iterator[Hook]:
+def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
     """Show a progress bar with two values of the last turn; yield the hook that advances it."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[values]}"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=turns, values="")
 
-        def advance(turn: Turn, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+        def advance(turn: "Turn", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
             shown = [column for column in ("accuracy", "mpcs") if column in turn.values] or list(turn.values)[:2]
             values = "  ".join(f"{column} {turn.values[column]:.4f}" for column in shown)
             progress.update(task, advance=1, values=values)

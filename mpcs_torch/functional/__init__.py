@@ -22,11 +22,12 @@ from mpcs_torch.functional.detection.area import (
     precision_recall_break_even,
 )
 from mpcs_torch.functional.detection.bayes_error import BayesErrors, normalized_bayes_error
+from mpcs_torch.functional.detection.bootstrap import stratified_bootstrap
 from mpcs_torch.functional.detection.cost import DetectionCost, min_detection_cost, min_detection_cost_details
 from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
 from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
-from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30, stratified_bootstrap
+from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30
 from mpcs_torch.functional.detection.likelihood_ratio import log_likelihood_ratios
 from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior

@@ -1,21 +1,23 @@
-"""Read predictions from columns: csv, and parquet if pyarrow is installed.
+"""Read predictions from columns of csv and parquet files.
 
 The columns ``NAME`` contain the scores of the classes; the column ``target`` contains labels, or the columns
 ``target_NAME`` contain soft labels.
 """
 
-import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, rows_at_a_time
+from mpcs_torch.scoring.csv_file import Batch, CsvFile, import_pyarrow
 
 LABEL, SOFT = "target", "target_"
-Row = Sequence[object]
 
 
 class ColumnFile:
@@ -23,47 +25,49 @@ class ColumnFile:
 
     def __init__(self, path: Path, class_names: Sequence[str] | None, *, needs_labels: bool) -> None:
         self.path = path
-        self._names = _parquet_names(path) if path.suffix == ".parquet" else _csv_names(path)
-        repeated = sorted({name for name in self._names if self._names.count(name) > 1})
+        self._csv = None if path.suffix == ".parquet" else _csv_file(path)
+        names = _parquet_names(path) if self._csv is None else self._csv.names
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
             raise PredictionsError(path, f"columns must have different names, but {repeated} appear more than once")
-        soft = [name for name in self._names if name.startswith(SOFT)]
-        found = [name for name in self._names if name != LABEL and name not in soft]
+        soft = [name for name in names if name.startswith(SOFT)]
+        found = [name for name in names if name != LABEL and not name.startswith(SOFT)]
         self.columns = _in_order(path, found, class_names)
-        is_unlabelled = not soft and LABEL not in self._names and not needs_labels
+        is_unlabelled = not soft and LABEL not in names and not needs_labels
         self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [] if is_unlabelled else [LABEL]
-        if not is_unlabelled and ((LABEL in self._names) == bool(soft) or (soft and set(soft) != set(self._labels))):
+        if not is_unlabelled and ((LABEL in names) == bool(soft) or (soft and set(soft) != set(self._labels))):
             rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {self.columns}"
-            raise PredictionsError(path, f"{rule}, but has {self._names}")
+            raise PredictionsError(path, f"{rule}, but has {names}")
         self._label_names = {name: label for label, name in enumerate(self.columns)}
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in chunks."""
-        step, first = rows_at_a_time(len(self.columns)), 1
-        is_parquet = self.path.suffix == ".parquet"
-        for held in _parquet_batches(self.path, step) if is_parquet else _csv_batches(self.path, self._names, step):
-            by_name = dict(zip(self._names, held, strict=True))
-            scores = torch.stack([self._numbers(by_name[name], name, first) for name in self.columns], dim=1)
-            yield Chunk(first, scores, self._target(by_name, first) if self._labels else scores[:, :0])
-            first += len(scores)
+        for batch in self._batches():
+            scores = self._matrix(batch, self.columns)
+            yield Chunk(batch.first_row, scores, self._target(batch) if self._labels else scores[:, :0])
 
-    def _target(self, by_name: dict[str, Row], first: int) -> Tensor:
+    def _batches(self) -> Iterator[Batch]:
+        if self._csv is None:
+            return _parquet_batches(self.path, rows_at_a_time(len(self.columns)))
+        if self._labels == [LABEL]:
+            return self._csv.batches(numbers=self.columns, texts=self._labels)
+        return self._csv.batches(numbers=[*self.columns, *self._labels], texts=[])
+
+    def _target(self, batch: Batch) -> Tensor:
         if self._labels != [LABEL]:
-            return torch.stack([self._numbers(by_name[name], name, first) for name in self._labels], dim=1)
-        labels = [self._label_names.get(str(value).strip(), value) for value in by_name[LABEL]]
-        for row, label in enumerate(labels):
-            if not is_number(label) or float(label) % 1 != 0:  # type: ignore[arg-type]  # a string may be a number
-                problem = f"must be a class index or one of {self.columns[:10]}, but is {label!r}"
-                raise PredictionsError(self.path, problem, row=first + row, column=LABEL)
-        return self._numbers(labels, LABEL, first).long()
+            return self._matrix(batch, self._labels)
+        rule = f"must be a class index or one of {self.columns[:10]}"
+        held = labels_of(self.path, batch.columns[LABEL], LABEL, batch.first_row, self._label, rule)
+        return torch.from_numpy(held)
 
-    def _numbers(self, values: Row, column: str, first: int) -> Tensor:
-        try:
-            return torch.tensor([float(value) for value in values], dtype=torch.float64)  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            row = next(row for row, value in enumerate(values) if not is_number(value))
-            problem = "is missing" if values[row] in (None, "") else f"must be a number, but is {values[row]!r}"
-            raise PredictionsError(self.path, problem, row=first + row, column=column) from None
+    def _matrix(self, batch: Batch, names: Sequence[str]) -> Tensor:
+        """Return columns of numbers as a matrix: float64 (n, columns)."""
+        columns = [numbers_of(self.path, batch.columns[name], name, batch.first_row) for name in names]
+        return torch.from_numpy(np.stack(columns, axis=1))
+
+    def _label(self, value: Any) -> int | None:
+        label = self._label_names.get(str(value).strip(), value)
+        return int(float(label)) if is_number(label) and float(label) % 1 == 0 else None
 
 
 def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -> list[str]:
@@ -82,45 +86,26 @@ def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -
     return list(class_names)
 
 
-def _csv_names(path: Path) -> list[str]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header = next((row for row in csv.reader(file) if row), None)
-    if not header:
+def _csv_file(path: Path) -> CsvFile:
+    file = CsvFile(path)
+    if not file.header:
         raise PredictionsError(path, "must begin with a header of column names, but is empty")
-    if len(header) > 1 and all(map(is_number, header)) and LABEL not in header:
-        raise PredictionsError(path, f"must begin with a header of column names, but begins with {header[:3]}")
-    return [name.strip() for name in header]
-
-
-def _csv_batches(path: Path, names: Sequence[str], step: int) -> Iterator[list[tuple[str, ...]]]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = islice((row for row in csv.reader(file) if row), 1, None)
-        number = 0
-        while batch := list(islice(rows, step)):
-            for row in batch:
-                number += 1
-                if len(row) != len(names):
-                    _refuse_row(path, names, row, number)
-            yield list(zip(*batch, strict=True))
-
-
-def _refuse_row(path: Path, names: Sequence[str], row: Sequence[str], number: int) -> None:
-    if len(row) < len(names):
-        problem = f"is missing: the row has {len(row)} of {len(names)} values"
-        raise PredictionsError(path, problem, row=number, column=names[len(row)])
-    raise PredictionsError(path, f"has no name: the row has {len(row)} values", row=number, column=len(names))
+    if len(file.header) > 1 and all(map(is_number, file.header)) and LABEL not in file.header:
+        raise PredictionsError(path, f"must begin with a header of column names, but begins with {file.header[:3]}")
+    return file
 
 
 def _parquet_names(path: Path) -> list[str]:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError:
-        raise PredictionsError(path, "requires pyarrow: pip install 'mpcs_torch[parquet]'") from None
+    import_pyarrow(path)
+    from pyarrow import parquet
+
     return list(parquet.read_schema(path).names)
 
 
-def _parquet_batches(path: Path, step: int) -> Iterator[list[list[object]]]:
-    import pyarrow.parquet as parquet
+def _parquet_batches(path: Path, step: int) -> Iterator[Batch]:
+    from pyarrow import parquet
 
-    for batch in parquet.ParquetFile(path).iter_batches(step):
-        yield [column.to_pylist() for column in batch.columns]
+    first = 1
+    for read in parquet.ParquetFile(path).iter_batches(step):
+        yield Batch(first, dict(zip(read.schema.names, read.columns, strict=True)))
+        first += len(read)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.functional import (
@@ -13,17 +12,16 @@ from mpcs_torch.functional import (
     clopper_pearson,
     detection_summary,
     meets_rule_of_30,
-    stratified_bootstrap,
 )
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import middle_of
 from mpcs_torch.functional.detection.llr_cost import cllr_of
+from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, actual_cost, bootstrap_intervals
 from mpcs_torch.scoring.trials import Trials
 from mpcs_torch.tables import Table
 
 CONFIDENCE = 0.95
-CALIBRATION_LOSS, MINIMUM = "calibration loss", "minimum "
 
 
 class Value(NamedTuple):
@@ -97,25 +95,14 @@ def score_detection(
         ValueError: If an operating point or the number of resamples breaks its rule.
     """
     summary = detection_summary(*trials, points=points)
-    names, values, costs = zip(*_values(trials, summary, points, is_llr=is_llr), strict=True)
-    intervals: list[tuple[float, float] | None] = [None] * len(values)
+    intervals: dict[str, tuple[float, float]] = {}
     if resamples:
-
-        def statistic(scores: Tensor, labels: Tensor) -> Tensor:
-            drawn = Trials(scores, labels)
-            resampled = _values(drawn, detection_summary(scores, labels, points=points), points, is_llr=is_llr)
-            return torch.stack([value for _, value, _ in resampled])
-
-        low, high = stratified_bootstrap(
-            statistic, *trials, resamples=resamples, confidence=CONFIDENCE, advance=advance
+        intervals = bootstrap_intervals(
+            trials, summary.counts, points, is_llr=is_llr, resamples=resamples, confidence=CONFIDENCE, advance=advance
         )
-        # Resamples repeat scores, which the best threshold overfits: intervals of minimum costs would be wrong.
-        known = [name != CALIBRATION_LOSS and not name.startswith(MINIMUM) for name in names]
-        ends = zip(low.tolist(), high.tolist(), strict=True)
-        intervals = [pair if is_known else None for is_known, pair in zip(known, ends, strict=True)]
     found = [
-        Value(name, value.item(), interval, cost)
-        for name, value, interval, cost in zip(names, values, intervals, costs, strict=True)
+        Value(name, value.item(), intervals.get(name), cost)
+        for name, value, cost in _values(trials, summary, points, is_llr=is_llr)
     ]
     return DetectionScores(trials, list(points), is_llr, summary, found)
 
@@ -123,24 +110,24 @@ def score_detection(
 def _values(
     trials: Trials, summary: DetectionSummary, points: Sequence[OperatingPoint], *, is_llr: bool
 ) -> list[tuple[str, Tensor, DetectionCost | None]]:
-    labels = [point.label() for point in points]
     minimum = [
-        (f"{MINIMUM}cost, {name}", cost.normalized, cost) for name, cost in zip(labels, summary.min_costs, strict=True)
+        (f"minimum cost, {point.label()}", cost.normalized, cost)
+        for point, cost in zip(points, summary.min_costs, strict=True)
     ]
     nearest = equal_error_of(summary.counts, "nearest")
     threshold = middle_of(nearest.low, nearest.high).item()
     values: list[tuple[str, Tensor, DetectionCost | None]] = [
-        ("equal error rate", summary.equal_error.rate, cost_at(summary.counts, OperatingPoint(0.5), threshold)),
-        ("area under the ROC", summary.area, None),
+        (EQUAL_ERROR, summary.equal_error.rate, cost_at(summary.counts, OperatingPoint(0.5), threshold)),
+        (AREA, summary.area, None),
         *minimum,
-        (f"{MINIMUM}Cllr", summary.min_cllr, None),
+        (f"minimum {CLLR}", summary.min_cllr, None),
     ]
     if is_llr:
-        for name, point in zip(labels, points, strict=True):
+        for point in points:
             cost = cost_at(summary.counts, point, point.bayes_threshold)
-            values.append((f"actual cost, {name}", cost.normalized, cost))
+            values.append((actual_cost(point), cost.normalized, cost))
         cllr = cllr_of(*trials)
-        values += [("Cllr", cllr, None), (CALIBRATION_LOSS, cllr - summary.min_cllr, None)]
+        values += [(CLLR, cllr, None), ("calibration loss", cllr - summary.min_cllr, None)]
     return values
 
 

@@ -102,11 +102,7 @@ class Predictions:
             raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
         tolerance = max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
         wide = scores.double()
-        bad = wide.isnan() | (wide == torch.inf)
-        if not self.from_logits:
-            bad |= (wide < 0) | (wide > 1 + tolerance)
-        rule = "a logit" if self.from_logits else "a probability (for logits pass --logits)"
-        self._refuse_values(bad, wide, first, f"must be {rule}")
+        self._refuse_scores(wide, first, tolerance)
         probs = wide.softmax(dim=1) if self.from_logits else wide.clamp(max=1)
         if chunk.is_soft:
             degrees = target.double()
@@ -120,6 +116,14 @@ class Predictions:
             problem = f"the probabilities must sum to 1, but sum to {total[row].item():g} (for logits pass --logits)"
             raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
         return Chunk(first, probs / total, target if target.ndim == 2 else self._checked_labels(target, first))
+
+    def _refuse_scores(self, scores: Tensor, first: int, tolerance: float) -> None:
+        lowest, highest = scores.aminmax()  # one pass; both are NaN if a score is
+        if self.from_logits and not highest < torch.inf:
+            self._refuse_values(~(scores < torch.inf), scores, first, "must be a logit")
+        if not self.from_logits and not (lowest >= 0 and highest <= 1 + tolerance):
+            bad = ~((scores >= 0) & (scores <= 1 + tolerance))
+            self._refuse_values(bad, scores, first, "must be a probability (for logits pass --logits)")
 
     def _checked_labels(self, target: Tensor, first: int) -> Tensor:
         if target.is_floating_point() or target.dtype == torch.bool:

@@ -1,8 +1,8 @@
 """All metrics that predictions allow, in one pass."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,12 +11,13 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.class_rates import class_rates
-from mpcs_torch.metrics import MetaPatternConcernScore, ProbabilityAccuracy
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes
-from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
+    from mpcs_torch.metrics.by_name import MetricEntry, Takes
+    from mpcs_torch.metrics.metric_set import MetricSet
 
 MOST_CLASSES = 30
 """With more classes, they are not listed one by one."""
@@ -78,7 +79,7 @@ def score(
     concern: ConcernSpec | None,
     advance: Callable[[int], None],
     *,
-    entries: Sequence[MetricEntry] | None = None,
+    entries: "Sequence[MetricEntry] | None" = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Scores:
     """Score all rows in one pass of bounded memory.
@@ -93,23 +94,12 @@ def score(
     Raises:
         PredictionsError: If there is no row, a value breaks a rule, or a metric does not fit the labels.
     """
-    classes, rows = len(predictions.class_names), 0
+    rows = 0
     metrics: MetricSet | None = None
     for _, probs, target in predictions.chunks():
         if metrics is None:
-            is_soft = target.ndim == 2
-            if is_soft and concern is not None:
-                raise PredictionsError(predictions.path, "has soft labels, but a concern needs one class for each row")
-            chosen = (
-                _all_for(concern, is_soft=is_soft)
-                if entries is None
-                else _checked(entries, predictions, is_soft=is_soft)
-            )
-            try:
-                metrics = MetricSet(chosen, classes, probs.device, concern=concern, **(settings or {}))
-            except ValueError as error:
-                raise PredictionsError(predictions.path, str(error)) from None
-        metrics.update(_inputs(probs, is_soft=target.ndim == 2), target)
+            metrics = _metrics_for(predictions, concern, entries, settings or {}, is_soft=target.ndim == 2)
+        metrics.update(_inputs(probs, metrics.takes), target)
         rows += len(probs)
         advance(len(probs))
     if metrics is None:
@@ -117,20 +107,39 @@ def score(
     notes = []
     if entries is None and _has_free_errors(concern):
         notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
-    values, confusion = metrics.results()
-    certainty = next((metric for metric in metrics.metrics().values() if isinstance(metric, ProbabilityAccuracy)), None)
-    return Scores(
-        rows,
-        predictions.class_names,
-        values,
-        confusion,
-        None if certainty is None else certainty.reported(),
-        None if certainty is None else certainty.bins(),
-        notes,
-    )
+    return _scores(rows, predictions.class_names, metrics, notes)
 
 
-def _all_for(concern: ConcernSpec | None, *, is_soft: bool) -> list[MetricEntry]:
+def _metrics_for(
+    predictions: Predictions,
+    concern: ConcernSpec | None,
+    entries: "Sequence[MetricEntry] | None",
+    settings: Mapping[str, Any],
+    *,
+    is_soft: bool,
+) -> "MetricSet":
+    """Make the metrics that are asked for, or all that the labels allow."""
+    from mpcs_torch.metrics.metric_set import MetricSet
+
+    if is_soft and concern is not None:
+        raise PredictionsError(predictions.path, "has soft labels, but a concern needs one class for each row")
+    if entries is None:
+        entries = _all_for(concern, is_soft=is_soft)
+    wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
+    if wrong:
+        kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
+        problem = f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels"
+        raise PredictionsError(predictions.path, problem)
+    try:
+        return MetricSet(entries, len(predictions.class_names), torch.device("cpu"), concern=concern, **settings)
+    except ValueError as error:
+        raise PredictionsError(predictions.path, str(error)) from None
+
+
+def _all_for(concern: ConcernSpec | None, *, is_soft: bool) -> "list[MetricEntry]":
+    from mpcs_torch.metrics.by_name import ENTRIES
+    from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
+
     takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
     has_free_errors = _has_free_errors(concern)
     return [
@@ -146,22 +155,20 @@ def _has_free_errors(concern: ConcernSpec | None) -> bool:
     return concern is not None and bool((concern.matrix() == 0).any())
 
 
-def _checked(entries: Sequence[MetricEntry], predictions: Predictions, *, is_soft: bool) -> Sequence[MetricEntry]:
-    wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
-    if wrong:
-        kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
-        problem = f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels"
-        raise PredictionsError(predictions.path, problem)
-    return entries
+def _inputs(probs: Tensor, takes: "Collection[Takes]") -> "dict[Takes, Tensor]":
+    """Return the forms of probabilities that metrics take."""
+    inputs = dict.fromkeys(takes, probs)
+    if "decisions" in takes:
+        inputs["decisions"] = probs.argmax(dim=1)
+    if "log_probabilities" in takes:
+        inputs["log_probabilities"] = probs.log()
+    return inputs
 
 
-def _inputs(probs: Tensor, *, is_soft: bool) -> dict[Takes, Tensor]:
-    """The forms of probabilities that metrics take."""
-    if is_soft:
-        return {"soft_labels": probs}
-    return {
-        "decisions": probs.argmax(dim=1),
-        "probabilities": probs,
-        "log_probabilities": torch.log(probs),
-        "trials": probs,
-    }
+def _scores(rows: int, class_names: list[str], metrics: "MetricSet", notes: Sequence[str]) -> Scores:
+    from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+
+    values, confusion = metrics.results()
+    certainty = next((metric for metric in metrics.metrics().values() if isinstance(metric, ProbabilityAccuracy)), None)
+    reported, measured = (None, None) if certainty is None else (certainty.reported(), certainty.bins())
+    return Scores(rows, class_names, values, confusion, reported, measured, notes)

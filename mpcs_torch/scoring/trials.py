@@ -1,6 +1,5 @@
 """Read the scores and labels of a detector from csv or from text in Kaldi's format."""
 
-import csv
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -8,14 +7,22 @@ from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import PredictionsError, is_number, reading
+from mpcs_torch.scoring.csv_file import CsvFile
 
 ROWS = 2**16
 """The number of rows that are read at a time."""
 LABELS = {"1": 1, "target": 1, "true": 1, "0": 0, "nontarget": 0, "false": 0}
+LABEL_RULE = f"must be one of {', '.join(LABELS)}"
+NO_NUMBER = "must be a number, but is {!r}"
+Parsed = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""Scores and labels of some rows."""
 Texts = tuple[Sequence[int], list[str], list[str]]
 """Row numbers, scores and labels of some rows."""
 
@@ -49,11 +56,10 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
             path, "contains its own labels: --trials is only for text files with two names and a score"
         )
     with reading(path):
-        texts = _of_csv(path) if is_csv else _of_lines(path) if trials is None else _of_pairs(path, trials)
-        for rows, score_texts, label_texts in texts:
-            scores.extend(parse_scores(path, rows, score_texts))
-            labels.extend(_labels(path, rows, label_texts))
-            advance(len(rows))
+        for batch_scores, batch_labels in _of_csv(path) if is_csv else _of_text(path, trials):
+            scores.frombytes(batch_scores.astype(np.float64).tobytes())
+            labels.frombytes(batch_labels.astype(np.int8).tobytes())
+            advance(len(batch_scores))
     if not scores:
         raise PredictionsError(path, "contains no rows")
     found = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
@@ -65,19 +71,22 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
     return found
 
 
-def _of_csv(path: Path) -> Iterator[Texts]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.reader(file)
-        header = [name.strip() for name in next(reader, [])]
-        if "score" not in header or "label" not in header:
-            rule = "must begin with a header that contains score and label"
-            raise PredictionsError(path, f"{rule}, but begins with {header}")
-        score, label = header.index("score"), header.index("label")
-        for rows, held in numbered_rows(reader):
-            for row, values in zip(rows, held, strict=True):
-                if len(values) != len(header):
-                    raise PredictionsError(path, f"has {len(values)} of {len(header)} values", row=row)
-            yield rows, [values[score] for values in held], [values[label] for values in held]
+def _of_csv(path: Path) -> Iterator[Parsed]:
+    file = CsvFile(path)
+    if "score" not in file.names or "label" not in file.names:
+        rule = "must begin with a header that contains score and label"
+        raise PredictionsError(path, f"{rule}, but begins with {file.names}")
+    for first, columns in file.batches(numbers=["score"], texts=["label"]):
+        scores = numbers_of(path, columns["score"], "score", first)
+        bad = np.isnan(scores)
+        if bad.any():
+            raise PredictionsError(path, NO_NUMBER.format("nan"), row=first + int(bad.argmax()), column="score")
+        yield scores, labels_of(path, columns["label"], "label", first, _label, LABEL_RULE)
+
+
+def _of_text(path: Path, trials: Path | None) -> Iterator[Parsed]:
+    for rows, scores, labels in _of_lines(path) if trials is None else _of_pairs(path, trials):
+        yield np.array(parse_scores(path, rows, scores)), np.array(_labels(path, rows, labels))
 
 
 def _of_lines(path: Path) -> Iterator[Texts]:
@@ -139,14 +148,17 @@ def parse_scores(path: Path, rows: Sequence[int], texts: list[str]) -> list[floa
         numbers = [float(text) if is_number(text) else nan for text in texts]
     if any(number != number for number in numbers):
         place = next(place for place, number in enumerate(numbers) if number != number)
-        raise PredictionsError(path, f"must be a number, but is {texts[place]!r}", row=rows[place], column="score")
+        raise PredictionsError(path, NO_NUMBER.format(texts[place]), row=rows[place], column="score")
     return numbers
 
 
 def _labels(path: Path, rows: Sequence[int], texts: list[str]) -> list[int]:
-    try:
-        return [LABELS[text.strip().lower()] for text in texts]
-    except KeyError:
-        place = next(place for place, text in enumerate(texts) if text.strip().lower() not in LABELS)
-        rule = f"must be one of {', '.join(LABELS)}, but is {texts[place]!r}"
-        raise PredictionsError(path, rule, row=rows[place], column="label") from None
+    labels = [_label(text) for text in texts]
+    if None in labels:
+        place = labels.index(None)
+        raise PredictionsError(path, f"{LABEL_RULE}, but is {texts[place]!r}", row=rows[place], column="label")
+    return [label for label in labels if label is not None]
+
+
+def _label(text: str) -> int | None:
+    return LABELS.get(text.strip().lower())

@@ -14,6 +14,7 @@ from mpcs_torch.files import replace_whole
 from mpcs_torch.scoring.arrays import LABELS, SCORES
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.columns import LABEL
+from mpcs_torch.scoring.csv_file import CsvFile
 from mpcs_torch.scoring.trials import numbered_rows, parse_scores, split_lines
 
 SUFFIXES = (".csv", ".npz", ".pt")
@@ -92,23 +93,10 @@ def _copy(
 
 def _csv_rows(path: Path) -> tuple[list[list[str]], int, Rows]:
     """Return the header, the place of the score, and the rows."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header = next(csv.reader(file), [])
-    names = [name.strip() for name in header]
-    if "score" not in names:
-        raise PredictionsError(path, f"must begin with a header that contains score, but begins with {names}")
-
-    def rows() -> Rows:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
-            next(reader)
-            for numbers, held in numbered_rows(reader):
-                for number, fields in zip(numbers, held, strict=True):
-                    if len(fields) != len(header):
-                        raise PredictionsError(path, f"has {len(fields)} of {len(header)} values", row=number)
-                yield numbers, held
-
-    return [header], names.index("score"), rows()
+    file = CsvFile(path)
+    if "score" not in file.names:
+        raise PredictionsError(path, f"must begin with a header that contains score, but begins with {file.names}")
+    return [file.header], file.names.index("score"), numbered_rows(file.rows())
 
 
 def _text_rows(path: Path) -> tuple[list[list[str]], int, Rows]:

@@ -83,6 +83,22 @@ def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tm
     )  # Typer converts values with pydantic
 
 
+@pytest.mark.parametrize(
+    ("verb", "rows", "unneeded"),
+    [
+        ("detect", "score,label\n0.5,1\n0.2,0\n", {"torchmetrics"}),
+        ("score", "target,a,b\n0,0.5,0.5\n", set()),
+    ],
+)
+def test_a_file_is_measured_without_the_parts_of_the_trainer(
+    verb: str, rows: str, unneeded: set[str], tmp_path: Path
+) -> None:
+    (tmp_path / "p.csv").write_text(rows)
+    result, loaded = answer(tmp_path, verb, "p.csv")
+    assert result.returncode == 0
+    assert not loaded & (unneeded | {"sklearn", "lightning_fabric", "yaml", "jinja2", "pooch", "requests"})
+
+
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:
     assert answer(tmp_path, "--version")[0].stdout.startswith("mpcs_torch 0.")
 

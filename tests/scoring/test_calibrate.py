@@ -204,7 +204,12 @@ def test_separated_trials_are_refused_with_their_file(tmp_path: Path) -> None:
         ("s.csv", "score\n1\n", "o.txt", "o.txt: must end in .csv, because the format is that of"),
         ("s.txt", "1\n", "o.csv", "o.csv: must not end in .csv, because the format is that of"),
         ("s.csv", "value\n1\n", "o.csv", "s.csv: must begin with a header that contains score, but begins with"),
-        ("s.csv", "score,label\n1,0\n2\n", "o.csv", "s.csv, row 2: has 1 of 2 values"),
+        (
+            "s.csv",
+            "score,label\n1,0\n2\n",
+            "o.csv",
+            "s.csv, row 2, column label: is missing: the row has 1 of 2 values",
+        ),
         ("s.csv", "score\n1\nx\n", "o.csv", "s.csv, row 2, column score: must be a number, but is 'x'"),
         ("s.txt", "1 0\n2\n", "o.txt", "row 2: must contain 2 fields as its first line does, but contains 1 fields"),
         ("s.txt", "a b c d\n", "o.txt", "s.txt: must contain 1 to 3 fields on each line, but begins with 4"),

@@ -17,6 +17,7 @@ from mpcs_torch.functional import (
     min_cllr,
     min_detection_cost_details,
     partial_auc,
+    stratified_bootstrap,
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
 from mpcs_torch.scoring import trials as trials_module
@@ -74,7 +75,7 @@ def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch
             None,
             "row 2, column label: must be one of 1, target, true, 0, nontarget,",
         ),
-        ("s.csv", "score,label\n1,1\n1\n", None, "s.csv, row 2: has 1 of 2 values"),
+        ("s.csv", "score,label\n1,1\n1\n", None, "s.csv, row 2, column label: is missing: the row has 1 of 2 values"),
         (
             "s.csv",
             "score,label\n1,1\n2,1\n",
@@ -150,6 +151,23 @@ def test_values_equal_those_of_the_functions() -> None:
         assert named[f"actual cost, {name}"] == actual.normalized
         assert named[f"actual cost, {name}, miss rate"] == actual.p_miss
     assert "Cllr" not in score_detection(trials, POINTS, is_llr=False, resamples=0).named()
+
+
+def test_intervals_are_those_of_sorting_every_resample() -> None:
+    """The counts of resamples give what the functions give for the trials themselves."""
+    trials = trials_of(200)
+
+    def statistic(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        actual = actual_detection_cost_details(scores, labels, points=POINTS).normalized
+        others = (equal_error_rate(scores, labels), partial_auc(scores, labels), cllr(scores, labels))
+        return torch.stack([*others, *actual])
+
+    low, high = stratified_bootstrap(statistic, *trials, resamples=50)
+    named = score_detection(trials, POINTS, is_llr=True, resamples=50).named()
+    costs = [f"actual cost, {point.label()}" for point in POINTS]
+    for place, name in enumerate(["equal error rate", "area under the ROC", "Cllr", *costs]):
+        ends = named[f"{name}, low"], named[f"{name}, high"]
+        assert ends == pytest.approx((low[place].item(), high[place].item()), rel=1e-12 if name == "Cllr" else 0, abs=0)
 
 
 def test_intervals_contain_their_values_and_few_errors_are_marked() -> None:

@@ -39,6 +39,30 @@ def hull_vertices(points: Staircase) -> Tensor:
     return inner[_quickhull(x[inner], y[inner])]
 
 
+def edge_of_equal_rates(points: Staircase) -> Tensor:
+    """Return the two neighbouring vertices of the hull between which misses become as frequent as false alarms.
+
+    It runs quickhull on the edge that crosses the diagonal alone.
+
+    Returns:
+        Their indices (2,), int64: the last vertex with rarer misses and the next one.
+    """
+    x, y = points.false_alarms, points.misses
+    ends = torch.tensor([0, len(x) - 1], device=x.device)
+    inside = torch.arange(1, len(x) - 1, device=x.device)
+    while len(inside):
+        low, high = ends
+        depth = (x[low] - x[high]) * (y[high] - y[inside]) - (x[inside] - x[high]) * (y[high] - y[low])
+        deepest = depth.amax()
+        if deepest <= 0:
+            break
+        vertex, below = inside[depth == deepest][0], depth > 0
+        misses_are_rarer = bool(y[vertex] * x[0] < x[vertex] * y[-1])
+        ends = torch.stack([vertex, high] if misses_are_rarer else [low, vertex])
+        inside = inside[below & ((inside > vertex) if misses_are_rarer else (inside < vertex))]
+    return ends
+
+
 def _quickhull(x: Tensor, y: Tensor) -> Tensor:
     """Run quickhull on all edges at once: each round keeps the points below an edge and makes the lowest a vertex."""
     vertices = torch.tensor([0, len(x) - 1], device=x.device)

@@ -14,7 +14,8 @@ from mpcs_torch.functional.detection.binary_trials import (
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, hull_of
+from mpcs_torch.functional.detection.convex_hull import edge_of_equal_rates
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
@@ -126,7 +127,11 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
         below = torch.cat([curve.thresholds.new_tensor([-inf]), curve.thresholds])
         rate = (curve.p_miss[nearest] + curve.p_fa[nearest]) / 2
         return EqualError(rate, below[nearest], curve.thresholds[nearest])
-    return crossing_of((hull_of(counts) if method == "rocch" else counts).rates())
+    if method == "rocch":
+        edge = edge_of_equal_rates(counts)
+        both_ends = edge.new_tensor([0, -1])  # rates are shares of all misses and of all false alarms
+        counts = counts.at(torch.cat([both_ends[:1], edge, both_ends[1:]]))
+    return crossing_of(counts.rates())
 
 
 def check_method(method: str) -> None:

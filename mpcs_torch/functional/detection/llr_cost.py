@@ -106,7 +106,12 @@ def min_cllr_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
 
 def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
     """Compute the cost of float64 scores and bool labels (N,)."""
-    return (_softplus(-scores[labels]).mean() + _softplus(scores[~labels]).mean()) / (2 * log(2))
+    return mean_cost_of(softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean())
+
+
+def mean_cost_of(targets: Tensor, nontargets: Tensor) -> Tensor:
+    """Return the cost in bits from the mean logarithmic costs of targets and of non-targets in nats."""
+    return (targets + nontargets) / (2 * log(2))
 
 
 def min_cllr_of(hull: ErrorCounts) -> Tensor:
@@ -114,12 +119,12 @@ def min_cllr_of(hull: ErrorCounts) -> Tensor:
     rates = hull.rates()
     targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
     ratio = targets.log() - nontargets.log()
-    terms = torch.where(targets > 0, targets * _softplus(-ratio), 0.0) + torch.where(
-        nontargets > 0, nontargets * _softplus(ratio), 0.0
+    terms = torch.where(targets > 0, targets * softplus(-ratio), 0.0) + torch.where(
+        nontargets > 0, nontargets * softplus(ratio), 0.0
     )
     return terms.sum() / (2 * log(2))
 
 
-def _softplus(x: Tensor) -> Tensor:
+def softplus(x: Tensor) -> Tensor:
     """Compute log(1 + e^x) to the last digit; torch's own softplus returns x above 20."""
     return torch.logaddexp(x.new_zeros(()), x)
