@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import detection_against_sort, guarantee, mpcs_cost, replay_overhead, start_up
+from tests.benchmarks import (
+    command_cost,
+    detection_against_sort,
+    guarantee,
+    mpcs_cost,
+    replay_overhead,
+    start_up,
+)
 from tests.benchmarks.held_out import mnist
 from tests.benchmarks.random_splits import METHODS, Limit, on_the_rest
 
@@ -33,6 +40,21 @@ def test_measuring_costs_less_than_training(data_root: Path) -> None:
 @pytest.mark.benchmark
 def test_detection_metrics_take_hardly_more_than_a_sort() -> None:
     assert detection_against_sort.ratio() <= detection_against_sort.LIMIT
+
+
+@pytest.mark.benchmark
+def test_scoring_a_file_takes_a_few_times_scikit_learn(tmp_path: Path) -> None:
+    assert command_cost.score_ratio(tmp_path) <= command_cost.SCORE_LIMIT
+
+
+@pytest.mark.benchmark
+def test_csv_takes_a_few_times_its_reading_longer_than_npz(tmp_path: Path) -> None:
+    assert command_cost.csv_ratio(tmp_path) <= command_cost.CSV_LIMIT
+
+
+@pytest.mark.benchmark
+def test_intervals_of_a_million_trials_take_seconds(tmp_path: Path) -> None:
+    assert command_cost.detect_seconds(tmp_path) <= command_cost.DETECT_LIMIT
 
 
 @pytest.mark.benchmark
