@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernError, ConcernSpec
-from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.trainer.data import DATASETS, DataError, DataSplits
 from mpcs_torch.trainer.sections import DataConfig
 
@@ -103,7 +103,7 @@ def _checked(
     if not np.isfinite(flat).all():
         row, column = np.argwhere(~np.isfinite(flat))[0]
         raise DataError(f"{source}: {key} must be finite in float32, but row {row} has {flat[row, column]}")
-    size = MAX_CLASSES if names is None else len(names)
+    size = MAX_MATRIX_CLASSES if names is None else len(names)
     if labels.min() < 0 or labels.max() >= size:
         wrong = labels[(labels < 0) | (labels >= size)][0]
         raise DataError(f"{source}: labels must be from 0 to {size - 1}, but has {wrong}")

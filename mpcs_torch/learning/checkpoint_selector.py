@@ -32,8 +32,7 @@ class CheckpointSelector:
         top_k: The number of best epochs to keep.
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep every n-th epoch; 0 for none.
-        flush: Whether each update waits until its files are on disk. Without, a power failure may lose files; the end
-            of the process still loses none.
+        flush: Whether updates wait for the disk, so that not even a power failure loses files.
 
     Raises:
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
@@ -65,8 +64,7 @@ class CheckpointSelector:
         if top_k < 1 or keep_every < 0:
             raise ValueError(f"top_k must be at least 1 and keep_every at least 0, but got {top_k} and {keep_every}.")
         self.folder, self.rule = Path(folder), rule
-        self.top_k, self.keep_last, self.keep_every = top_k, keep_last, keep_every
-        self.flush = flush
+        self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
         self.epochs: list[SavedEpoch] = []
         """All epochs, in the order of the updates."""
         self._garbage: list[SavedEpoch] = []
@@ -160,8 +158,7 @@ class CheckpointSelector:
 
     def _kept(self, epochs: Sequence[SavedEpoch], *, new: SavedEpoch | None = None) -> list[Epoch]:
         """Return the epochs whose checkpoints stay; epochs without a checkpoint do not take a place among the best."""
-        among = [epoch for epoch in epochs if epoch.file is not None or epoch is new]
-        kept = self.rule.could_win(epochs, self.top_k, among=among)
+        kept = self.rule.could_win(epochs, self.top_k, among=[e for e in epochs if e.file is not None or e is new])
         kept += [epoch for epoch in epochs if self.keep_every and epoch.number % self.keep_every == 0]
         return [*kept, epochs[-1]] if self.keep_last and epochs else kept
 
@@ -184,9 +181,8 @@ class CheckpointSelector:
         kept = self._kept(epochs)
         dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
         entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
-        garbage = [*self._garbage, *dropped]
-        self._write_manifest(entered, garbage=garbage)
-        self.epochs, self._garbage = entered, garbage
+        self._write_manifest(entered, garbage=[*self._garbage, *dropped])
+        self.epochs, self._garbage = entered, [*self._garbage, *dropped]
         self._delete_garbage()
 
     def _delete_garbage(self) -> None:

@@ -20,7 +20,8 @@ def intervals_of(confidence: Tensor, t: int) -> Tensor:
 
 def true_punishment(interval: Tensor, t: int) -> Tensor:
     """Return the punishment of the true class in each interval: 0 in the last (Alg. 1 lines 8, 18, 19)."""
-    return _punishment(interval, t, _of_true_class)
+    # What is not a number stays so; a table would give it the punishment of interval 0.
+    return _punishment(interval, t, _of_true_class) + 0 * interval
 
 
 def wrong_punishment(interval: Tensor, t: int) -> Tensor:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.concern import by_class_of_many, by_row
 from mpcs_torch.functional.concern.pattern import FEW_CLASSES
@@ -89,3 +90,13 @@ def test_a_bad_value_in_a_large_batch_is_named(classes: int, bad: float) -> None
     if bad != -1:
         with pytest.raises(ValueError, match=r"preds must be logits without NaN or .inf, but sample 1234 has"):
             meta_pattern_concern_score(probs, target, num_classes=classes)
+
+
+@pytest.mark.parametrize("size", [3, 3000])
+@pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
+def test_unchecked_nan_gives_nan(classes: int, size: int) -> None:
+    preds, target, _ = drawn("normal", classes, size)
+    preds[1, 3] = float("nan")
+    metric = MetaPatternConcernScore(classes, validate_args=False)
+    metric.update(preds, target)
+    assert metric.compute().isnan()
