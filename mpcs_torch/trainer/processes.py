@@ -12,9 +12,14 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+def _cores() -> int:
+    """Return the number of cores that this process may use, which in a container can be fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
     """Yield each task with its result as it finishes; an error cancels the tasks that have not begun."""
-    processes = max(1, min(len(tasks), os.cpu_count() or 1))
+    processes = max(1, min(len(tasks), _cores()))
     # Spawned, because a fork of a process that has used threads of torch may hang.
     pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=torch.set_num_threads, initargs=(1,))
     try:

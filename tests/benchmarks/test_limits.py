@@ -33,8 +33,9 @@ def test_a_metric_costs_hardly_more_than_its_function() -> None:
 
 
 @pytest.mark.benchmark
-def test_measuring_costs_less_than_training(data_root: Path) -> None:
-    assert replay_overhead.ratio(data_root) <= replay_overhead.LIMIT
+@pytest.mark.parametrize("experiment", replay_overhead.TURNS)
+def test_measuring_costs_a_fraction_of_training(experiment: str, data_root: Path) -> None:
+    assert replay_overhead.ratio(experiment, data_root) <= replay_overhead.LIMITS[experiment]
 
 
 @pytest.mark.benchmark

@@ -1,9 +1,11 @@
 """Sweeps: the same numbers as one by one, nothing run twice, nothing of others replaced."""
 
+import os
 import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from mpcs_torch.paper.experiments import seeded_config
 from mpcs_torch.trainer.config import RunConfig
@@ -55,3 +57,15 @@ def test_an_error_stops_what_has_not_begun(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the first task fails"):
         list(run_in_processes(_fail_or_mark, [(number, tmp_path) for number in range(40)]))
     assert len(list(tmp_path.iterdir())) < 30
+
+
+def _process_and_threads(task: int) -> tuple[int, int]:
+    return os.getpid(), torch.get_num_threads()
+
+
+def test_there_is_a_process_with_one_thread_for_each_core_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {pid}, raising=False)  # one core
+    (found,) = {seen for _, seen in run_in_processes(_process_and_threads, range(5))}
+    process, threads = found
+    assert process != os.getpid()
+    assert threads == 1
