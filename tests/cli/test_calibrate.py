@@ -8,7 +8,7 @@ import torch
 
 from mpcs_torch.scoring import write_predictions
 from tests.calibration.data import logits, trials
-from tests.cli.test_cli import run
+from tests.cli.test_cli import one_line, run
 
 NAMES = ["red", "yellow", "green", "blue"]
 
@@ -119,11 +119,11 @@ def test_options_of_other_methods_are_refused(
 ) -> None:
     monkeypatch.chdir(dev.parent)
     assert run("calibrate", "fit", "dev.csv", *options, "--out", "cal.pt") == 2
-    words = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    words = one_line(capsys.readouterr().err)
     assert message in words
     assert not Path("cal.pt").exists()
 
 
 def test_a_file_that_is_no_calibration_is_one_message(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("calibrate", "apply", dev, dev, "--out", dev.with_name("out.csv")) == 2
-    assert f"mpcs: {dev}: is not a file of `mpcs calibrate fit`" in capsys.readouterr().err
+    assert f"mpcs: {dev}: is not a file of `mpcs calibrate fit`" in one_line(capsys.readouterr().err)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mpcs_torch.concern import load_concern
-from tests.cli.test_cli import run
+from tests.cli.test_cli import one_line, run
 
 
 def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> int:
@@ -183,11 +183,6 @@ def test_options_that_cannot_be_met_are_refused_before_the_slow_part(
     assert message in one_line(capsys.readouterr().err)
 
 
-def one_line(error: str) -> str:
-    """Join the lines of an error that the terminal wraps in a box."""
-    return " ".join(error.replace("│", " ").split())
-
-
 def test_an_order_takes_costs_for_both_directions_and_a_threshold(tmp_path: Path) -> None:
     out = tmp_path / "out.yaml"
     assert suggest("healthy,mild,severe", "order", out, "--under", 5, "--over", 2, "--dangerous", 0.5) == 0
@@ -205,7 +200,7 @@ def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.Captur
     assert load_concern(tmp_path / "costs-out.yaml").class_names == ("well", "ill")
     assert load_concern(tmp_path / "order-out.yaml").class_names == ("low", "high")
     assert run("concern", "suggest", "a,b", "--from", "order", "--out", tmp_path / "tree-out.yaml") == 2
-    assert "exists: choose another file" in capsys.readouterr().err
+    assert "exists: choose another file" in one_line(capsys.readouterr().err)
 
 
 def test_wrong_input_is_one_message(tmp_path: Path) -> None:

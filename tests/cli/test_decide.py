@@ -10,7 +10,7 @@ from mpcs_torch import load_concern
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.scoring import write_predictions
 from tests.calibration.data import logits
-from tests.cli.test_cli import run
+from tests.cli.test_cli import one_line, run
 
 NAMES = ["red", "yellow", "green", "blue"]
 
@@ -82,7 +82,7 @@ def test_a_limit_out_of_reach_says_what_is_in_reach(
     dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
     limit = ("--max-dangerous", "0.001", "--confidence", "0.95")
     assert run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit) == 2
-    told = " ".join(capsys.readouterr().err.split())
+    told = one_line(capsys.readouterr().err)
     assert "max_dangerous 0.001 cannot be guaranteed with confidence 0.95 by 320 samples" in told
     assert "they can guarantee 0.00932, and 0.001 takes 3744 samples" in told
     assert not rule.exists()
@@ -93,8 +93,8 @@ def test_no_file_is_replaced_unless_asked(tmp_path: Path, concern: Path, capsys:
     rule.write_text("mine")
     fit = ("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule)
     assert run(*fit) == 2
-    assert "exists: choose another file or pass --overwrite" in " ".join(capsys.readouterr().err.split())
+    assert "exists: choose another file or pass --overwrite" in one_line(capsys.readouterr().err)
     assert rule.read_text() == "mine"
     assert run(*fit, "--overwrite") == 0
     assert run("decide", "apply", dev, dev, "--out", tmp_path / "out.csv") == 2
-    assert "is not a file of a decision rule" in " ".join(capsys.readouterr().err.split())
+    assert "is not a file of a decision rule" in one_line(capsys.readouterr().err)

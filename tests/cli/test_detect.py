@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.cli.test_cli import one_line, run
 from tests.metrics.detection.cases import detections
 
 
@@ -37,7 +37,7 @@ def test_json_and_the_report_of_likelihood_ratios(
     assert page.read_text().count("data:image/svg+xml") == 4
     before = page.stat().st_mtime_ns
     assert run(*arguments) == 2
-    assert "--overwrite" in capsys.readouterr().err
+    assert "--overwrite" in one_line(capsys.readouterr().err)
     assert page.stat().st_mtime_ns == before
 
 
@@ -67,10 +67,10 @@ def test_a_wrong_operating_point_is_refused(
     options: tuple[str, ...], message: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("detect", file, *options) == 2
-    assert message in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert message in one_line(capsys.readouterr().err)
 
 
 def test_a_wrong_value_is_reported_with_its_place(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("score,label\n0.5,1\n0.x,0\n")
     assert run("detect", file) == 2
-    assert "s.csv, row 2, column score: must be a number, but is '0.x'" in capsys.readouterr().err
+    assert "s.csv, row 2, column score: must be a number, but is '0.x'" in one_line(capsys.readouterr().err)

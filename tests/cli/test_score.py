@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.cli.test_cli import one_line, run
 
 CSV = "target,red,yellow,green\n0,0.7,0.2,0.1\n0,0.2,0.7,0.1\n2,0.6,0.1,0.3\n1,0.1,0.8,0.1\n"
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow]]\nfactor: 0.5\n"
@@ -45,9 +45,9 @@ def test_metrics_are_chosen_by_name(files: tuple[Path, Path], capsys: pytest.Cap
     assert run("score", files[0], "--metrics", "mpcs,accuracy", "--k", 2, "--t", 50, "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["metrics"]) == ["mpcs", "accuracy"]
     assert run("score", files[0], "--metrics", "acuracy") == 2
-    assert "metrics are accuracy, f1_macro" in capsys.readouterr().err
+    assert "metrics are accuracy, f1_macro" in one_line(capsys.readouterr().err)
     assert run("score", files[0], "--k", 4) == 2
-    assert "k must be from 1 to the number of classes (3), but got 4" in capsys.readouterr().err
+    assert "k must be from 1 to the number of classes (3), but got 4" in one_line(capsys.readouterr().err)
 
 
 def test_the_report_shows_both_figures_and_is_not_replaced(files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_decisions_by_cost_that_cost_more_are_warned_of(tmp_path: Path, capsys: 
     told = capsys.readouterr().err
     assert "warning: decisions with the minimum expected concern cost more (1) than deciding for" in told
     assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "equal.yaml") == 0
-    assert "warning" not in capsys.readouterr().err
+    assert "warning" not in one_line(capsys.readouterr().err)
 
 
 def test_errors_that_cost_nothing_leave_mpcs_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,7 +100,7 @@ def test_errors_that_cost_nothing_leave_mpcs_out(tmp_path: Path, capsys: pytest.
     assert values["expected_concern"] is None  # 0 / 0: to call everybody ill costs nothing either
     asked = ("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml", "--metrics", "mpcs")
     assert run(*asked) == 2
-    assert "concern must hold finite weights > 0 off its diagonal" in " ".join(capsys.readouterr().err.split())
+    assert "concern must hold finite weights > 0 off its diagonal" in one_line(capsys.readouterr().err)
 
 
 def test_a_concession_replaces_t(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,4 +111,4 @@ def test_a_concession_replaces_t(tmp_path: Path, capsys: pytest.CaptureFixture[s
         found.append(json.loads(capsys.readouterr().out)["metrics"]["mpcs"])
     assert found[0] > 0 == found[1] == found[2]
     assert run("score", tmp_path / "preds.csv", "--concession", "0.02", "--t", "49") == 2
-    assert "concession must not be given together with t" in " ".join(capsys.readouterr().err.split())
+    assert "concession must not be given together with t" in one_line(capsys.readouterr().err)
