@@ -29,7 +29,7 @@ def _terms(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> Patte
     probs, target = samples.probs().t(), samples.labels.target
     true = target.unsqueeze(0)
     interval = intervals_of(probs, t)
-    member = _members(probs, k).to(interval.dtype)
+    member = _members(probs, k, interval.dtype)
     true_present = member.gather(0, true).squeeze(0)
     wrong = member.scatter_(0, true, 0)
     return sum_members(
@@ -43,15 +43,15 @@ def _terms(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> Patte
     )
 
 
-def _members(probs: Tensor, k: int) -> Tensor:
-    """Mark the k most probable classes of each column, ties to the lower class: (C, M), 1 or True, else 0 or False."""
+def _members(probs: Tensor, k: int, dtype: torch.dtype) -> Tensor:
+    """Return 1 for the k most probable classes of each column, ties to the lower class, and 0 for others: (C, M)."""
     classes = len(probs)
     if k == classes:
-        return torch.ones_like(probs)
+        return torch.ones_like(probs, dtype=dtype)
     if probs.is_cpu and not torch.compiler.is_compiling():  # one call, where comparing takes many
         order = probs.sort(dim=0, descending=True, stable=True).indices
-        return torch.zeros_like(probs).scatter_(0, order[:k], 1)
+        return torch.zeros_like(probs, dtype=dtype).scatter_(0, order[:k], 1)
     at_least = probs.unsqueeze(1) >= probs.unsqueeze(0)  # [i, j]: class i is at least as probable as class j
     earlier = torch.ones(classes, classes, dtype=torch.bool, device=probs.device).triu(1).unsqueeze(2)
     comes_first = torch.where(earlier, at_least, ~at_least.transpose(0, 1))
-    return comes_first.sum(dim=0) < k
+    return (comes_first.sum(dim=0) < k).to(dtype)

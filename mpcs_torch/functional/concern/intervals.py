@@ -6,6 +6,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.concern.terms import MANY_SAMPLES
 from mpcs_torch.functional.inputs.dtypes import widest_float
 
 TABLED_INTERVALS = 4096
@@ -21,7 +22,7 @@ def intervals_of(confidence: Tensor, t: int) -> Tensor:
 def true_punishment(interval: Tensor, t: int) -> Tensor:
     """Return the punishment of the true class in each interval: 0 in the last (Alg. 1 lines 8, 18, 19)."""
     # What is not a number stays so; a table would give it the punishment of interval 0.
-    return _punishment(interval, t, _of_true_class) + 0 * interval
+    return torch.add(_punishment(interval, t, _of_true_class), interval, alpha=0)
 
 
 def wrong_punishment(interval: Tensor, t: int) -> Tensor:
@@ -37,8 +38,11 @@ def wrong_punishments(t: int, device: torch.device) -> Tensor:
 def _punishment(interval: Tensor, t: int, formula: Callable[[Tensor, int], Tensor]) -> Tensor:
     if t > TABLED_INTERVALS or torch.compiler.is_compiling():  # compiled code fuses the formula with its neighbours
         return formula(interval.to(widest_float(interval.device)), t)
-    index = interval.int().clamp_(0, t)  # bad confidences lie outside
-    return _table(formula, t, interval.device).index_select(0, index.reshape(-1)).view(interval.shape)
+    table = _table(formula, t, interval.device)
+    if interval.shape[-1] < MANY_SAMPLES:
+        return table.take(interval.long().clamp_(0, t))  # bad confidences lie outside
+    index = interval.int().clamp_(0, t)  # with int32, reading is several times as quick
+    return table.index_select(0, index.reshape(-1)).view(interval.shape)
 
 
 @lru_cache(maxsize=64)
