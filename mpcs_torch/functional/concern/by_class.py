@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.by_class_of_many import terms_of_many
 from mpcs_torch.functional.concern.intervals import TABLED_INTERVALS, intervals_of, true_punishment, wrong_punishment
-from mpcs_torch.functional.concern.terms import MANY_SAMPLES, PatternTerms, join, sum_members
+from mpcs_torch.functional.concern.terms import MANY_SAMPLES, PatternTerms, join, sum_members, weight_of_classes
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
 
 CHUNK = 2**26
@@ -35,7 +35,7 @@ def _terms(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> Patte
     return sum_members(
         wrong_punishment(interval * wrong, t),  # interval 0 is not punished
         wrong,
-        None if concern is None else concern.t().index_select(1, target),
+        None if concern is None else weight_of_classes(concern, target),
         k=k,
         true_present=true_present,
         true_punishment=true_punishment(interval.gather(0, true).squeeze(0), t),

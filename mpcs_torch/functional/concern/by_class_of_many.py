@@ -3,19 +3,34 @@
 Work goes through the same few matrices again and again, because a CPU takes longer to get fresh memory than to compute.
 """
 
+from threading import local
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.intervals import intervals_of, true_punishment, wrong_punishments
-from mpcs_torch.functional.concern.terms import PatternTerms, join, sum_members
+from mpcs_torch.functional.concern.terms import PatternTerms, join, sum_members, weight_of_classes
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
 
 CHUNK = 2**20
-"""The number of scores that are worked on at once, in about 24 MB."""
+"""The number of scores that are worked on at once, in about 24 MB, or 40 MB for float64."""
 SOFTMAX_ERROR = 5e-6
 """More than the relative difference between float32 softmaxes over 32 classes in different orders of summation."""
+
+
+class _Kept(local):
+    """The memory that a thread keeps for its next call: at most 40 bytes for each of CHUNK scores."""
+
+    def __init__(self) -> None:
+        self.make(0)
+
+    def make(self, size: int) -> None:
+        with torch.inference_mode(False):  # the memory outlives the caller's mode
+            self.memory = torch.empty(size, dtype=torch.uint8, device="cpu")
+
+
+_kept = _Kept()
 
 
 class _Room(NamedTuple):
@@ -29,9 +44,11 @@ class _Room(NamedTuple):
 
     @classmethod
     def of(cls, cells: int, dtype: torch.dtype) -> "_Room":
-        """Make room for a number of scores, in one piece, which allocators keep rather than several."""
+        """Give room for a number of scores: the same memory for all calls of a thread."""
         sizes = [cells * dtype.itemsize] * 4 + [cells * 8]
-        *matrices, last = torch.split(torch.empty(sum(sizes), dtype=torch.uint8), sizes)
+        if len(_kept.memory) < sum(sizes):
+            _kept.make(sum(sizes))
+        *matrices, last = torch.split(_kept.memory[: sum(sizes)], sizes)
         probs, interval, member, spare = (matrix.view(dtype) for matrix in matrices)
         return cls(probs, interval, member, spare, last.view(torch.float64))
 
@@ -70,7 +87,7 @@ def _terms(samples: Samples, room: _Room, *, k: int, t: int, concern: Tensor | N
     return sum_members(
         room.punishment,
         wrong,
-        None if concern is None else concern.t().index_select(1, target),
+        None if concern is None else weight_of_classes(concern, target),
         k=k,
         true_present=true_present,
         true_punishment=true_punishment(true_interval, t),
