@@ -9,7 +9,9 @@ from torch import Tensor
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.concern import by_class_of_many, by_row
-from mpcs_torch.functional.concern.pattern import FEW_CLASSES
+from mpcs_torch.functional.concern.pattern import FEW_CLASSES, pattern_terms
+from mpcs_torch.functional.concern.terms import score_terms
+from mpcs_torch.functional.inputs.probabilities import flatten_given
 from tests.oracles import simple_mpcs
 
 KINDS = ["normal", "ties", "certain", "bfloat16", "probabilities", "double"]
@@ -100,3 +102,20 @@ def test_unchecked_nan_gives_nan(classes: int, size: int) -> None:
     metric = MetaPatternConcernScore(classes, validate_args=False)
     metric.update(preds, target)
     assert metric.compute().isnan()
+
+
+@pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
+@pytest.mark.parametrize("ignore_index", [None, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_compiled_code_calls_the_same_kernel(classes: int, ignore_index: int | None, weighted: bool) -> None:
+    preds, target, _ = drawn("ties", classes, 1500)
+    concern = torch.arange(1.0, 1 + classes**2).reshape(classes, classes) if weighted else None
+
+    def core(preds: Tensor, target: Tensor) -> Tensor:
+        samples = flatten_given(
+            preds, target, num_classes=classes, scale="logits", ignore_index=ignore_index, sample_weight=None
+        )
+        return score_terms(pattern_terms(samples, k=3, t=20, concern=concern), k=3, correct_concern="sum")
+
+    compiled = torch.compile(core, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(preds, target), core(preds, target))
