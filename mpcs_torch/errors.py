@@ -6,3 +6,8 @@ class MpcsError(Exception):
 
     Errors derive from it beside a built-in error, so that code that knows nothing of this package catches them too.
     """
+
+    exit_status = 2
+    """Of the command."""
+    is_told_elsewhere = False
+    """Whether another process of the same run prints the message."""

@@ -12,13 +12,14 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-LIGHT = {"errors", "files", "import_paths", "tables", "yaml_files"}
+LIGHT = {"errors", "files", "import_paths", "locks", "tables", "yaml_files"}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
     "errors": set(),
     "files": set(),
     "import_paths": set(),
+    "locks": {"errors"},
     "tables": set(),
     "yaml_files": {"errors"},
     "concern": {"errors", "yaml_files"},
@@ -27,7 +28,7 @@ MAY_IMPORT = {
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
     "scoring": {"learning", "calibration", "concern", "functional", "metrics", "errors", "files", "tables"},
-    "learning": {"calibration", "concern", "functional", "errors", "files", "tables"},
+    "learning": {"calibration", "concern", "functional", "errors", "files", "locks", "tables"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,

@@ -1,5 +1,6 @@
 """Run the paper's experiments, and print their results, for ``mpcs reproduce``."""
 
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -20,6 +21,7 @@ from mpcs_torch.report.case_study import write_report
 from mpcs_torch.report.evaluation import FILES, write_evaluation
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.folder import RunExistsError
+from mpcs_torch.trainer.processes import die_with_parent
 from mpcs_torch.trainer.records import read_records
 
 
@@ -40,7 +42,7 @@ def check_evaluation_free(folder: Path, *, overwrite: bool) -> None:
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *, overwrite: bool) -> Reproduction:
     """Run an experiment in a separate process, so that its peak memory can be measured, and print and report it."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=die_with_parent, initargs=(os.getpid(),)) as pool:
         finished = pool.submit(_in_child, name, data_root, out / name, records, overwrite).result()
     run = finished.run
     typer.echo(f"\n## {finished.title}\n\n{table_2_row(name, run.records).markdown()}\n")

@@ -26,7 +26,8 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         message, status = _message_and_status(error)
-        typer.echo(f"mpcs: {message}", err=True)
+        if not (isinstance(error, MpcsError) and error.is_told_elsewhere):
+            typer.echo(f"mpcs: {message}", err=True)
         raise SystemExit(status) from None
 
 
@@ -35,7 +36,9 @@ def _message_and_status(error: BaseException) -> tuple[str, int]:
         return "interrupted", 130
     if isinstance(error, OSError) and error.filename is not None and not isinstance(error, MpcsError):
         return f"{error.filename}: {error.strerror}", 2
-    if isinstance(error, (MpcsError, OSError)):
+    if isinstance(error, MpcsError):
+        return str(error), error.exit_status
+    if isinstance(error, OSError):
         return str(error), 2
     line = " ".join(str(error).split())
     return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1

@@ -21,7 +21,7 @@ def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
         def advance(turn: "Turn", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
             shown = [column for column in ("accuracy", "mpcs") if column in turn.values] or list(turn.values)[:2]
             values = "  ".join(f"{column} {turn.values[column]:.4f}" for column in shown)
-            progress.update(task, advance=1, values=values)
+            progress.update(task, completed=turn.number, values=values)
 
         yield advance
 

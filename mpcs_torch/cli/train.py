@@ -1,16 +1,24 @@
 """``mpcs train``: train a model as a config says."""
 
+import os
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 
+if TYPE_CHECKING:
+    from mpcs_torch.trainer.config import RunConfig
+    from mpcs_torch.trainer.world import World
+
 
 def train(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", exists=True, dir_okay=False, help="Run config (YAML).")],
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG", exists=True, dir_okay=False, help="Run config (YAML).")
+    ] = None,
     overrides: Annotated[
         list[str] | None,
         typer.Argument(
@@ -20,19 +28,56 @@ def train(
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     overwrite: Overwrite = False,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN", exists=True, file_okay=False, help="Instead of CONFIG: go on with the run in this folder."
+        ),
+    ] = None,
 ) -> None:
-    """Train as CONFIG says, and write config.yaml, records.csv (one row per turn) and result.json to OUT/NAME."""
-    from mpcs_torch.cli.progress import progress_bar
-    from mpcs_torch.trainer.config import load_config
-    from mpcs_torch.trainer.folder import check_free, run_in_folder
+    """Train as CONFIG says, and write config.yaml, records.csv (one row per turn) and result.json to OUT/NAME.
+
+    A run that was stopped or killed goes on with --resume RUN. Under torchrun, its processes train one model together,
+    and a restarted run goes on by itself.
+    """
+    if (config is None) == (resume is None):
+        raise typer.BadParameter("give one of CONFIG and --resume RUN")
+    from mpcs_torch.trainer.world import joined
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
-    settings = load_config(config, overrides or [])
-    folder = out / settings.name
-    check_free([folder], overwrite=overwrite)
+    with joined() as world:
+        settings, folder = world.told_by_first(lambda: _settings(config, overrides or [], out, resume))
+        is_restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+        _train(settings, folder, data_root, world, overwrite=overwrite, resume=resume is not None or is_restarted)
+
+
+def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
+    from mpcs_torch.trainer.config import load_config
+
+    if resume is not None:
+        return load_config(resume / "config.yaml", overrides), resume
+    assert config is not None
+    settings = load_config(config, overrides)
+    return settings, out / settings.name
+
+
+def _train(
+    settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, overwrite: bool, resume: bool
+) -> None:
+    from mpcs_torch.cli.progress import progress_bar
+    from mpcs_torch.trainer.folder import check_free, run_in_folder
+
+    world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
+    if resume and world.told_by_first(lambda: (folder / "result.json").exists()):
+        if world.is_first:
+            typer.echo(f"{folder} is finished: its result is in {folder / 'result.json'}")
+        return
     data = settings.data.load(data_root)
-    with progress_bar(settings.name, settings.turns.count) as bar:
-        _, result = run_in_folder(settings, data, folder, [bar], overwrite=overwrite)
+    with progress_bar(settings.name, settings.turns.count) if world.is_first else nullcontext() as bar:
+        hooks = [] if bar is None else [bar]
+        _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
+    if not world.is_first:
+        return
     typer.echo(f"Picked turn {result.turn}: {result.reason}.\n\n{result.table().markdown()}\n")
     typer.echo(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:

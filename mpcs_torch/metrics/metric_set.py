@@ -1,6 +1,7 @@
 """Several metrics over the same samples, each fed what it takes."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -56,6 +57,7 @@ class MetricSet:
         groups: dict[Hashable, Group] = {}
         for entry in entries:
             metric = entry.make(num_classes, validate_args=False, **given).to(device)
+            metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
             group.metrics[entry.name] = metric
         self._groups = tuple(groups.values())
@@ -76,7 +78,7 @@ class MetricSet:
             group.first.update(inputs[group.takes], target)
 
     def metrics(self) -> dict[str, Metric]:
-        """Return the metrics by name, with their states."""
+        """Return the metrics by name, with the states of this process."""
         for group in self._groups:
             first = group.first
             shared = {**first.metric_state, "_update_count": first._update_count, "_computed": None}
@@ -85,10 +87,17 @@ class MetricSet:
         return {name: metric for group in self._groups for name, metric in group.metrics.items()}
 
     def results(self) -> Results:
-        """Compute the value of each entry, in their order, and return the counts that a metric of the set holds."""
-        metrics = self.metrics()
-        confusion = next((metric.confusion for metric in metrics.values() if isinstance(metric, ConfusionMetric)), None)
-        values = {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
+        """Compute the value of each entry, in their order, and return the counts that a metric of the set holds.
+
+        Where several processes have joined, both are of the samples of all of them.
+        """
+        with ExitStack() as gathered:
+            for group in self._groups:
+                gathered.enter_context(group.first.sync_context())
+            metrics = self.metrics()
+            counts = (metric.confusion for metric in metrics.values() if isinstance(metric, ConfusionMetric))
+            confusion = next(counts, None)
+            values = {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
         return Results(values, None if confusion is None else confusion.long())
 
 

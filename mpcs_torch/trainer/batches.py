@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.world import ALONE, World
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,24 @@ class ShuffledBatches:
 
     split: Split
     batch_size: int
+    world: World = ALONE
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give inputs and labels of each batch of a pass; the last one may be smaller."""
+        """Give the batches of a new pass."""
+        yield from self.of(self.draw())
+
+    def draw(self) -> Tensor:
+        """Draw the order of a pass, the same in all processes: int64 (N,)."""
+        size, device = len(self.split.labels), self.split.labels.device
+        order = _permutation(size) if self.world.is_first else torch.empty(size, dtype=torch.int64)
+        order = order.to(device)
+        self.world.copy_from_first([order])
+        return order
+
+    def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Give inputs and labels of each batch in an order, from a number on; the last batch may be smaller."""
         inputs, labels = self.split.inputs, self.split.labels
-        for index in torch.split(_permutation(len(labels)).to(labels.device), self.batch_size):
+        for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
 
 

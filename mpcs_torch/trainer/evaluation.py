@@ -12,6 +12,7 @@ from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.sections import Precision
+from mpcs_torch.trainer.world import ALONE, World
 
 REGISTER = 16
 """The number of floats in the longest vector register of a CPU."""
@@ -29,7 +30,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """MetricSet a model on a split that stays on one device."""
+    """Measures a model on a split that stays on one device; each process takes its share of the samples."""
 
     split: Split
     metrics: MetricSet
@@ -37,6 +38,13 @@ class Evaluator:
     precision: Precision
     batch_size: int
     """The number of samples that go through the model at once."""
+    world: World = ALONE
+
+    @property
+    def own(self) -> Split:
+        """The samples of this process."""
+        rows = self.world.rows(len(self.split.labels))
+        return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 
     @torch.no_grad()
     def __call__(self, model: nn.Module) -> Evaluation:
@@ -47,16 +55,18 @@ class Evaluator:
         model.train(own_mode)
         inputs = inputs_of(logits, self.metrics.takes)
         self.metrics.reset()
-        self.metrics.update(inputs, self.split.labels)
+        labels = self.own.labels
+        self.metrics.update(inputs, labels)
         values, confusion = self.metrics.results()
         if confusion is None:
-            confusion = confusion_matrix(inputs["decisions"], self.split.labels, num_classes=logits.shape[1])
+            confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1])
+            self.world.add_up([confusion])
         return Evaluation(values, confusion.cpu())
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
-        """Compute the logits of all samples, (N, C)."""
-        parts = torch.split(self.split.inputs, self.batch_size)
+        """Compute the logits of the samples of this process, (N, C)."""
+        parts = torch.split(self.own.inputs, self.batch_size)
         batches = [forward_pass(model, inputs, self.precision) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 
@@ -87,7 +97,7 @@ def log_softmax(logits: Tensor) -> Tensor:
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:
     """Compute logits (N, C), in float32 under mixed precision too."""
-    if precision == "32-true":
+    if precision != "bf16-mixed":
         logits: Tensor = model(inputs)
         return logits
     with torch.autocast(inputs.device.type, torch.bfloat16):

@@ -1,11 +1,13 @@
 """The folder of a run, which is replaced only on request."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.files import replace_text
 from mpcs_torch.learning import manifest
+from mpcs_torch.locks import held
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
@@ -14,8 +16,11 @@ from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import RecordWriter
 from mpcs_torch.trainer.result import FILE as RESULT
 from mpcs_torch.trainer.result import RunResult, measure_result
+from mpcs_torch.trainer.resume import FILE as SAVED
+from mpcs_torch.trainer.resume import RunKeeper, cut_records, read_state, restore
+from mpcs_torch.trainer.world import ALONE, World
 
-OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html")
+OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html", SAVED)
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
 
 
@@ -38,28 +43,64 @@ def run_in_folder(
     hooks: Sequence[Hook] = (),
     *,
     overwrite: bool = False,
+    resume: bool = False,
     flush: bool = True,
+    world: World = ALONE,
 ) -> tuple[PreparedRun, RunResult]:
     """Run to the end, and write ``config.yaml`` (with every default), ``records.csv`` and ``result.json`` to a folder.
 
-    Without ``flush``, turns do not wait until checkpoints are on disk: for runs that are repeated if they are cut off.
+    Args:
+        config: The config.
+        data: The data that it names.
+        folder: The run's folder; of several processes, the first one writes to it.
+        hooks: Called after each turn, in the first process.
+        overwrite: Whether to replace a run in the folder.
+        resume: Whether to go on with the run in the folder from its last saved state, or from its beginning if it has
+            saved none.
+        flush: Without it, turns do not wait until checkpoints are on disk, and the run cannot be resumed: for runs that
+            are repeated if they are cut off.
+        world: The processes that train together.
 
     Raises:
-        RunExistsError: If the folder holds a run, and ``overwrite`` is not set.
-        ConfigError: If the config does not fit the data; an old run is then kept.
+        RunExistsError: If the folder holds a run, and neither ``overwrite`` nor ``resume`` is set.
+        FolderInUseError: If another process writes to the folder.
+        ConfigError: If the config does not fit the data, or is not that of the run to resume; an old run is then kept.
+        StoppedError: If the process was asked to terminate; the run can be resumed.
     """
-    check_free([folder], overwrite=overwrite)
-    prepared = prepare_run(config, data)  # what is wrong with the config must show before an old run is deleted
-    folder.mkdir(parents=True, exist_ok=True)
+    world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
+    with ExitStack() as stack:
+        world.told_by_first(lambda: stack.enter_context(held(folder)))
+        # What is wrong with the config must show before an old run is deleted.
+        prepared = prepare_run(config, data, world)
+        saved = world.told_by_first(lambda: read_state(folder) if resume else None)
+        if saved is not None:
+            restore(prepared, saved)
+        world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
+        selector = checkpoints.open_selector(config, folder, flush=flush) if world.is_first else None
+        if world.is_first:
+            records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
+            saving = [] if selector is None else [checkpoints.selector_hook(selector)]
+            hooks = [stack.enter_context(records), *saving, *hooks]
+        keeper = RunKeeper(folder, config.training.save_seconds) if flush else None
+        if keeper is not None:
+            stack.enter_context(keeper.watching())
+        prepared.start(hooks if world.is_first else [], keeper)
+        result = measure_result(prepared, selector)
+        world.told_by_first(lambda: _finish(result, folder))
+    return prepared, result
+
+
+def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
+    """Clear the folder for a new run, or cut its records back to the saved turns."""
+    if not is_new:
+        cut_records(folder / "records.csv", run.state.turns)
+        return
     manifest.delete_checkpoints(folder / checkpoints.FOLDER)  # first, because it refuses what it cannot read
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
-    replace_text(folder / "config.yaml", dump_config(prepared.config))
-    selector = checkpoints.open_selector(config, folder, flush=flush)
-    if selector is not None:
-        hooks = [checkpoints.selector_hook(selector), *hooks]
-    with RecordWriter(folder / "records.csv", config.columns) as writer:
-        prepared.start([writer, *hooks])
-    result = measure_result(prepared, selector)
+    replace_text(folder / "config.yaml", dump_config(run.config))
+
+
+def _finish(result: RunResult, folder: Path) -> None:
     result.write(folder)
-    return prepared, result
+    (folder / SAVED).unlink(missing_ok=True)

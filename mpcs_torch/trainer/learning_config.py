@@ -13,6 +13,7 @@ from mpcs_torch.learning import SelectionRule
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.followers import Follower
 from mpcs_torch.trainer.losses import LOSSES, Loss
+from mpcs_torch.trainer.optimizers import OPTIMIZERS
 from mpcs_torch.trainer.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.schedulers import SCHEDULERS, Step
 
@@ -45,11 +46,30 @@ class SchedulerConfig(PartConfig):
             yield Follower("scheduler.score", score, "lower_is_better" if self.name == "mpcs_lr" else "direction")
 
 
+class OptimizerConfig(PartConfig):
+    """The optimizer: a maker (see `optimizers.OPTIMIZERS`), and its keyword arguments."""
+
+    registry = OPTIMIZERS
+
+    def build(self, model: nn.Module, learning_rate: float) -> Optimizer:
+        """Make the optimizer of a model."""
+        optimizer: Optimizer = self.make(model.parameters(), learning_rate)
+        return optimizer
+
+
 class TrainingConfig(Section):
-    """One step of Adam on the mean loss of a batch."""
+    """Optimizer steps on the mean loss of a batch."""
 
     batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
+    """The samples of a batch, of all processes together."""
     learning_rate: Annotated[Number, Field(gt=0)] = 0.01
+    optimizer: OptimizerConfig = OptimizerConfig(name="adam")
+    accumulate: Annotated[int, Field(ge=1)] = 1
+    """The number of batches whose gradients are averaged for an optimizer step."""
+    clip_norm: Annotated[Number, Field(gt=0)] | None = None
+    """The largest norm of all gradients together. Default: they are not clipped."""
+    save_seconds: Annotated[Number, Field(ge=0)] = 60.0
+    """Save the state of the run, to resume it, about this often; 0 for every step."""
     loss_scale: str | None = None
     """Multiply the loss by this metric of the latest turn (the published learning runs: mpcs_count)."""
 

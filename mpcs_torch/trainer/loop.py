@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,9 @@ from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.losses import Loss
 from mpcs_torch.trainer.metrics_config import TEST
+from mpcs_torch.trainer.schedulers import Step
 from mpcs_torch.trainer.sections import Precision
+from mpcs_torch.trainer.world import ALONE, World, gradients
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,21 @@ class LoopState:
     loss: Loss
     loss_scale: ConcernLossScale
     precision: Precision
+    world: World = ALONE
+    accumulate: int = 1
+    """The number of batches for an optimizer step."""
+    clip_norm: float | None = None
+    """The largest norm of all gradients together."""
     turns: int = 0
     """Turns done."""
     steps: int = 0
     """Optimizer steps done."""
+    order: Tensor | None = None
+    """int64 (N,): the order of the samples in the current pass; None between passes."""
+    taken: int = 0
+    """Batches of the current pass that are done or being worked on."""
+    summed: int = 0
+    """Batches whose gradients wait for the next optimizer step."""
     average: AveragedModel | None = None
     """A moving average of the weights, if the config asks for it."""
 
@@ -55,6 +68,16 @@ class LoopState:
 
 Hook = Callable[[Turn, LoopState], None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks."""
+
+
+class Keeper(Protocol):
+    """Saves runs between two steps, so that they can be resumed."""
+
+    def asks(self) -> tuple[bool, bool]:
+        """Tell whether to save after the next step, and whether to stop then."""
+
+    def save(self, run: "PreparedRun", *, stop: bool) -> None:
+        """Save a run, and raise an error if it has to stop."""
 
 
 @dataclass(frozen=True)
@@ -73,22 +96,37 @@ class PreparedRun:
     """MetricSet each turn on the test split, if the config asks for that."""
     learning: Sequence[Hook]
     """The hooks of the config's scheduler and loss scale, which run before other hooks."""
+    scheduler: Step | None = None
+    """The step of the config's scheduler, which may have a state."""
 
-    def start(self, hooks: Sequence[Hook] = ()) -> LoopState:
+    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each turn; return the state after the last turn."""
         turns = self.config.turns
         hooks = [*self.learning, *hooks]
         with self.kernels():
-            for step, batch in _endless_steps(self.batches):
+            for step, batch in self._remaining_batches():
                 is_turn = step % turns.every == 0
                 if is_turn and turns.when == "before":
                     self._take_turn(hooks)
-                train_step(self.state, *batch)
+                asked = train_step(self.state, *batch, () if keeper is None else keeper.asks())
                 if is_turn and turns.when == "after":
                     self._take_turn(hooks)
                 if self.state.turns == turns.count:
                     break
+                if keeper is not None and any(asked):
+                    keeper.save(self, stop=asked[1])
         return self.state
+
+    def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+        """Give batches pass after pass, each with its number in its pass."""
+        state = self.state
+        while self.state.turns < self.config.turns.count:
+            if state.order is None:
+                state.order, state.taken = self.batches.draw(), 0
+            for batch in self.batches.of(state.order, state.taken):
+                state.taken += 1
+                yield state.taken - 1, batch
+            state.order = None
 
     def _take_turn(self, hooks: Sequence[Hook]) -> None:
         self.state.turns += 1
@@ -112,18 +150,26 @@ class PreparedRun:
             backend.enabled = before
 
 
-def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
-    """Take one optimizer step on the scaled loss of a batch."""
-    state.optimizer.zero_grad()
-    logits = forward_pass(state.model, inputs, state.precision)
-    state.loss_scale(state.loss(logits, target)).backward()  # type: ignore[no-untyped-call]
+def train_step(state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bool, ...] = ()) -> tuple[bool, ...]:
+    """Add the gradients of the scaled loss of a batch, and take an optimizer step if enough batches are summed up.
+
+    Returns:
+        After an optimizer step, which of the flags ``asked`` are set in any process, otherwise none.
+    """
+    if state.summed == 0:
+        state.optimizer.zero_grad()
+    own = state.world.rows(len(target))
+    logits = state.world.gather_rows(forward_pass(state.model, inputs[own], state.precision), len(target))
+    loss = state.loss_scale(state.loss(logits, target))
+    (loss if state.accumulate == 1 else loss / state.accumulate).backward()  # type: ignore[no-untyped-call]
+    state.summed = (state.summed + 1) % state.accumulate
+    if state.summed:
+        return tuple(False for _ in asked)
+    asked = state.world.add_up(gradients(state.model), asked)
+    if state.clip_norm is not None:
+        nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
     state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)
-
-
-def _endless_steps(batches: ShuffledBatches) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-    """Give batches pass after pass, each with its number in its pass."""
-    while True:
-        yield from enumerate(batches)
+    return asked

@@ -18,14 +18,16 @@ from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
+from mpcs_torch.trainer.schedulers import Step
+from mpcs_torch.trainer.world import ALONE, World
 
 
-def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
+def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:
     """Seed the generators, and build batches, model, optimizer and metrics.
 
     Raises:
         ConfigError: If k, the concern or a metric does not fit the classes of the data, a split that the config names
-            is missing, the accelerator is not there, or several processes were launched.
+            is missing, or the accelerator is not there.
     """
     config = resolved_config(config, data)
     concern = config.score.concern.spec(data.class_names)
@@ -34,28 +36,46 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
     torch.manual_seed(config.seed)
-    on_device = data.to(device)
-    batches = ShuffledBatches(on_device.train, batch_size)
+    dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
+    on_device = data.to(device, dtype)
+    batches = ShuffledBatches(on_device.train, batch_size, world)
     try:
-        model = config.model.build(data).to(device)
+        model = config.model.build(data).to(device, dtype)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
+    world.copy_from_first([*model.parameters(), *model.buffers()])
+    optimizer = config.training.optimizer.build(model, config.training.learning_rate)
     train = on_device.train if config.turns.batches is None else _first_batches(batches, config.turns.batches)
 
     measured = train if config.turns.samples == "train" else _validation(config, on_device)
     at_once = len(measured.labels) if config.turns.batches is None else batch_size
     mode, precision = config.turns.mode, config.device.precision
-    evaluator = Evaluator(measured, metrics_of(config, data, device), mode, precision, at_once)
+    evaluator = Evaluator(measured, metrics_of(config, data, device), mode, precision, at_once, world)
     test_evaluator = None
     if config.turns.test:
         metrics = metrics_of(config, data, device, only=config.turns.test)
-        test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels))
+        test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels), world)
     loss = config.loss.build(concern, device)
     average = _average(model, config.training.averaging)
-    state = LoopState(model, optimizer, loss, ConcernLossScale(), precision, average=average)
-    learning = _learning_hooks(config, optimizer)
-    return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, learning)
+    training = config.training
+    state = LoopState(
+        model,
+        optimizer,
+        loss,
+        ConcernLossScale(),
+        precision,
+        world,
+        accumulate=training.accumulate,
+        clip_norm=training.clip_norm,
+        average=average,
+    )
+    scheduler = None
+    if config.scheduler is not None:
+        scheduler = config.scheduler.build(optimizer, config.turns.count, config.directions)
+    if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
+        torch.manual_seed(config.seed + world.rank)
+    learning = _learning_hooks(config, scheduler)
+    return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, learning, scheduler)
 
 
 def metrics_of(
@@ -88,11 +108,10 @@ def _validation(config: RunConfig, data: DataSplits) -> Split:
     return data.validation
 
 
-def _learning_hooks(config: RunConfig, optimizer: torch.optim.Optimizer) -> list[Hook]:
+def _learning_hooks(config: RunConfig, scheduler: Step | None) -> list[Hook]:
     hooks: list[Hook] = []
-    if config.scheduler is not None:
-        step = config.scheduler.build(optimizer, config.turns.count, config.directions)
-        hooks.append(lambda turn, state: step(turn.values))  # noqa: ARG005  # a Hook
+    if scheduler is not None:
+        hooks.append(lambda turn, state: scheduler(turn.values))  # noqa: ARG005  # a Hook
     if (column := config.training.loss_scale) is not None:
         hooks.append(lambda turn, state: _rescale(state, turn.values[column]))
     return hooks
@@ -129,10 +148,9 @@ def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
 
 
 def _device(config: RunConfig) -> torch.device:
-    world_size = os.environ.get("WORLD_SIZE", "1")
-    if world_size != "1":
-        raise ConfigError(f"a run must be launched as one process, but WORLD_SIZE is {world_size}")
     accelerator = config.device.accelerator
     if accelerator == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
-    return torch.device(accelerator)
+    if accelerator == "cpu":
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))

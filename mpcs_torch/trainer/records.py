@@ -23,10 +23,12 @@ def as_record(turn: Turn) -> Record:
 class RecordWriter:
     """A hook that writes the row of each turn at once, so that a run cut short keeps its measurements."""
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self._file = path.open("x", newline="", encoding="utf-8")
+    def __init__(self, path: Path, columns: Sequence[str], *, append: bool = False) -> None:
+        self._file = path.open("a" if append else "x", newline="", encoding="utf-8")
         self._writer = csv.DictWriter(self._file, ["turn", *columns], lineterminator="\n")
-        self._writer.writeheader()
+        if not append:
+            self._writer.writeheader()
+            self._file.flush()
 
     def __call__(self, turn: Turn, state: LoopState) -> None:  # noqa: ARG002  # a Hook
         """Write one row, at full precision."""

@@ -41,21 +41,27 @@ class RunResult:
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
     """Measure the picked checkpoint on every split; the model itself keeps its last weights.
 
-    Without a selector, or where no turn keeps to its limits, the last turn is picked.
+    Without a selector, or where no turn keeps to its limits, the last turn is picked. Of several processes, the first
+    one has the selector.
     """
-    best = None if selector is None else selector.best
-    model = run.state.measured
+    world, model = run.state.world, run.state.measured
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    if selector is not None and best is not None:
-        model.load_state_dict(selector.load(best.number)["model"])
+    turn, reason = world.told_by_first(lambda: _pick(run, selector))
+    world.copy_from_first(model.state_dict().values())
     with run.kernels():
         values = {name: _evaluator(run, split)(model).values for name, split in _splits(run)}
     model.load_state_dict(own)
+    return RunResult(turn, reason, values)
+
+
+def _pick(run: PreparedRun, selector: CheckpointSelector | None) -> tuple[int, str]:
+    """Load the picked checkpoint, and return its turn and why it was picked."""
     if selector is None:
-        return RunResult(run.state.turns, "the last turn, because the run has no selector", values)
-    if best is None:
-        return RunResult(run.state.turns, "the last turn, because no turn keeps to the selector's limits", values)
-    return RunResult(best.number, _why(run, selector), values)
+        return run.state.turns, "the last turn, because the run has no selector"
+    if selector.best is None:
+        return run.state.turns, "the last turn, because no turn keeps to the selector's limits"
+    run.state.measured.load_state_dict(selector.load(selector.best.number)["model"])
+    return selector.best.number, _why(run, selector)
 
 
 def _why(run: PreparedRun, selector: CheckpointSelector) -> str:
@@ -80,4 +86,5 @@ def _evaluator(run: PreparedRun, split: Split) -> Evaluator:
     device = split.labels.device
     batch_size = min(len(split.labels), run.evaluator.batch_size)
     mode, precision = run.config.turns.mode, run.config.device.precision
-    return Evaluator(split, metrics_of(run.config, run.data, device), mode, precision, batch_size)
+    metrics = metrics_of(run.config, run.data, device)
+    return Evaluator(split, metrics, mode, precision, batch_size, run.state.world)

@@ -1,7 +1,8 @@
 """Learning-rate schedulers by name, one line each; they step at every turn."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
 
 from pydantic import Field, NonNegativeInt
 from torch.optim import Optimizer
@@ -15,8 +16,39 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Directions = Mapping[str, Direction]
 """Of each metric of the run."""
-Step = Callable[[Mapping[str, float]], None]
-"""Called with the values of each turn."""
+
+
+class Step(Protocol):
+    """Steps a scheduler with the values of each turn; its state is saved with the run."""
+
+    def __call__(self, values: Mapping[str, float]) -> None:
+        """Step after a turn."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state, of tensors and plain values."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+
+
+@dataclass(frozen=True)
+class TurnStep:
+    """Steps a scheduler of torch, with the value of a metric if it follows one."""
+
+    scheduler: LRScheduler
+    score: str | None = None
+
+    def __call__(self, values: Mapping[str, float]) -> None:
+        """Step after a turn."""
+        self.scheduler.step(*([] if self.score is None else [values[self.score]]))  # type: ignore[arg-type]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the scheduler."""
+        return self.scheduler.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of the scheduler."""
+        self.scheduler.load_state_dict(state)
 
 
 def cosine(
@@ -30,8 +62,7 @@ def cosine(
     parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=turns)]
     if warmup_turns:
         parts.append(LinearLR(optimizer, start_factor=1 / (warmup_turns + 1), total_iters=warmup_turns))
-    scheduler = ChainedScheduler(parts)
-    return lambda values: scheduler.step()  # noqa: ARG005  # of no value
+    return TurnStep(ChainedScheduler(parts))
 
 
 def plateau(
@@ -45,7 +76,7 @@ def plateau(
 ) -> Step:
     """Lower the learning rate when a metric of the turn no longer gets better."""
     scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
-    return lambda values: scheduler.step(values[score])
+    return TurnStep(scheduler, score)
 
 
 def mpcs_lr(
@@ -71,7 +102,7 @@ def mpcs_lr(
         smoothing=smoothing,
         warmup_steps=warmup_steps,
     )
-    return lambda values: scheduler.step(values[score])
+    return TurnStep(scheduler, score)
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}

@@ -120,8 +120,8 @@ class ScoreConfig(Section):
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
 
 
-Precision = Literal["32-true", "bf16-mixed"]
-"""All in float32, or bfloat16 where autocast finds it safe."""
+Precision = Literal["32-true", "64-true", "bf16-mixed"]
+"""All in float32 or float64, or in float32 with bfloat16 where autocast finds it safe."""
 
 
 class DeviceConfig(Section):

@@ -166,12 +166,6 @@ def test_an_accelerator_that_is_not_there_is_refused() -> None:
         turns_of(device={"accelerator": "cuda"})
 
 
-def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigError, match=r"must be launched as one process, but WORLD_SIZE is 2"):
-        turns_of()
-
-
 def test_onednn_is_off_for_a_run_that_says_so_and_for_no_other() -> None:
     seen: list[bool] = []
 

@@ -23,10 +23,12 @@ class Split(NamedTuple):
     groups: Tensor | None = None
     """(N,), int64: the patient, speaker or recording of each sample. Samples of one group are never separated."""
 
-    def to(self, device: torch.device) -> "Split":
-        """Return the same samples on a device."""
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
+        """Return the same samples on a device, with inputs of a dtype (default: their own)."""
         groups = None if self.groups is None else self.groups.to(device)
-        return Split(self.inputs.to(device), self.labels.to(device), groups)
+        return Split(
+            self.inputs.to(device, dtype if self.inputs.is_floating_point() else None), self.labels.to(device), groups
+        )
 
     def at(self, index: Tensor) -> "Split":
         """Return the samples at some indices."""
@@ -43,7 +45,8 @@ class DataSplits:
     class_names: tuple[str, ...]
     validation: Split | None = None
 
-    def to(self, device: torch.device) -> "DataSplits":
-        """Return the same samples on a device."""
-        validation = None if self.validation is None else self.validation.to(device)
-        return replace(self, train=self.train.to(device), test=self.test.to(device), validation=validation)
+    def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
+        """Return the same samples on a device, with inputs of a dtype (default: their own)."""
+        validation = None if self.validation is None else self.validation.to(device, dtype)
+        train, test = self.train.to(device, dtype), self.test.to(device, dtype)
+        return replace(self, train=train, test=test, validation=validation)

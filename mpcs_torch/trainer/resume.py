@@ -1,0 +1,154 @@
+"""Save the state of a run between two steps, and go on from there: the rest is as if nothing had happened."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.files import replace_text, replace_whole
+from mpcs_torch.trainer.config import ConfigError, dump_config
+from mpcs_torch.trainer.loop import PreparedRun
+
+FILE = "resume.pt"
+"""In the run's folder, until the run is finished."""
+
+
+class StoppedError(MpcsError, RuntimeError):
+    """The run was asked to stop, and has saved its state."""
+
+    exit_status = 128 + signal.SIGTERM
+
+
+class RunKeeper:
+    """Saves a run every few seconds, and when the process is asked to terminate (SIGTERM)."""
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self.folder, self.seconds = folder, seconds
+        self._saved_at = monotonic()
+        self._is_stopping = False
+
+    def asks(self) -> tuple[bool, bool]:
+        """Tell whether to save after the next step, and whether to stop then."""
+        return self._is_stopping or monotonic() - self._saved_at >= self.seconds, self._is_stopping
+
+    def save(self, run: PreparedRun, *, stop: bool) -> None:
+        """Save a run, in the first of its processes.
+
+        Raises:
+            StoppedError: If it has to stop.
+        """
+        state = state_of(run)
+        run.state.world.told_by_first(lambda: self._write(state))
+        self._saved_at = monotonic()
+        if stop:
+            place = f"after turn {run.state.turns}, step {run.state.steps}"
+            error = StoppedError(f"stopped {place}; `mpcs train --resume {self.folder}` goes on from there")
+            error.is_told_elsewhere = not run.state.world.is_first
+            raise error
+
+    def _write(self, state: dict[str, Any]) -> None:
+        with (self.folder / "records.csv").open("rb") as records:
+            os.fsync(records.fileno())  # the state must not be newer than the records
+        replace_whole(self.folder / FILE, lambda file: torch.save(state, file))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Turn a request to terminate into one to stop after the step."""
+
+        def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
+            self._is_stopping = True
+
+        try:
+            before = signal.signal(signal.SIGTERM, ask)
+        except ValueError:  # not the main thread, which alone gets signals
+            yield
+            return
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def state_of(run: PreparedRun) -> dict[str, Any]:
+    """Return all that the rest of a run depends on, as tensors and plain values."""
+    state = run.state
+    return {
+        "config": dump_config(run.config),
+        "parts": {name: part.state_dict() for name, part in _parts(run).items()},
+        "turns": state.turns,
+        "steps": state.steps,
+        "order": state.order,
+        "taken": state.taken,
+        "random": state.world.told_by_all(_random_state()),
+    }
+
+
+def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
+    """Give a new run the state of a saved one.
+
+    Raises:
+        ConfigError: If the saved run had another config.
+    """
+    if saved["config"] != dump_config(run.config):
+        raise ConfigError(f"{run.config.name}: the config is not that of the saved run; --overwrite begins anew")
+    for name, part in _parts(run).items():
+        part.load_state_dict(saved["parts"][name])
+    state = run.state
+    state.turns, state.steps, state.taken = saved["turns"], saved["steps"], saved["taken"]
+    state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
+    if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before
+        _set_random_state(saved["random"][state.world.rank])
+
+
+def read_state(folder: Path) -> dict[str, Any] | None:
+    """Read the saved state of a run; None if it has saved none."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return state
+
+
+def cut_records(path: Path, turns: int) -> None:
+    """Leave the rows of the first turns.
+
+    Raises:
+        ConfigError: If there are fewer.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + turns]
+    if len(lines) <= turns or not lines[-1].endswith("\n"):
+        raise ConfigError(f"{path} must hold the {turns} turns of the saved run, but holds {max(len(lines) - 1, 0)}")
+    replace_text(path, "".join(lines))
+
+
+def _parts(run: PreparedRun) -> dict[str, Any]:
+    state = run.state
+    loss = state.loss if isinstance(state.loss, nn.Module) else None
+    parts = {
+        "model": state.model,
+        "average": state.average,
+        "optimizer": state.optimizer,
+        "scheduler": run.scheduler,
+        "loss": loss,
+        "loss_scale": state.loss_scale,
+    }
+    return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
+
+
+def _random_state() -> list[torch.Tensor]:
+    cuda = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
+    return [torch.get_rng_state(), *cuda]
+
+
+def _set_random_state(saved: list[torch.Tensor]) -> None:
+    torch.set_rng_state(saved[0])
+    if len(saved) > 1 and torch.cuda.is_available():
+        torch.cuda.set_rng_state(saved[1])

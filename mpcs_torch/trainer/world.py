@@ -1,0 +1,145 @@
+"""The processes that train one model together: the share of each, and what they tell each other.
+
+Every process holds all samples and the same weights. It computes the logits of its share of a batch; the loss is that
+of the whole batch, whatever the loss is, because the logits of the others are gathered; gradients are added up. So a
+step is the same as that of one process, but for rounding and for layers that mix samples, such as batch norm.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.trainer.processes import die_with_parent
+
+Told = TypeVar("Told")
+
+
+class LostProcessError(MpcsError, RuntimeError):
+    """Another process of the run has died, or cannot be reached."""
+
+
+class FirstProcessError(MpcsError, RuntimeError):
+    """The first process of the run has raised an error."""
+
+    is_told_elsewhere = True
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among those of a run; alone by default."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes the files."""
+        return self.rank == 0
+
+    def rows(self, count: int) -> slice:
+        """Return the rows of this process out of a number of rows; the shares differ by one row at most."""
+        return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
+
+    def gather_rows(self, own: Tensor, count: int) -> Tensor:
+        """Return the rows of all processes, (count, ...), of which the rows of this one keep their gradient."""
+        if self.size == 1:
+            return own
+        shares = [World(rank, self.size).rows(count) for rank in range(self.size)]
+        sizes = [share.stop - share.start for share in shares]
+        padded = own.new_zeros(max(sizes), *own.shape[1:])
+        padded[: len(own)] = own.detach()
+        parts = [torch.empty_like(padded) for _ in shares]
+        with _reached():
+            distributed.all_gather(parts, padded)
+        parts = [part[:size] for part, size in zip(parts, sizes, strict=True)]
+        parts[self.rank] = own
+        return torch.cat(parts)
+
+    def add_up(self, tensors: Sequence[Tensor], flags: Sequence[bool] = ()) -> tuple[bool, ...]:
+        """Replace tensors by their sums over the processes; return which flags are set in any of them."""
+        if self.size == 1 or not tensors:
+            return tuple(flags)
+        flat = torch.cat([*(tensor.reshape(-1) for tensor in tensors), tensors[0].new_tensor(flags)])
+        with _reached():
+            distributed.all_reduce(flat)
+        *sums, seen = torch.split(flat, [*(tensor.numel() for tensor in tensors), len(flags)])
+        for tensor, total in zip(tensors, sums, strict=True):
+            tensor.copy_(total.view_as(tensor))
+        return tuple(flag > 0 for flag in seen.tolist())
+
+    def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
+        """Replace tensors by those of the first process."""
+        if self.size > 1:
+            with _reached():
+                for tensor in tensors:
+                    distributed.broadcast(tensor.detach(), src=0)
+
+    def told_by_first(self, function: Callable[[], Told]) -> Told:
+        """Call a function in the first process alone, and return its result in all of them.
+
+        Raises:
+            FirstProcessError: In the other processes, if the function raises an error in the first.
+        """
+        if self.size == 1:
+            return function()
+        told: list[Any] = [None, "it was interrupted"]
+        try:
+            if self.is_first:
+                told = [function(), None]
+        except Exception as error:
+            told[1] = str(error)
+            raise
+        finally:
+            with _reached():
+                distributed.broadcast_object_list(told, src=0)
+        if told[1] is not None:
+            raise FirstProcessError(told[1])
+        result: Told = told[0]
+        return result
+
+    def told_by_all(self, own: Told) -> list[Told]:
+        """Return what every process gives, by rank."""
+        if self.size == 1:
+            return [own]
+        told: list[Any] = [None] * self.size
+        with _reached():
+            distributed.all_gather_object(told, own)
+        return told
+
+
+ALONE = World()
+
+
+@contextmanager
+def joined() -> Iterator[World]:
+    """Join the processes that ``torchrun`` has launched, if it has launched several."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield ALONE
+        return
+    die_with_parent(os.getppid())  # a launcher that is killed leaves its processes behind
+    with _reached():
+        distributed.init_process_group()  # gloo between CPUs, NCCL between GPUs
+    try:
+        yield World(distributed.get_rank(), distributed.get_world_size())
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise LostProcessError(f"another process of this run cannot be reached: {reason}") from error
+
+
+def gradients(model: nn.Module) -> list[Tensor]:
+    """Return the gradients of all weights that have one."""
+    return [weight.grad for weight in model.parameters() if weight.grad is not None]

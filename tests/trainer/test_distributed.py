@@ -1,0 +1,36 @@
+"""A run of several processes has the records of a run of one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from mpcs_torch.trainer.world import ALONE, World
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_records_are_those_of_one_process(tmp_path: Path, size: int) -> None:
+    command = [sys.executable, "-m", "tests.trainer.distributed_runs", str(tmp_path), str(size)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"{size} processes, largest relative difference" in result.stdout
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_every_row_has_one_process(count: int, size: int) -> None:
+    shares = [World(rank, size).rows(count) for rank in range(size)]
+    assert [row for share in shares for row in range(count)[share]] == list(range(count))
+    lengths = [share.stop - share.start for share in shares]
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_a_process_alone_tells_itself() -> None:
+    rows = torch.ones(3, 2)
+    assert ALONE.gather_rows(rows, 3) is rows
+    assert ALONE.add_up([rows], [True, False]) == (True, False)
+    assert rows.sum() == 6
+    assert ALONE.told_by_first(lambda: 7) == 7
+    assert ALONE.told_by_all(7) == [7]

@@ -1,0 +1,128 @@
+"""A run that is cut off anywhere and resumed leaves the bytes of a whole run."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.locks import FolderInUseError, held
+from mpcs_torch.trainer.config import ConfigError, RunConfig
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.loop import LoopState, Turn
+from mpcs_torch.trainer.resume import FILE, StoppedError
+from tests.trainer.forked import forked, succeeded
+from tests.trainer.toy import toy_config, toy_data
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "cosine, selector": {"scheduler": {"name": "cosine", "warmup_turns": 3}, "selector": {"by": "mpcs", "top_k": 2}},
+    "plateau, average": {"scheduler": {"name": "plateau", "patience": 0}, "training": {"averaging": 0.9}},
+    "mpcs_lr, scale": {
+        "scheduler": {"name": "mpcs_lr", "smoothing": 0.5},
+        "training": {"loss_scale": "mpcs_count", "optimizer": {"name": "sgd", "momentum": 0.9}},
+    },
+    "accumulate": {"training": {"accumulate": 3, "clip_norm": 0.1, "optimizer": {"name": "adamw"}}},
+    "before": {"turns": {"count": 12, "when": "before", "every": 2}},
+    "dropout": {"model": {"path": "tests.trainer.test_resume:with_dropout"}},
+}
+
+
+class CutOffError(Exception):
+    pass
+
+
+def with_dropout(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(input_shape[0], num_classes))
+
+
+def config_of(setting: str) -> RunConfig:
+    sections = SETTINGS[setting]
+    training = {"batch_size": 10, "learning_rate": 0.05, "save_seconds": 0, **sections.get("training", {})}
+    return toy_config(**{**sections, "training": training})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != ".lock"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def cut_at(turn: int) -> Any:
+    def cut(now: Turn, state: LoopState) -> None:
+        if now.number == turn:
+            raise CutOffError
+
+    return cut
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(setting: str, tmp_path: Path) -> None:
+    config = config_of(setting)
+    run_in_folder(config, toy_data(), tmp_path / "whole")
+    cut = tmp_path / "cut"
+    for turn in (1, 5, 6, 12):
+        with pytest.raises(CutOffError):
+            run_in_folder(config, toy_data(), cut, [cut_at(turn)], resume=True)
+        assert len((cut / "records.csv").read_text().splitlines()) == 1 + turn
+    run_in_folder(config, toy_data(), cut, resume=True)
+    assert contents(cut) == contents(tmp_path / "whole")
+    assert FILE not in contents(cut)
+
+
+def test_a_request_to_terminate_stops_after_the_step(tmp_path: Path) -> None:
+    config = toy_config(training={"batch_size": 10, "save_seconds": 3600})
+    run_in_folder(config, toy_data(), tmp_path / "whole")
+    before = signal.getsignal(signal.SIGTERM)
+
+    def ask(turn: Turn, state: LoopState) -> None:
+        if turn.number == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped = tmp_path / "stopped"
+    with pytest.raises(StoppedError, match=rf"stopped after turn 5, step 5; `mpcs train --resume {stopped}` goes on"):
+        run_in_folder(config, toy_data(), stopped, [ask])
+    assert signal.getsignal(signal.SIGTERM) == before
+    run_in_folder(config, toy_data(), stopped, resume=True)
+    assert contents(stopped) == contents(tmp_path / "whole")
+
+
+def test_rows_after_the_saved_state_are_cut_off_even_if_half_written(tmp_path: Path) -> None:
+    config = config_of("plain")
+    run_in_folder(config, toy_data(), tmp_path / "whole")
+    cut = tmp_path / "cut"
+    with pytest.raises(CutOffError):
+        run_in_folder(config, toy_data(), cut, [cut_at(5)])
+    with (cut / "records.csv").open("a") as records:
+        records.write("6,0.5\n7,0.")
+    run_in_folder(config, toy_data(), cut, resume=True)
+    assert contents(cut) == contents(tmp_path / "whole")
+
+
+def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(tmp_path: Path) -> None:
+    with pytest.raises(CutOffError):
+        run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(5)])
+    before = contents(tmp_path)
+    with pytest.raises(ConfigError, match="the config is not that of the saved run"):
+        run_in_folder(config_of("plateau, average"), toy_data(), tmp_path, resume=True)
+    assert contents(tmp_path) == before
+    lines = before["records.csv"].splitlines(keepends=True)
+    for rest in (b"", b"".join(lines[:3]), b"".join(lines[:4]) + lines[4].rstrip(b"\n")):
+        (tmp_path / "records.csv").write_bytes(rest)
+        with pytest.raises(ConfigError, match="must hold the 4 turns of the saved run"):
+            run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
+
+
+def test_a_folder_has_one_writing_process(tmp_path: Path) -> None:
+    def intrude() -> None:
+        with pytest.raises(FolderInUseError, match=f"is being written by process {os.getppid()}"):
+            run_in_folder(toy_config(), toy_data(), tmp_path, overwrite=True)
+
+    def enter() -> None:
+        with held(tmp_path):
+            pass
+
+    with held(tmp_path), held(tmp_path):
+        assert succeeded([forked(intrude)])
+    assert succeeded([forked(enter)]), "the lock ends with its holder"
