@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.rendezvous import rendezvous
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.trainer.processes import die_with_parent
+from mpcs_torch.trainer.rendezvous import store_of_launch
 
 Told = TypeVar("Told")
 
@@ -124,9 +126,11 @@ def joined() -> Iterator[World]:
         return
     die_with_parent(os.getppid())  # a launcher that is killed leaves its processes behind
     with _reached():
-        distributed.init_process_group()  # gloo between CPUs, NCCL between GPUs
+        store, rank, size = next(rendezvous("env://"))
+        store = store_of_launch(store, rank, size)
+        distributed.init_process_group(store=store, rank=rank, world_size=size)  # gloo for CPUs, NCCL for GPUs
     try:
-        yield World(distributed.get_rank(), distributed.get_world_size())
+        yield World(rank, size)
     finally:
         distributed.destroy_process_group()
 

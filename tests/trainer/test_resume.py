@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +128,11 @@ def test_a_folder_has_one_writing_process(tmp_path: Path) -> None:
     with held(tmp_path), held(tmp_path):
         assert succeeded([forked(intrude)])
     assert succeeded([forked(enter)]), "the lock ends with its holder"
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_killed_runs_go_on(size: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.trainer.kill_training", str(tmp_path), "2", str(size)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.startswith("2 kills")
