@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "files": set(),
     "import_paths": set(),
     "tables": set(),
-    "yaml_files": {"errors"},
+    "yaml_files": {"errors", "files"},
     "concern": {"errors", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional", "import_paths"},
