@@ -36,6 +36,8 @@ def quoted(value: object) -> str:
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
 
 
-def shown(text: str) -> str:
+def shown(text: str, limit: int = MAX_QUOTED) -> str:
     """Return a name or message for use within another one: on one line, cut and without control characters."""
-    return quoted(" ".join(text.split()))[1:-1] if len(text) > MAX_QUOTED or not text.isprintable() else text
+    line = " ".join(text[: 2 * limit].split())
+    safe = line if line.isprintable() else repr(line)[1:-1]
+    return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."

@@ -25,6 +25,8 @@ class Evaluation:
     """The value of each metric."""
     confusion: Tensor
     """int64 (C, C): rows true classes, columns predicted ones."""
+    logits: Tensor
+    """(N, C)."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Evaluator:
         values, confusion = self.metrics.results()
         if confusion is None:
             confusion = confusion_matrix(inputs["decisions"], self.split.labels, num_classes=logits.shape[1])
-        return Evaluation(values, confusion.cpu())
+        return Evaluation(values, confusion.cpu(), logits)
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:

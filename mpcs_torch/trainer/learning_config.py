@@ -21,6 +21,7 @@ class LossConfig(PartConfig):
     """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
 
     registry = LOSSES
+    takes = ("the concern",)
 
     def build(self, concern: ConcernSpec, device: torch.device) -> Loss:
         """Make the loss for a concern, on a device."""
@@ -32,6 +33,7 @@ class SchedulerConfig(PartConfig):
     """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
 
     registry = SCHEDULERS
+    takes = ("the optimizer", "the number of turns", "the directions")
 
     def build(self, optimizer: Optimizer, turns: int, directions: Mapping[str, Direction]) -> Step:
         """Make the scheduler of an optimizer."""
@@ -45,11 +47,15 @@ class SchedulerConfig(PartConfig):
             yield Follower("scheduler.score", score, "lower_is_better" if self.name == "mpcs_lr" else "direction")
 
 
+MAX_RATE = 1e30
+"""Far above any use; the steps of Adam, which are up to ten times as long, must be float32 numbers."""
+
+
 class TrainingConfig(Section):
     """One step of Adam on the mean loss of a batch."""
 
-    batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
-    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
+    batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
+    learning_rate: Annotated[Number, Field(gt=0, le=MAX_RATE)] = 0.01
     loss_scale: str | None = None
     """Multiply the loss by this metric of the latest turn (the published learning runs: mpcs_count)."""
 

@@ -2,12 +2,14 @@
 
 import itertools
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from math import isfinite
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.mpcs import default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
@@ -36,10 +38,8 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
     torch.manual_seed(config.seed)
     on_device = data.to(device)
     batches = ShuffledBatches(on_device.train, batch_size)
-    try:
+    with _config_errors(f"{config.name}: model does not fit {config.data}"):
         model = config.model.build(data).to(device)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
     optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate)
     train = on_device.train if config.turns.batches is None else _first_batches(batches, config.turns.batches)
 
@@ -51,10 +51,12 @@ def prepare_run(config: RunConfig, data: DataSplits) -> PreparedRun:
     if config.turns.test:
         metrics = metrics_of(config, data, device, only=config.turns.test)
         test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels))
-    loss = config.loss.build(concern, device)
+    with _config_errors(f"{config.name}: loss"):
+        loss = config.loss.build(concern, device)
     average = _average(model, config.training.averaging)
     state = LoopState(model, optimizer, loss, ConcernLossScale(), precision, average=average)
-    learning = _learning_hooks(config, optimizer)
+    with _config_errors(f"{config.name}: scheduler"):
+        learning = _learning_hooks(config, optimizer)
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, learning)
 
 
@@ -68,10 +70,18 @@ def metrics_of(
     """
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     given = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
-    try:
+    with _config_errors(f"{config.name}: metrics"):
         return MetricSet(entries, len(data.class_names), device, **given)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: metrics: {error}") from None
+
+
+@contextmanager
+def _config_errors(place: str) -> Iterator[None]:
+    """Report whatever a part raises, ours or the user's own, as an error of the config; it remains as the cause."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, TypeError | ValueError | MpcsError) else f"{type(error).__name__}: "
+        raise ConfigError(f"{place}: {kind}{shown(str(error), 500)}") from error
 
 
 def _average(model: torch.nn.Module, decay: float | None) -> AveragedModel | None:
