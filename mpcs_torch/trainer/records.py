@@ -69,8 +69,7 @@ def read_records(path: Path) -> list[Record]:
     with a `CutRecordsWarning`, because its last number may be cut.
 
     Raises:
-        RecordsError: If the file is too large or not UTF-8 text, has no header, or a whole row does not have a number in
-            each column.
+        RecordsError: If the file is too large or not UTF-8 text, has no header, or lacks a number in a whole row.
     """
     try:
         *lines, cut = read_limited(path, MAX_BYTES).decode("utf-8").split("\n")
