@@ -77,7 +77,7 @@ class SelectorConfig(Section):
     at_most: dict[str, Number] = Field(default_factory=dict)
     at_least: dict[str, Number] = Field(default_factory=dict)
     ties: Literal["first", "last"] = "first"
-    top_k: Annotated[int, Field(ge=1)] = 1
+    top_k: Annotated[int, Field(ge=1, lt=2**31)] = 1
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
 

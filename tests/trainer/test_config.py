@@ -183,6 +183,7 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
             "selector.at_most.dangerous: Input should be a finite number",
         ),
         ("loss={name: softmax_margin, margin: .inf}", "loss.margin: Input should be a finite number"),
+        ("selector={top_k: 1000000000000000000000000}", "selector.top_k: Input should be less than 2147483648"),
         ("model.hidden=1000000000000", "model.hidden: Input should be less than or equal to 1000000"),
         ("model={name: lstm, layers: 1000000000}", "model.layers: Input should be less than or equal to 100"),
         ("data={name: breast_cancer, unused_classes: 1000000000}", "unused_classes: Input should be less than"),
@@ -205,7 +206,7 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
         (f"{{{'x' * 10_000}}}=1", r"^(?s:.){0,400}$"),
         ("metrics=[" + "mpcs, " * 5000 + "]", "metrics: must hold at least one metric, each under a name of its own"),
     ],
-    ids=range(26),
+    ids=range(27),
 )
 def test_hostile_settings_are_refused_briefly(tmp_path: Path, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as error:
