@@ -1,22 +1,40 @@
-"""Read YAML safely: repeated keys are refused, and the place of each value is known."""
+"""Read YAML as plain data: mappings, lists, text and numbers, whose place in the text is known.
+
+Files may come from others. What lets a short text stand for a long one or for a Python object (aliases, merge keys,
+tags) is refused, and so is what is too large, nested too deeply, or repeats a key.
+"""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import MpcsError, shown
+from mpcs_torch.files import read_limited
+
+MAX_BYTES = 10_000_000
+"""The weights of 1000 classes take about 5 MB, and PyYAML half a minute."""
+MAX_DEPTH = 50
+"""The parser is recursive; class trees are the deepest of our files."""
+MAX_NUMBER = 100
+"""Characters of a number: Python needs quadratic time for long ones."""
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+MERGE = "tag:yaml.org,2002:merge"
+
+Place = tuple[int, int]
+"""Line and column, counted from 1."""
 
 
 class YamlError(MpcsError, ValueError):
-    """Text that is not valid YAML; the message is one line."""
+    """Text that is not valid YAML, or not plain; the message is one line."""
 
-    def __init__(self, problem: str, mark: yaml.Mark | None) -> None:
-        self.problem = f"not valid YAML: {problem}"
-        self.place = None if mark is None else (mark.line + 1, mark.column + 1)
-        """Line and column, counted from 1; None if unknown."""
-        where = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
-        super().__init__(f"not valid YAML: {where}{problem}")
+    def __init__(self, problem: str, place: Place | None) -> None:
+        self.problem = f"not valid YAML: {shown(problem)}"
+        self.place = place
+        """None if unknown."""
+        where = "" if place is None else f"line {place[0]}, column {place[1]}: "
+        super().__init__(f"not valid YAML: {where}{shown(problem)}")
 
 
 @dataclass(frozen=True)
@@ -27,7 +45,7 @@ class Document:
     root: yaml.Node | None
     """None if the document is empty."""
 
-    def place(self, steps: tuple[str | int, ...]) -> tuple[int, int]:
+    def place(self, steps: tuple[str | int, ...]) -> Place:
         """Return line and column, from 1, of the value at a path of keys and indices, or of its nearest parent."""
         node = self.root
         for step in steps:
@@ -35,34 +53,89 @@ class Document:
                 node = next((child for key, child in node.value if key.value == step), node)
             elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
                 node = node.value[step]
-        return (1, 1) if node is None else (node.start_mark.line + 1, node.start_mark.column + 1)
+        return (1, 1) if node is None else _place(node.start_mark)
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """PyYAML's safe loader, except that a repeated key is an error instead of replacing the earlier value."""
+class _PlainLoader(yaml.SafeLoader):
+    """PyYAML's safe loader without what plain data do not need."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise _refused(f"anchors and aliases such as &{event.anchor} are not supported", event.start_mark)
+        if event.tag is not None:
+            raise _refused(f"tags such as {event.tag} are not supported", event.start_mark)
+        if self.depth == MAX_DEPTH:
+            raise _refused(f"nested more than {MAX_DEPTH} deep", event.start_mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and len(node.value) > MAX_NUMBER:
+            raise _refused(f"a number of {len(node.value)} characters", node.start_mark)
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        for i, (key, _) in enumerate(node.value):
-            if key.value in keys[:i]:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} appears twice", key.start_mark)
+        """Refuse a repeated key, which would replace the earlier value."""
+        found = set()
+        for key, _ in node.value:
+            if key.tag == MERGE:
+                raise _refused("merge keys (<<) are not supported", key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                raise _refused("a key must be text, not a list or a mapping", key.start_mark)
+            if key.value in found:
+                raise _refused(f"{key.value} appears twice", key.start_mark)
+            found.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _refused(problem: str, mark: yaml.Mark) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+
+
+def _place(mark: yaml.Mark) -> Place:
+    return mark.line + 1, mark.column + 1
 
 
 def read_yaml(text: str) -> Document:
     """Parse a YAML document.
 
     Raises:
-        YamlError: If the text is not valid, repeats a key, or has a tag that would build a Python object.
+        YamlError: If the text is not valid, is too large or too deep, repeats a key, or has an alias, a merge key or a
+            tag.
     """
+    if len(text) > MAX_BYTES:
+        raise YamlError(f"more than {MAX_BYTES} characters", None)
     try:
-        loader = _UniqueKeys(text)
+        loader = _PlainLoader(text)
         root = loader.get_single_node()
         return Document(None if root is None else loader.construct_document(root), root)
     except yaml.MarkedYAMLError as error:
-        raise YamlError(str(error.problem), error.problem_mark) from None
-    except (yaml.YAMLError, ValueError) as error:  # such as the date 2024-02-30
+        place = None if error.problem_mark is None else _place(error.problem_mark)
+        raise YamlError(str(error.problem), place) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise YamlError(f"the character U+{int(error.character):04X} is not allowed", place) from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # such as the date 2024-02-30
         raise YamlError(str(error), None) from None
+
+
+def read_yaml_file(path: Path) -> Document:
+    """Parse a YAML file.
+
+    Raises:
+        YamlError: As `read_yaml`, or if the file is too large or not UTF-8 text.
+        OSError: If it cannot be read.
+    """
+    try:
+        text = read_limited(path, MAX_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise YamlError(f"not UTF-8 text: byte {error.object[error.start]:#04x} at {error.start}", None) from None
+    except ValueError as error:
+        raise YamlError(str(error), None) from None
+    return read_yaml(text)
 
 
 def parse_yaml(text: str) -> Any:

@@ -8,7 +8,7 @@ from mpcs_torch.cli.samples import load_samples, read_samples
 from mpcs_torch.cli.tsne import Rule, draft_from_embedding, draft_from_tsne
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
-from mpcs_torch.yaml_files import parse_yaml
+from mpcs_torch.yaml_files import read_yaml_file
 
 
 def from_neighbours(
@@ -22,7 +22,7 @@ def from_neighbours(
 
 def from_tree(path: Path, classes: str | None, *, max_distance: int, factor: float) -> ConcernSpec:
     """Draft from a YAML file of nested classes."""
-    tree = parse_yaml(path.read_text(encoding="utf-8"))
+    tree = read_yaml_file(path).value
     names = None if classes is None else _names(classes)
     return spec_from_tree(tree, classes=names, max_distance=max_distance, factor=factor)
 

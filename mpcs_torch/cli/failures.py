@@ -1,6 +1,7 @@
 """Print errors as one message: those of the user, interrupts and bugs."""
 
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -29,6 +30,16 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if not (isinstance(error, MpcsError) and error.is_told_elsewhere):
             typer.echo(f"mpcs: {message}", err=True)
         raise SystemExit(status) from None
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Print the warnings of what runs inside as messages of the command, each once."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in told):
+        typer.echo(f"mpcs: warning: {message}", err=True)
 
 
 def _message_and_status(error: BaseException) -> tuple[str, int]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernError, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
-from mpcs_torch.trainer.data import DATASETS, DataError, DataSplits
+from mpcs_torch.trainer.data import DATASETS, DataError
 from mpcs_torch.trainer.sections import DataConfig
 
 
@@ -49,12 +49,10 @@ def load_samples(given: str, data_root: Path) -> Samples:
         sets = f"{', '.join(DATASETS)}, with UCR sets as ucr/NAME"
         raise typer.BadParameter(f"{given}: must be one of {sets}; package.module:function; or an npz file")
     try:
-        data: object = DataConfig.model_validate(section).load(data_root)
+        data = DataConfig.model_validate(section).load(data_root)
     except ValidationError as error:
         found = ("".join(f"{key}: " for key in detail["loc"]) + detail["msg"] for detail in error.errors())
         raise typer.BadParameter(f"{given}: {'; '.join(found)}") from None
-    if not isinstance(data, DataSplits):
-        raise DataError(f"{given}: must return DataSplits, but returns {type(data).__name__}")
     return _checked(given, "inputs", data.train.inputs.numpy(), data.train.labels.numpy(), data.class_names)
 
 

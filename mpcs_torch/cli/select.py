@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpcs_torch.cli.failures import told_warnings
+
 if TYPE_CHECKING:
     from mpcs_torch.learning.selection import Epoch
     from mpcs_torch.trainer.learning_config import SelectorConfig
@@ -89,10 +91,8 @@ def _epochs(path: Path) -> "list[Epoch]":
     from mpcs_torch.learning.selection import Epoch
     from mpcs_torch.trainer.records import read_records
 
-    try:
+    with told_warnings():
         epochs = [Epoch(int(record.pop("turn")), record) for record in read_records(path)]
-    except (KeyError, TypeError, ValueError) as error:
-        raise typer.BadParameter(f"{path} must contain a column turn and only numbers: {error}") from None
     if not epochs:
         raise typer.BadParameter(f"{path} contains no turns")
     return epochs

@@ -13,6 +13,8 @@ from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 if TYPE_CHECKING:
     from mpcs_torch.trainer.config import RunConfig
     from mpcs_torch.trainer.world import World
+DIVERGED = 3
+"""Exit status of a run that has finished, but whose model gives no numbers."""
 
 
 def train(
@@ -38,7 +40,8 @@ def train(
     """Train as CONFIG says, and write config.yaml, records.csv (one row per turn) and result.json to OUT/NAME.
 
     A run that was stopped or killed goes on with --resume RUN. Under torchrun, its processes train one model together,
-    and a restarted run goes on by itself.
+    and a restarted run goes on by itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in
+    the config.yaml of RUN, run code: train and resume only what you trust.
     """
     if (config is None) == (resume is None):
         raise typer.BadParameter("give one of CONFIG and --resume RUN")
@@ -82,3 +85,7 @@ def _train(
     typer.echo(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
         typer.echo(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
+    if result.diverged:
+        problem = f"{settings.name} has diverged: the model of turn {result.turn} gives NaN or infinite logits"
+        typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
+        raise typer.Exit(DIVERGED)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.concern.rules import ConcernError, Problem
+from mpcs_torch.concern.rules import MAX_PROBLEMS, ConcernError, Problem
 from mpcs_torch.concern.spec import ConcernSpec
+from mpcs_torch.errors import shown
 
 FIELDS = tuple(field.name for field in fields(ConcernSpec))
 
@@ -15,7 +17,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """Read a concern spec from a YAML file whose keys are the arguments of `ConcernSpec`.
 
     Args:
-        path: The file. Loading is safe: YAML tags that build Python objects are refused.
+        path: The file. Loading is safe: aliases, merge keys and tags of YAML are refused, and so is a huge file.
 
     Raises:
         ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with its file, line
@@ -28,15 +30,13 @@ def load_concern(path: str | Path) -> ConcernSpec:
         ('red', 'yellow', 'green')
     """
     try:
-        from mpcs_torch.yaml_files import YamlError, read_yaml  # optional: the metrics need no PyYAML
+        from mpcs_torch.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[train]'") from None
 
     path = Path(path)
     try:
-        document = read_yaml(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise ConcernError([Problem((), "is not UTF-8 text", str(path))]) from None
+        document = read_yaml_file(path)
     except YamlError as error:
         place = str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
         raise ConcernError([Problem((), error.problem, place)]) from None
@@ -44,7 +44,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     if not isinstance(value, dict):
         raise ConcernError([Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))])
 
-    problems = list(_key_problems(value))
+    problems = list(islice(_key_problems(value), MAX_PROBLEMS + 1))
     spec = None
     try:
         spec = ConcernSpec(**{"classes": (), **{key: value[key] for key in FIELDS if key in value}})
@@ -103,4 +103,4 @@ def _key_problems(value: dict[Any, Any]) -> Iterator[Problem]:
         yield Problem((), "must have the key classes")
     for key in map(str, value):
         if key not in FIELDS:
-            yield Problem((key,), f"must be one of the keys {', '.join(FIELDS)}")
+            yield Problem((shown(key),), f"must be one of the keys {', '.join(FIELDS)}")

@@ -1,10 +1,11 @@
 """The rules of a concern spec: every broken one is found, and reported with its place."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import MpcsError, quoted, shown
 
 if TYPE_CHECKING:
     from mpcs_torch.concern.spec import ConcernSpec
@@ -13,6 +14,12 @@ MAX_CLASSES = 10_000_000
 """A larger number is probably a mistake."""
 MAX_MATRIX_CLASSES = 10_000
 """The matrix of more classes would take more than a gigabyte."""
+MAX_NAME = 200
+"""Characters of a class name, which stands in tables, figures and messages."""
+MAX_PROBLEMS = 20
+"""Nobody reads more at a time."""
+UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters, line separators, changes of direction and half characters: for terminals, or invalid in SVG."""
 
 
 class Problem(NamedTuple):
@@ -30,11 +37,12 @@ class Problem(NamedTuple):
 
 
 class ConcernError(MpcsError, ValueError):
-    """A concern spec that breaks its rules; `problems` lists all of them."""
+    """A concern spec that breaks its rules; `problems` lists them, and the message the first 20."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(map(str, problems)))
+        more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
+        super().__init__("\n".join([*map(str, problems[:MAX_PROBLEMS]), *more]))
 
     def __reduce__(self) -> tuple[type["ConcernError"], tuple[tuple[Problem, ...]]]:
         return ConcernError, (self.problems,)  # the default would pickle the text instead of the problems
@@ -61,7 +69,7 @@ def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
         names = names_of(spec.classes)
     yield from _pair_problems("releases", spec.releases, names)
     if not is_number(spec.factor) or not 0 < spec.factor <= 1:
-        yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {spec.factor!r}")
+        yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {quoted(spec.factor)}")
     if spec.weights is not None:
         if spec.releases:
             yield Problem(("weights",), "cannot be combined with releases: give only one of them")
@@ -71,23 +79,27 @@ def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
     if spec.refer is not None:
         yield from _refer_problems(spec.refer, names)
     if spec.concession is not None and not (is_number(spec.concession) and 2e-9 <= spec.concession < 0.5):
-        yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {spec.concession!r}")
+        yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {quoted(spec.concession)}")
 
 
 def _class_problems(classes: object) -> Iterator[Problem]:
     if isinstance(classes, int) and not isinstance(classes, bool):
         if not 2 <= classes <= MAX_CLASSES:
-            yield Problem(("classes",), f"must be at least 2 and at most {MAX_CLASSES}, but got {classes}")
+            yield Problem(("classes",), f"must be at least 2 and at most {MAX_CLASSES}, but got {quoted(classes)}")
         return
     if isinstance(classes, str) or not isinstance(classes, Sequence):
-        yield Problem(("classes",), f"must be a list of names or the number of classes, but got {classes!r}")
+        yield Problem(("classes",), f"must be a list of names or the number of classes, but got {quoted(classes)}")
         return
     before = set()
     for i, name in enumerate(classes):
         if not isinstance(name, str):
-            yield Problem(("classes", i), f"must be a name in quotes, but got {name!r}")
+            yield Problem(("classes", i), f"must be a name in quotes, but got {quoted(name)}")
+        elif len(name) > MAX_NAME:
+            yield Problem(("classes", i), f"must have at most {MAX_NAME} characters, but has {len(name)}")
+        elif UNPRINTABLE.search(name):
+            yield Problem(("classes", i), f"must not contain control characters, but got {quoted(name)}")
         elif name in before:
-            yield Problem(("classes", i), f"must differ from the other names, but {name!r} appears twice")
+            yield Problem(("classes", i), f"must differ from the other names, but {quoted(name)} appears twice")
         else:
             before.add(name)
     if len(classes) < 2:
@@ -96,12 +108,12 @@ def _class_problems(classes: object) -> Iterator[Problem]:
 
 def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if isinstance(pairs, str) or not isinstance(pairs, Sequence):
-        yield Problem((field,), f"must be a list of lists [true, predicted, ...], but got {pairs!r}")
+        yield Problem((field,), f"must be a list of lists [true, predicted, ...], but got {quoted(pairs)}")
         return
     known = frozenset(names or ())
     for i, entries in enumerate(pairs):
         if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) < 2:
-            yield Problem((field, i), f"must be a list [true, predicted, ...], but got {entries!r}")
+            yield Problem((field, i), f"must be a list [true, predicted, ...], but got {quoted(entries)}")
         elif names is not None:
             unknown = [_unknown_class(entry, names, known) for entry in entries]
             yield from (Problem((field, i, j), message) for j, message in enumerate(unknown) if message)
@@ -109,24 +121,24 @@ def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> 
                 true, *predicted = (names[entry] if isinstance(entry, int) else entry for entry in entries)
                 if true in predicted:
                     place = predicted.index(true) + 1
-                    yield Problem((field, i, place), f"must differ from the true class {true!r}")
+                    yield Problem((field, i, place), f"must differ from the true class {quoted(true)}")
 
 
 def _unknown_class(entry: object, names: tuple[str, ...], known: frozenset[str]) -> str | None:
     if isinstance(entry, str):
-        return None if entry in known else f"must be one of the classes {_listed(names)}, but got {entry!r}"
+        return None if entry in known else f"must be one of the classes {_listed(names)}, but got {quoted(entry)}"
     if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(names):
         return None
-    return f"must be a class name or an index from 0 to {len(names) - 1}, but got {entry!r}"
+    return f"must be a class name or an index from 0 to {len(names) - 1}, but got {quoted(entry)}"
 
 
 def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:100]) + (", ..." if len(names) > 100 else "")
+    return shown(", ".join(names[:100]) + (", ..." if len(names) > 100 else ""))
 
 
 def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if isinstance(weights, str) or not isinstance(weights, Sequence):
-        yield Problem(("weights",), f"must be a matrix (a list of rows), but got {weights!r}")
+        yield Problem(("weights",), f"must be a matrix (a list of rows), but got {quoted(weights)}")
         return
     size = len(weights) if names is None else len(names)
     if len(weights) != size:
@@ -134,12 +146,12 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
     off_diagonal = []
     for i, row in enumerate(weights):
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != size:
-            yield Problem(("weights", i), f"must be a list of {size} numbers, but got {row!r}")
+            yield Problem(("weights", i), f"must be a list of {size} numbers, but got {quoted(row)}")
             continue
         off_diagonal += [weight for j, weight in enumerate(row) if i != j]
         for j, weight in enumerate(row):
             if not is_number(weight) or (i != j and weight < 0):
-                yield Problem(("weights", i, j), f"must be a finite number >= 0, but got {weight!r}")
+                yield Problem(("weights", i, j), f"must be a finite number >= 0, but got {quoted(weight)}")
     if off_diagonal and all(weight == 0 for weight in off_diagonal):
         yield Problem(("weights",), "must have a weight above 0 off the diagonal: errors without any cost need no spec")
 
@@ -156,12 +168,12 @@ def _dangerous_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> I
         elif not pair_problems and names is not None:
             yield from _free_problems(spec, names)
     elif not is_number(dangerous) or dangerous <= 0:
-        yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {dangerous!r}")
+        yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {quoted(dangerous)}")
     elif spec.weights is None:
-        yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {dangerous!r}")
+        yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {quoted(dangerous)}")
     elif (highest := max(_off_diagonal(spec.weights), default=dangerous)) < dangerous:
-        rule = f"must be at most the highest weight {highest!r}: otherwise no error would be dangerous"
-        yield Problem(("dangerous",), f"{rule}, but got {dangerous!r}")
+        rule = f"must be at most the highest weight {quoted(highest)}: otherwise no error would be dangerous"
+        yield Problem(("dangerous",), f"{rule}, but got {quoted(dangerous)}")
 
 
 def _free_problems(spec: "ConcernSpec", names: tuple[str, ...]) -> Iterator[Problem]:
@@ -191,13 +203,13 @@ def _off_diagonal(weights: object) -> list[float]:
 def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
     if isinstance(refer, str) or not isinstance(refer, Sequence):
         if not is_number(refer) or refer < 0:  # type: ignore[operator]  # a number by then
-            yield Problem(("refer",), f"must be a finite cost >= 0, or one for each class, but got {refer!r}")
+            yield Problem(("refer",), f"must be a finite cost >= 0, or one for each class, but got {quoted(refer)}")
         return
     if names is not None and len(refer) != len(names):
         yield Problem(("refer",), f"must be one cost, or {len(names)} costs, one per class, but got {len(refer)}")
     for i, cost in enumerate(refer):
         if not is_number(cost) or cost < 0:
-            yield Problem(("refer", i), f"must be a finite cost >= 0, but got {cost!r}")
+            yield Problem(("refer", i), f"must be a finite cost >= 0, but got {quoted(cost)}")
 
 
 def is_number(value: object) -> bool:

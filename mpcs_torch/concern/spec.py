@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES, ConcernError, find_problems, indices_of, names_of
+from mpcs_torch.concern.rules import (
+    MAX_MATRIX_CLASSES,
+    MAX_PROBLEMS,
+    ConcernError,
+    find_problems,
+    indices_of,
+    names_of,
+)
 
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
@@ -60,7 +68,7 @@ class ConcernSpec:
     concession: float | None = None
 
     def __post_init__(self) -> None:
-        problems = list(find_problems(self))
+        problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
         frozen = {

@@ -1,11 +1,13 @@
 """Drafts of a `ConcernSpec` from what is known about the classes: a hierarchy, costs or an order."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
 from mpcs_torch.concern.spec import ConcernSpec
+from mpcs_torch.errors import quoted, shown
 
 
 def spec_from_tree(
@@ -29,16 +31,16 @@ def spec_from_tree(
     """
     paths = list(_leaves(tree, ()))
     names = [name for name, _ in paths]
-    twice = {name for name in names if names.count(name) > 1}
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise ValueError(f"tree must contain each class once, but {', '.join(sorted(twice))} appears twice.")
+        raise ValueError(f"tree must contain each class once, but {shown(', '.join(twice))} appears twice.")
     releases = []
     for name, path in paths:
         near = [other for other, other_path in paths if other != name and _edges(path, other_path) <= max_distance]
         if near:
             releases.append([name, *near])
     if classes is not None and sorted(classes) != sorted(names):
-        raise ValueError(f"classes must be the leaves of the tree, {', '.join(names)}, but got {', '.join(classes)}.")
+        raise ValueError(f"classes must be the leaves of the tree, {quoted(names)}, but got {quoted(classes)}.")
     return ConcernSpec(list(classes or names), releases=releases, factor=factor)
 
 
@@ -94,7 +96,9 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
             yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
     else:
         where = "/".join(above) or "its root"
-        raise ValueError(f"tree must contain only mappings, lists and class names, but has {tree!r} at {where}.")
+        raise ValueError(
+            f"tree must contain only mappings, lists and class names, but has {quoted(tree)} at {shown(where)}."
+        )
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:

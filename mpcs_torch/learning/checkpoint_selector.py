@@ -1,6 +1,5 @@
 """Keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.files import rename, write_whole
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.manifest import Manifest, ManifestError, SavedEpoch
+from mpcs_torch.learning.manifest import Manifest, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 from mpcs_torch.tables import Table
 
@@ -195,9 +194,7 @@ class CheckpointSelector:
         Manifest(asdict(self.rule), epochs, **changed).write(self.folder, flush=self.flush)
 
     def _take_over(self, found: Manifest) -> None:
-        if found.rule != json.loads(json.dumps(asdict(self.rule))):
-            path = self.folder / manifest.NAME
-            raise ManifestError(f"{path} was written for another rule, {found.rule}: choose another folder.")
+        found.check_rule(self.folder, asdict(self.rule), self.rule.metrics)
         self.epochs = [self._without_lost_file(epoch) for epoch in found.epochs]
         self._garbage = [epoch for epoch in found.garbage if epoch.is_whole_in(self.folder)]
         if found.pending is not None and found.pending.is_whole_in(self.folder):

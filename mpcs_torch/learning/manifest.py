@@ -2,13 +2,14 @@
 
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.files import holds, replace_text
+from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.files import holds, read_limited, replace_text
 from mpcs_torch.learning.selection import Epoch
 
 
@@ -17,6 +18,8 @@ class ManifestError(MpcsError, ValueError):
 
 
 NAME = "manifest.json"
+MAX_BYTES = 200_000_000
+"""A million epochs; it is read and written as a whole."""
 TEMPORARY_FILES = (".epoch-*.pt.tmp", f".{NAME}.tmp")
 """Patterns of the files that a process may leave when it dies."""
 
@@ -72,12 +75,47 @@ class Manifest:
         """
         path = folder / NAME
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
-            pending = None if plain["pending"] is None else SavedEpoch(**plain["pending"])
-            epochs, garbage = ([SavedEpoch(**entry) for entry in plain[key]] for key in ("epochs", "garbage"))
+            plain = json.loads(read_limited(path, MAX_BYTES).decode("utf-8"))
+            pending = None if plain["pending"] is None else _saved_epoch(plain["pending"])
+            epochs, garbage = ([_saved_epoch(entry) for entry in plain[key]] for key in ("epochs", "garbage"))
             return cls(dict(plain["rule"]), epochs, pending, garbage)
-        except (ValueError, KeyError, TypeError) as error:
-            raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {error!r}.") from None
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            problem = shown(f"{type(error).__name__}: {error}")
+            raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
+
+    def check_rule(self, folder: Path, rule: Mapping[str, Any], metrics: Sequence[str]) -> None:
+        """Refuse a manifest of another rule, or one that lacks a metric of an epoch.
+
+        Raises:
+            ManifestError: In either case.
+        """
+        path = folder / NAME
+        if self.rule != json.loads(json.dumps(rule)):
+            raise ManifestError(f"{path} was written for another rule, {quoted(self.rule)}: choose another folder.")
+        for epoch in [*self.epochs, *([] if self.pending is None else [self.pending])]:
+            missing = [name for name in metrics if name not in epoch.values]
+            if missing:
+                raise ManifestError(f"{path} lacks {missing[0]} of epoch {quoted(epoch.number)}.")
+
+
+def _saved_epoch(plain: Any) -> SavedEpoch:
+    """Return an epoch of the manifest; a file that no selector would have named so is never touched."""
+    found = SavedEpoch(**plain)
+    number, file = found.number, found.file
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise ValueError(f"the number of an epoch must be an integer, but is {quoted(number)}")
+    if file is not None and not (
+        isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}(-[1-9][0-9]*)?\.pt", file)
+    ):
+        raise ValueError(f"the file of epoch {quoted(number)} must be named after it, but is {quoted(file)}")
+    if not isinstance(found.sha256, str):
+        raise ValueError(f"sha256 must be text, but is {quoted(found.sha256)}")
+    if not isinstance(found.values, dict):
+        raise ValueError(f"the values of epoch {quoted(number)} must be a mapping, but are {quoted(found.values)}")
+    for name, value in found.values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{quoted(name)} of epoch {quoted(number)} must be a number, but is {quoted(value)}")
+    return replace(found, values={name: float(value) for name, value in found.values.items()})
 
 
 def temporary_name(epoch: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from torch import Tensor
 from torchmetrics import Metric
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.import_paths import import_attribute
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
@@ -116,7 +117,7 @@ def find_entry(text: str) -> MetricEntry:
         return BY_NAME[text]
     if ":" in text:
         return entry_of_path(text)
-    raise ValueError(f"metrics are {', '.join(BY_NAME)}, or package.module:Class, but got {text!r}.")
+    raise ValueError(f"metrics are {', '.join(BY_NAME)}, or package.module:Class, but got {quoted(text)}.")
 
 
 def entry_of_path(path: str) -> MetricEntry:
@@ -127,7 +128,7 @@ def entry_of_path(path: str) -> MetricEntry:
     """
     metric = import_attribute(path)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
-        raise ValueError(f"path must name a torchmetrics Metric class, but {path!r} names {metric!r}.")
+        raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
     return MetricEntry(metric.__name__, metric, "probabilities")
 
 

@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from mpcs_torch.concern.rules import MAX_PROBLEMS
+from mpcs_torch.errors import quoted, shown
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.followers import follower_problems
 from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.metrics_config import PUBLISHED, TEST, MetricConfig
-from mpcs_torch.trainer.parts import Section
+from mpcs_torch.trainer.parts import Section, defers_imports
 from mpcs_torch.trainer.sections import ConfigError, DataConfig, DeviceConfig, ModelConfig, ScoreConfig, TurnsConfig
-from mpcs_torch.yaml_files import parse_yaml
+from mpcs_torch.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 
 __all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packaged_config"]
 
@@ -21,7 +23,7 @@ __all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packa
 class RunConfig(Section):
     """One training run."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """The run's folder."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     data: DataConfig
@@ -49,24 +51,33 @@ class RunConfig(Section):
         entries = [metric.entry() for metric in self.metrics]
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
+    @property
+    def names_code(self) -> bool:
+        """Return whether the config names parts by import path, whose code runs when it is loaded."""
+        parts = (self.data, self.model, self.loss, self.scheduler, *self.metrics)
+        return any(part is not None and part.path is not None for part in parts)
+
     @field_validator("metrics", mode="after")
     @classmethod
     def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
         names = [metric.name for metric in metrics]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated or not names:
-            raise ValueError(f"must hold at least one metric, each under a name of its own, but got {names}")
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"must hold at least one metric, each under a name of its own, but got {quoted(names)}")
         return metrics
 
     @model_validator(mode="after")
-    def _columns_exist(self) -> Self:
+    def _columns_exist(self, info: ValidationInfo) -> Self:
+        if defers_imports(info) and self.names_code:
+            return self  # the direction of a metric can be that of its class
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
         followers = [follower for section in sections for follower in section.followers()]
         problems = list(follower_problems(followers, measured, self.directions))
         unknown = [name for name in self.turns.test if name not in measured]
         if unknown:
-            problems.append(f"turns.test: must name metrics of the run, {', '.join(measured)}, but has {unknown}")
+            problems.append(
+                f"turns.test: must name metrics of the run, {', '.join(measured[:30])}, but has {quoted(unknown)}"
+            )
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -75,11 +86,14 @@ class RunConfig(Section):
 def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run config from YAML and apply overrides like ``training.batch_size=32`` (values are YAML too).
 
+    Modules that it names by import path are imported, once all of its other settings are found right. This runs their
+    code: load only configs that you trust.
+
     Raises:
         ConfigError: With every place that breaks a rule.
     """
     try:
-        tree = parse_yaml(path.read_text(encoding="utf-8"))
+        tree = read_yaml_file(path).value
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -87,13 +101,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: must hold a mapping with the keys {', '.join(RunConfig.model_fields)}")
     problems = [problem for override in overrides if (problem := _apply_override(tree, override))]
-    try:
-        config = RunConfig.model_validate(tree, context={"folder": path.parent})
-    except ValidationError as error:
-        problems += [_line(path, detail["loc"], detail["msg"]) for detail in error.errors()]
-    if problems:
-        raise ConfigError("\n".join(problems))
-    return config
+    config = _validated(tree, path, problems, imports=False)
+    return _validated(tree, path, [], imports=True) if config.names_code else config
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -108,24 +117,42 @@ def dump_config(config: RunConfig) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
+def _validated(tree: dict[str, Any], path: Path, problems: list[str], *, imports: bool) -> RunConfig:
+    """Return the config of a tree, or raise a `ConfigError` with all problems, of which some are known already."""
+    cause = None
+    try:
+        config = RunConfig.model_validate(tree, context={"folder": path.parent, "imports": imports})
+        if not problems:
+            return config
+    except ValidationError as error:
+        details = error.errors(include_url=False, include_input=False)
+        problems = [*problems, *(_line(path, detail["loc"], detail["msg"]) for detail in details[: MAX_PROBLEMS + 1])]
+        cause = next((found.__cause__ for detail in details if (found := detail.get("ctx", {}).get("error"))), None)
+    more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
+    raise ConfigError("\n".join([*problems[:MAX_PROBLEMS], *more])) from cause
+
+
 def _line(path: Path, place: tuple[str | int, ...], message: str) -> str:
     message = message.removeprefix("Value error, ").replace("Extra inputs are not permitted", "unknown key")
-    where = ".".join(map(str, place))
+    where = shown(".".join(map(str, place)))
     return "\n".join(f"{path}: {where}: {line}" if where else f"{path}: {line}" for line in message.splitlines())
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
     """Set the key in the tree, or return the reason why that is impossible."""
+    given = quoted(override)
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
     if not separator or not all([*parents, key]):
-        return f"override {override!r} must read dotted.key=value"
+        return f"override {given} must read dotted.key=value"
+    if len(parents) > MAX_DEPTH:
+        return f"override {given}: nested more than {MAX_DEPTH} deep"
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
-            return f"override {override!r}: {parent} holds a value, not keys"
+            return f"override {given}: {shown(parent)} holds a value, not keys"
     try:
         tree[key] = parse_yaml(text)
     except ValueError as error:
-        return f"override {override!r}: {error}"
+        return f"override {given}: {error}"
     return None

@@ -26,6 +26,8 @@ class Evaluation:
     """The value of each metric."""
     confusion: Tensor
     """int64 (C, C): rows true classes, columns predicted ones."""
+    logits: Tensor
+    """(N, C)."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Evaluator:
         if confusion is None:
             confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1])
             self.world.add_up([confusion])
-        return Evaluation(values, confusion.cpu())
+        return Evaluation(values, confusion.cpu(), logits)
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:

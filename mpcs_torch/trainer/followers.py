@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
+from mpcs_torch.errors import quoted, shown
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.metrics_config import TEST
 
@@ -32,17 +34,18 @@ def follower_problems(
         if column.startswith(TEST):
             yield f"{place}: {refuse_test_column(column)}"
         elif column not in measured:
-            yield f"{place}: must be one of the run's metrics, {', '.join(measured)}, but is {column!r}"
+            names = ", ".join(islice(measured, 30))
+            yield f"{place}: must be one of the run's metrics, {names}, but is {quoted(column)}"
         elif follower.needs != "value" and column not in directions:
-            yield f"{place}: must be a metric with a direction (higher_is_better), but {column!r} has none"
+            yield f"{place}: must be a metric with a direction (higher_is_better), but {quoted(column)} has none"
         elif follower.needs == "lower_is_better" and directions[column] == "max":
-            yield f"{place}: must be a metric that is better when lower, but {column!r} is better when higher"
+            yield f"{place}: must be a metric that is better when lower, but {quoted(column)} is better when higher"
 
 
 def refuse_test_column(column: str) -> str:
     """Return the reason why nothing may be chosen by a column of test data."""
     return (
-        f"{column} is measured on test data: whatever is chosen by it looks better there than on new data. Hold out "
-        f"validation samples (data.validation_fraction), measure the turns on them (turns.samples: validation), and "
-        f"choose by {column.removeprefix(TEST)}"
+        f"{shown(column)} is measured on test data: whatever is chosen by it looks better there than on new data. "
+        "Hold out validation samples (data.validation_fraction), measure the turns on them (turns.samples: "
+        f"validation), and choose by {shown(column.removeprefix(TEST))}"
     )

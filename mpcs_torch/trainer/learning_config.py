@@ -22,6 +22,7 @@ class LossConfig(PartConfig):
     """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
 
     registry = LOSSES
+    takes = ("the concern",)
 
     def build(self, concern: ConcernSpec, device: torch.device) -> Loss:
         """Make the loss for a concern, on a device."""
@@ -33,6 +34,7 @@ class SchedulerConfig(PartConfig):
     """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
 
     registry = SCHEDULERS
+    takes = ("the optimizer", "the number of turns", "the directions")
 
     def build(self, optimizer: Optimizer, turns: int, directions: Mapping[str, Direction]) -> Step:
         """Make the scheduler of an optimizer."""
@@ -50,6 +52,8 @@ class OptimizerConfig(PartConfig):
     """The optimizer: a maker (see `optimizers.OPTIMIZERS`), and its keyword arguments."""
 
     registry = OPTIMIZERS
+    takes = ("the weights", "the learning rate")
+    gives = Optimizer
 
     def build(self, model: nn.Module, learning_rate: float) -> Optimizer:
         """Make the optimizer of a model."""
@@ -57,14 +61,18 @@ class OptimizerConfig(PartConfig):
         return optimizer
 
 
+MAX_RATE = 1e30
+"""Far above any use; the steps of Adam, which are up to ten times as long, must be float32 numbers."""
+
+
 class TrainingConfig(Section):
     """Optimizer steps on the mean loss of a batch."""
 
-    batch_size: Annotated[int, Field(ge=1)] | Literal["all"] = 64
+    batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
     """The samples of a batch, of all processes together."""
-    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
+    learning_rate: Annotated[Number, Field(gt=0, le=MAX_RATE)] = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
-    accumulate: Annotated[int, Field(ge=1)] = 1
+    accumulate: Annotated[int, Field(ge=1, lt=2**31)] = 1
     """The number of batches whose gradients are averaged for an optimizer step."""
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
     """The largest norm of all gradients together. Default: they are not clipped."""
@@ -91,7 +99,7 @@ class SelectorConfig(Section):
     at_most: dict[str, Number] = Field(default_factory=dict)
     at_least: dict[str, Number] = Field(default_factory=dict)
     ties: Literal["first", "last"] = "first"
-    top_k: Annotated[int, Field(ge=1)] = 1
+    top_k: Annotated[int, Field(ge=1, lt=2**31)] = 1
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
 

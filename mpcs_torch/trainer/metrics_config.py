@@ -3,11 +3,20 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import (
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 from torchmetrics import Metric
 
+from mpcs_torch.errors import quoted, shown
+from mpcs_torch.import_paths import check_import_path
 from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, Takes, entry_of_path, settings_of
-from mpcs_torch.trainer.parts import Section
+from mpcs_torch.trainer.parts import Section, defers_imports
 
 PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")
 """The columns that the published runs recorded, beside the test accuracy."""
@@ -25,7 +34,7 @@ class MetricConfig(Section):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=100)]
     """The column."""
     metric: str | None = None
     """A name of the register. Default: the column's name."""
@@ -38,18 +47,23 @@ class MetricConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _check(cls, value: object) -> object:
+    def _check(cls, value: object, info: ValidationInfo) -> object:
         if isinstance(value, str):
             value = {"name": value}
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             return value
         if value["name"] == "turn" or value["name"].startswith(TEST):
-            raise ValueError(f"name must not be 'turn' nor begin with {TEST!r}, but is {value['name']!r}")
+            raise ValueError(f"name must not be 'turn' nor begin with {TEST!r}, but is {quoted(value['name'])}")
         if value.get("path") is not None:
+            if value.get("metric") is not None:
+                raise ValueError("must have one of the keys metric and path")
+            if defers_imports(info):
+                check_import_path(value["path"])
+                return value
             return cls._check_path(value)
         registered = value.get("metric") or value["name"]
-        if registered not in BY_NAME:
-            raise ValueError(f"must be one of {', '.join(_usable())}, or have a path, but is {registered!r}")
+        if not isinstance(registered, str) or registered not in BY_NAME:
+            raise ValueError(f"must be one of {', '.join(_usable())}, or have a path, but is {quoted(registered)}")
         if registered not in _usable():
             raise ValueError(f"{registered} takes soft labels, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
@@ -59,8 +73,6 @@ class MetricConfig(Section):
 
     @classmethod
     def _check_path(cls, value: dict[str, Any]) -> object:
-        if value.get("metric") is not None:
-            raise ValueError("must have one of the keys metric and path")
         entry = entry_of_path(value["path"])
         _check_settings(entry.metric, value)
         return {**value, "direction": value.get("direction") or entry.direction}
@@ -93,5 +105,5 @@ def _check_settings(metric: type[Metric], value: dict[str, Any]) -> None:
     allowed = settings_of(metric) - set(FILLED_IN)
     unknown = [key for key in value if key not in allowed and key not in MetricConfig.model_fields]
     if unknown:
-        names = f"{', '.join(unknown)}: unknown; the settings of {metric.__name__} are {', '.join(sorted(allowed))}"
-        raise ValueError(names)
+        names = shown(", ".join(map(str, unknown)))
+        raise ValueError(f"{names}: unknown; the settings of {metric.__name__} are {', '.join(sorted(allowed))}")

@@ -4,9 +4,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, create_model, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, create_model, model_validator
 
-from mpcs_torch.import_paths import import_attribute
+from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.import_paths import check_import_path, import_attribute
 
 
 def _number(value: object) -> object:
@@ -21,9 +22,27 @@ Number = Annotated[float, BeforeValidator(_number)]
 
 
 class Section(BaseModel):
-    """A section of a config: unknown keys are refused, types are strict, and values never change."""
+    """A section of a config: unknown keys are refused, types are strict, numbers finite, and values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class _OwnArguments(Section):
+    """Keyword arguments of a user's own part, which may default to infinity."""
+
+    model_config = ConfigDict(allow_inf_nan=True, protected_namespaces=())
+
+
+class PartError(MpcsError, RuntimeError):
+    """A part of the user's own that cannot be made; its error is the cause."""
+
+
+def defers_imports(info: ValidationInfo) -> bool:
+    """Return whether a config is being checked without the parts that are imported, as is done first.
+
+    The context then says so under the key ``imports``: a config that is refused anyway runs no code.
+    """
+    return info.context is not None and not info.context.get("imports", True)
 
 
 class PartConfig(Section):
@@ -34,6 +53,10 @@ class PartConfig(Section):
 
     model_config = ConfigDict(extra="allow")
     registry: ClassVar[Mapping[str, Callable[..., Any]]] = {}
+    takes: ClassVar[tuple[str, ...]] = ()
+    """The positional arguments of the function or class."""
+    gives: ClassVar[type | None] = None
+    """What it returns; None for a function."""
 
     name: str | None = None
     """A key of the registry."""
@@ -42,20 +65,33 @@ class PartConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_arguments(cls, value: object) -> object:
+    def _check_arguments(cls, value: object, info: ValidationInfo) -> object:
         if not isinstance(value, dict):
             return value
         source = {key: value[key] for key in ("name", "path") if value.get(key) is not None}
-        maker = cls._find(source)
-        keywords = {
-            name: (Any if parameter.annotation is parameter.empty else parameter.annotation, _default(parameter))
-            for name, parameter in inspect.signature(maker, eval_str=True).parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        }
-        arguments = create_model("Arguments", __base__=Section, **keywords)  # type: ignore[call-overload]
+        if defers_imports(info) and "path" in source and len(source) == 1:
+            check_import_path(source["path"])
+            return value
         own = {key: value[key] for key in cls.model_fields if key in value}
         given = {key: entry for key, entry in value.items() if key not in own}
+        arguments = cls._arguments(cls._find(source), _OwnArguments if "path" in source else Section)
         return {**own, **source, **arguments.model_validate(given).model_dump()}
+
+    @classmethod
+    def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
+        """Return a model of the keyword arguments of a function, which must take the positional ones too."""
+        try:
+            signature = inspect.signature(maker, eval_str=True)
+            keywords = {
+                name: (Any if parameter.annotation is parameter.empty else parameter.annotation, _default(parameter))
+                for name, parameter in signature.parameters.items()
+                if parameter.kind is parameter.KEYWORD_ONLY
+            }
+            signature.bind(*cls.takes, **keywords)
+            return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
+        except Exception as error:  # an annotation is code
+            rule = f"must name what is called with {' and '.join(cls.takes)} and takes the rest by keyword only"
+            raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 
     @classmethod
     def _find(cls, source: Mapping[str, object]) -> Callable[..., Any]:
@@ -66,13 +102,28 @@ class PartConfig(Section):
                 maker: Callable[..., Any] = import_attribute(path)
                 return maker
             case {"name": name} if len(source) == 1:
-                raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {name!r}")
+                raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}")
         raise ValueError("must have one of the keys name and path")
 
     def make(self, *positional: object) -> Any:
-        """Make the part with the keyword arguments of the config."""
-        source = {"name": self.name} if self.path is None else {"path": self.path}
-        return self._find(source)(*positional, **(self.model_extra or {}))
+        """Make the part with the keyword arguments of the config.
+
+        Raises:
+            PartError: If a part of the user's own fails, or gives something else than it must.
+        """
+        arguments = self.model_extra or {}
+        if self.path is None:
+            return self._find({"name": self.name})(*positional, **arguments)
+        try:
+            made = self._find({"path": self.path})(*positional, **arguments)
+        except MpcsError:
+            raise
+        except Exception as error:
+            raise PartError(f"{self.path}: fails with {type(error).__name__}: {shown(str(error))}") from error
+        if not (callable(made) if self.gives is None else isinstance(made, self.gives)):
+            needed = "a function" if self.gives is None else self.gives.__name__
+            raise PartError(f"{self.path}: must return {needed}, but returns {type(made).__name__}")
+        return made
 
     def __str__(self) -> str:
         return self.name or self.path or ""

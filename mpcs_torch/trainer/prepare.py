@@ -2,12 +2,14 @@
 
 import itertools
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from math import isfinite
 
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.mpcs import default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
@@ -39,12 +41,11 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
     on_device = data.to(device, dtype)
     batches = ShuffledBatches(on_device.train, batch_size, world)
-    try:
+    with _config_errors(f"{config.name}: model does not fit {config.data}"):
         model = config.model.build(data).to(device, dtype)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: model does not fit {config.data}: {error}") from None
     world.copy_from_first([*model.parameters(), *model.buffers()])
-    optimizer = config.training.optimizer.build(model, config.training.learning_rate)
+    with _config_errors(f"{config.name}: training.optimizer"):
+        optimizer = config.training.optimizer.build(model, config.training.learning_rate)
     train = on_device.train if config.turns.batches is None else _first_batches(batches, config.turns.batches)
 
     measured = train if config.turns.samples == "train" else _validation(config, on_device)
@@ -55,7 +56,8 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     if config.turns.test:
         metrics = metrics_of(config, data, device, only=config.turns.test)
         test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels), world)
-    loss = config.loss.build(concern, device)
+    with _config_errors(f"{config.name}: loss"):
+        loss = config.loss.build(concern, device)
     average = _average(model, config.training.averaging)
     training = config.training
     state = LoopState(
@@ -71,7 +73,8 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     )
     scheduler = None
     if config.scheduler is not None:
-        scheduler = config.scheduler.build(optimizer, config.turns.count, config.directions)
+        with _config_errors(f"{config.name}: scheduler"):
+            scheduler = config.scheduler.build(optimizer, config.turns.count, config.directions)
     if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
         torch.manual_seed(config.seed + world.rank)
     learning = _learning_hooks(config, scheduler)
@@ -88,10 +91,18 @@ def metrics_of(
     """
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     given = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
-    try:
+    with _config_errors(f"{config.name}: metrics"):
         return MetricSet(entries, len(data.class_names), device, **given)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: metrics: {error}") from None
+
+
+@contextmanager
+def _config_errors(place: str) -> Iterator[None]:
+    """Report whatever a part raises, ours or the user's own, as an error of the config; it remains as the cause."""
+    try:
+        yield
+    except Exception as error:
+        kind = "" if isinstance(error, TypeError | ValueError | MpcsError) else f"{type(error).__name__}: "
+        raise ConfigError(f"{place}: {kind}{shown(str(error), 500)}") from error
 
 
 def _average(model: torch.nn.Module, decay: float | None) -> AveragedModel | None:

@@ -26,6 +26,8 @@ class RunResult:
     """Why this turn was picked."""
     values: dict[str, dict[str, float]]
     """All metrics of the run by split: train, validation (if there is one) and test."""
+    diverged: bool = False
+    """Whether the model gives NaN or infinite logits, so that its metrics mean nothing."""
 
     def table(self) -> Table:
         """Return a row for each metric and a column for each split."""
@@ -49,9 +51,11 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     turn, reason = world.told_by_first(lambda: _pick(run, selector))
     world.copy_from_first(model.state_dict().values())
     with run.kernels():
-        values = {name: _evaluator(run, split)(model).values for name, split in _splits(run)}
+        measured = {name: _evaluator(run, split)(model) for name, split in _splits(run)}
     model.load_state_dict(own)
-    return RunResult(turn, reason, values)
+    values = {name: evaluation.values for name, evaluation in measured.items()}
+    diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
+    return RunResult(turn, reason, values, any(world.told_by_all(diverged)))
 
 
 def _pick(run: PreparedRun, selector: CheckpointSelector | None) -> tuple[int, str]:
@@ -72,6 +76,8 @@ def _why(run: PreparedRun, selector: CheckpointSelector) -> str:
     limits += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
     limits += [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
     among = f" among turns with {', '.join(limits)}" if limits else f" of {run.state.turns} turns"
+    missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in selector.epochs)
+    among += f", {missing} of which gave NaN" if missing else ""
     return f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.turns.samples} data{among}"
 
 

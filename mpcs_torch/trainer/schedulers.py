@@ -88,7 +88,7 @@ def mpcs_lr(
     power: NotNegative = 1.0,
     reference: Positive | None = None,
     lowest: Share = 0.0,
-    highest: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0,
+    highest: Annotated[float, Field(ge=1, le=1e6)] = 1.0,
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:

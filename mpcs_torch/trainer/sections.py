@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
+import torch
 from pydantic import BeforeValidator, Field, ValidationInfo
 from torch import nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.validation import hold_out_validation
 from mpcs_torch.trainer.models import MODELS
 from mpcs_torch.trainer.parts import Number, PartConfig, Section
+
+MAX_PARAMETERS = 100_000_000
+"""Of a model of ours: with Adam, more would take gigabytes, and the largest of the paper has 0.4 million."""
 
 
 class ConfigError(MpcsError, ValueError):
@@ -24,6 +28,8 @@ class DataConfig(PartConfig):
     """The data: a loader and its keyword arguments, and how much of the training samples to hold out."""
 
     registry = DATASETS
+    takes = ("the data root",)
+    gives = DataSplits
 
     validation_fraction: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """Default: no validation split but the one that the loader gives, if any."""
@@ -35,6 +41,7 @@ class DataConfig(PartConfig):
 
         Raises:
             DataError: If it is missing or broken, or cannot be split as asked.
+            PartError: If a loader of the user's own fails, or returns anything else.
         """
         data: DataSplits = self.make(root)
         if self.validation_fraction is None:
@@ -50,10 +57,23 @@ class ModelConfig(PartConfig):
     """The model: a class or function, and its keyword arguments."""
 
     registry = MODELS
+    takes = ("the shape of an input", "the number of classes")
+    gives = nn.Module
 
     def build(self, data: DataSplits) -> nn.Module:
-        """Make a model that fits the data, with weights drawn from the global random generator."""
-        model: nn.Module = self.make(data.train.inputs.shape[1:], len(data.class_names))
+        """Make a model that fits the data, with weights drawn from the global random generator.
+
+        Raises:
+            ValueError: If a model of ours does not fit the data or has too many parameters.
+            PartError: If a model of the user's own fails, or is no module.
+        """
+        positional = (data.train.inputs.shape[1:], len(data.class_names))
+        if self.path is None:
+            with torch.device("meta"):  # which takes no memory and draws no weights
+                size = sum(parameter.numel() for parameter in self.make(*positional).parameters())
+            if size > MAX_PARAMETERS:
+                raise ValueError(f"model {self} must have at most {MAX_PARAMETERS} parameters, but has {size}")
+        model: nn.Module = self.make(*positional)
         return model
 
 
@@ -73,7 +93,7 @@ class TurnsConfig(Section):
     follow these columns. Without them, test data are measured once, at the end."""
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model while it is measured; the published runs used training mode, where batch norm learns."""
-    batches: Annotated[int, Field(ge=1)] | None = None
+    batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     """Measure on this number of training batches, drawn in a pass before training. Default: all samples."""
 
 
@@ -92,7 +112,8 @@ class ConcernConfig(Section):
         """Return the spec over the data's classes; refuse a concern that was written for other classes."""
         fits = self.classes in (None, len(class_names), list(class_names))
         if not fits:
-            raise ConfigError(f"concern.classes must be those of the data, {list(class_names)}, but got {self.classes}")
+            names = quoted(list(class_names))
+            raise ConfigError(f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}")
         return ConcernSpec(**{**self.model_dump(), "classes": class_names})
 
 
@@ -104,7 +125,7 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
     try:
         spec = load_concern(folder / value)
     except OSError as error:
-        raise ValueError(f"cannot read {error.filename}: {error.strerror}") from None
+        raise ValueError(f"cannot read {shown(str(error.filename))}: {error.strerror}") from None
     return concern_as_plain(spec)
 
 

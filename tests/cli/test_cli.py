@@ -1,5 +1,6 @@
 """The command line: files, output and errors."""
 
+import json
 import re
 import subprocess
 import sys
@@ -197,6 +198,27 @@ def test_train_ends_with_the_pick_its_reason_and_its_test_result(
     )
     assert header == "| metric | train | validation | test |"
     assert row.split(" | ")[2] == picked[2]
+
+
+@pytest.mark.parametrize("selector", [[], ["selector={by: mpcs}"]])
+def test_a_diverged_run_says_so_and_fails(
+    selector: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("training.learning_rate=1e30", "turns={count: 6}", "--out", tmp_path)
+    assert run("train", IRIS, *options, *selector) == 3
+    error = capsys.readouterr().err
+    assert "mpcs: exp01 has diverged: the model of turn 6 gives NaN or infinite logits." in error
+    assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is True
+    assert len(read_records(tmp_path / "exp01" / "records.csv")) == 6
+
+
+def test_a_run_that_diverges_after_its_pick_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ("data.validation_fraction=0.3", "turns={count: 6, when: before}", "selector={by: mpcs}")
+    assert run("train", IRIS, *data, "training.learning_rate=1e30", "--out", tmp_path) == 0
+    assert re.match(
+        r"Picked turn 1: lowest mpcs \(.*\) on train data of 6 turns, \d of which gave NaN\.\n", capsys.readouterr().out
+    )
+    assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is False
 
 
 def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Concern files: safe loading, and errors with their lines."""
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from mpcs_torch import ConcernError, ConcernSpec, load_concern
 from mpcs_torch.concern import save_concern
+from mpcs_torch.concern.rules import MAX_PROBLEMS, UNPRINTABLE
 from tests.conftest import load_oracle
 
 CONCERNS = Path(__file__).parents[2] / "configs" / "concerns"
@@ -57,7 +59,10 @@ def test_all_errors_are_reported_together_with_their_places(tmp_path: Path) -> N
         ("", "must be a mapping with the keys"),
         ("factor: 0.5\n", "concern.yaml:1:1: must have the key classes"),
         ("classes: [a, b]\nfactor: 0.1\nfactor: 0.2\n", "concern.yaml:3:1: not valid YAML: factor appears twice"),
-        ("classes: !!python/object/apply:os.getcwd []\n", "not valid YAML: could not determine a constructor"),
+        (
+            "classes: !!python/object/apply:os.getcwd []\n",
+            "not valid YAML: tags such as tag:yaml.org,2002:python/object",
+        ),
     ],
 )
 def test_broken_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -90,10 +95,57 @@ def test_without_pyyaml_loading_says_what_to_install(monkeypatch: pytest.MonkeyP
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "concern.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConcernError, match=r"concern.yaml: is not UTF-8 text"):
+    with pytest.raises(ConcernError, match=r"concern.yaml: not valid YAML: not UTF-8 text: byte 0xff at 0"):
         load_concern(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent.yaml"):
         load_concern(tmp_path / "absent.yaml")
+
+
+def test_a_bomb_of_aliases_is_refused_at_once_and_briefly(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
+    start = time.perf_counter()
+    with pytest.raises(ConcernError) as error:
+        load_concern(write(tmp_path, "\n".join([*lines, "classes: *a11", ""])))
+    assert time.perf_counter() - start < 1
+    assert len(str(error.value)) < 300 + len(str(tmp_path))
+
+
+def test_a_file_with_many_classes_or_keys_takes_linear_time(tmp_path: Path) -> None:
+    names = ", ".join(f"c{i}" for i in range(20_000))
+    start = time.perf_counter()
+    assert len(load_concern(write(tmp_path, f"classes: [{names}]\n")).class_names) == 20_000
+    with pytest.raises(ConcernError) as error:
+        load_concern(write(tmp_path, "\n".join(f"k{i}: 0" for i in range(20_000))))
+    assert time.perf_counter() - start < 10
+    assert str(error.value).endswith("... and more")
+    assert len(str(error.value).splitlines()) == MAX_PROBLEMS + 1
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        (f"[a, {'b' * 100_000}]", r"classes\[1\]: must have at most 200 characters, but has 100000"),
+        (r'[a, "\e[31m"]', r"classes\[1\]: must not contain control characters, but got '\\x1b\[31m'"),
+        (r'[a, "\0"]', r"must not contain control characters, but got '\\x00'"),
+        (r'[a, "\u202e"]', r"must not contain control characters, but got '\\u202e'"),
+        (r'[a, "\ud800"]', r"must not contain control characters, but got '\\ud800'"),
+        ("{a: " + "b" * 100_000 + "}", r"classes: must be a list of names .* but got \{'a': 'bbb"),
+        ("0x" + "f" * 50, r"classes: must be at least 2 and at most 10000000, but got 16069"),
+    ],
+    ids=range(7),
+)
+def test_names_that_cannot_be_shown_are_refused(tmp_path: Path, classes: str, message: str) -> None:
+    with pytest.raises(ConcernError, match=message) as error:
+        load_concern(write(tmp_path, f"classes: {classes}\n"))
+    assert len(str(error.value)) < 400 + len(str(tmp_path))
+    assert not UNPRINTABLE.search(str(error.value))
+
+
+def test_names_in_other_scripts_are_kept(tmp_path: Path) -> None:
+    names = ("grün", "\u0645\u06cc\u200c\u0634\u0648\u062f", "\U0001f469\u200d\U0001f52c", "\u7ea2\u3000\u706f")
+    (tmp_path / "concern.yaml").write_text(f"\ufeffclasses: [{', '.join(names)}]\n", encoding="utf-8")
+    assert load_concern(tmp_path / "concern.yaml").class_names == names

@@ -7,7 +7,9 @@ import pytest
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.trainer.config import ConfigError, RunConfig, dump_config, load_config
+from mpcs_torch.trainer.parts import PartError
 from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.sections import DataConfig, ModelConfig
 from tests.trainer.toy import toy_config, toy_data
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "experiments"
@@ -106,7 +108,7 @@ def test_arguments_of_a_part_are_checked_and_filled_in(tmp_path: Path) -> None:
             "model={path: no_such_module:Net}",
             r"model: path must read package.module:attribute, but 'no_such_module:Net'",
         ),
-        ("model={path: math}", r"model: path must read package.module:attribute, but 'math' gives"),
+        ("model={path: math}", r"model: path must read package.module:attribute, but is 'math'"),
         ("model={path: 'math:cosinus'}", r"model: path must read package.module:attribute, .* no attribute 'cosinus'"),
     ],
 )
@@ -122,7 +124,7 @@ def test_numbers_without_a_dot_are_numbers(tmp_path: Path) -> None:
 def test_a_binary_config_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"run.yaml: .*can't decode byte"):
+    with pytest.raises(ConfigError, match=r"run.yaml: .*not UTF-8 text: byte 0xff at 0"):
         load_config(path)
 
 
@@ -168,3 +170,110 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
     spec = config.score.concern.spec(["a", "b", "c"])
     assert spec.dangerous_pairs().int().tolist() == [[0, 1, 1], [1, 0, 1], [1, 0, 0]]
     assert spec.costs()[:, 3].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.learning_rate=.inf", "training.learning_rate: Input should be a finite number"),
+        ("training.learning_rate=1e38", r"training.learning_rate: Input should be less than or equal to 10000"),
+        ("training.learning_rate=1e999999", "training.learning_rate: Input should be a finite number"),
+        (
+            "selector={by: mpcs, at_most: {dangerous: .nan}}",
+            "selector.at_most.dangerous: Input should be a finite number",
+        ),
+        ("loss={name: softmax_margin, margin: .inf}", "loss.margin: Input should be a finite number"),
+        ("selector={top_k: 1000000000000000000000000}", "selector.top_k: Input should be less than 2147483648"),
+        ("model.hidden=1000000000000", "model.hidden: Input should be less than or equal to 1000000"),
+        ("model={name: lstm, layers: 1000000000}", "model.layers: Input should be less than or equal to 100"),
+        ("data={name: breast_cancer, unused_classes: 1000000000}", "unused_classes: Input should be less than"),
+        ("seed=*a", "override 'seed=\\*a': not valid YAML: .*aliases such as"),
+        ("seed=" + "[" * 1000, "nested more than 50 deep"),
+        ("a." * 1000 + "b=1", "nested more than 50 deep"),
+        ("seed=\x1b[31m", r"override 'seed=\\x1b\[31m': not valid YAML: line 1, column 1: the character U\+001B"),
+        ("model={path: '..:x'}", r"model: path must read package.module:attribute, but is '\.\.:x'"),
+        ("model={path: [a]}", r"model: path must read package.module:attribute, but is \['a'\]"),
+        ("model={path: 'math:pi'}", "model: path must not name a part of Python's standard library"),
+        ("data={path: 'shutil:rmtree'}", "data: path must not name .* library, but 'shutil:rmtree' is of shutil"),
+        ("data={path: 'os:remove'}", "data: path must not name .* library, but 'os:remove' is of posix|nt"),
+        ("model={path: 'torch:relu'}", "model: must name what is called with the shape of an input and the number of"),
+        ("model={path: 'tests.trainer.toy:toy_data'}", "model: must name .* too many positional arguments"),
+        ("metrics=[{name: [a]}]", "metrics.0.name: Input should be a valid string"),
+        ("metrics=[{name: a, metric: [b]}]", "metrics.0: must be one of accuracy, .* but is \\['b'\\]"),
+        ("metrics=[{name: mpcs, 3: 4}]", "3: unknown; the settings of MetaPatternConcernScore"),
+        ("metrics=[{name: a, path: 'tests.trainer.toy:toy_data'}]", "path must name a torchmetrics Metric class"),
+        ("data.name=" + "x" * 10_000, "data: name must be one of iris, .* but is 'xxx"),
+        (f"{{{'x' * 10_000}}}=1", r"^(?s:.){0,400}$"),
+        ("metrics=[" + "mpcs, " * 5000 + "]", "metrics: must hold at least one metric, each under a name of its own"),
+    ],
+    ids=range(27),
+)
+def test_hostile_settings_are_refused_briefly(tmp_path: Path, override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as error:
+        load_config(write(tmp_path, MINIMAL), [override])
+    assert len(str(error.value)) < 1000 + len(str(tmp_path))
+    assert "\x1b" not in str(error.value)
+
+
+def test_a_config_with_many_unknown_keys_reports_the_first(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_config(write(tmp_path, MINIMAL + "".join(f"k{i}: 1\n" for i in range(5000))))
+    assert len(str(error.value).splitlines()) == 21
+
+
+def test_code_of_a_config_runs_only_once_everything_else_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "marking_parts.py").write_text(
+        f"import pathlib\npathlib.Path({str(tmp_path / 'ran')!r}).touch()\n1 / 0"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own = ["model={path: 'marking_parts:Net', width: 3}", "metrics=[mpcs, {name: mine, path: 'marking_parts:Mine'}]"]
+    with pytest.raises(ConfigError, match=r"score.t: Input should be greater than or equal to 2"):
+        load_config(write(tmp_path, MINIMAL), [*own, "score.t=0"])
+    with pytest.raises(ConfigError, match=r"must read dotted.key=value"):
+        load_config(write(tmp_path, MINIMAL), [*own, "bogus"])
+    assert not (tmp_path / "ran").exists()
+    with pytest.raises(ConfigError, match="'marking_parts:Net' gives: ZeroDivisionError: division by zero") as error:
+        load_config(write(tmp_path, MINIMAL), own)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+    assert (tmp_path / "ran").exists()
+
+
+def failing_net(input_shape: object, num_classes: int) -> None:
+    raise KeyError("width")
+
+
+def no_net(input_shape: object, num_classes: int) -> int:
+    return 3
+
+
+def no_data(root: Path) -> None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"path": f"{__name__}:failing_net"}, "model does not fit iris: .*:failing_net: fails with KeyError: 'width'"),
+        ({"path": f"{__name__}:no_net"}, "model does not fit iris: .*:no_net: must return Module, but returns int"),
+        ({"name": "mlp", "hidden": 10**8}, "model mlp must have at most 100000000 parameters, but has 800000003"),
+        ({"name": "lstm", "hidden": 10**6}, "model does not fit iris"),
+    ],
+)
+def test_a_model_that_cannot_be_made_is_an_error_of_the_config(model: dict[str, Any], message: str) -> None:
+    config = toy_config().model_copy(update={"model": ModelConfig.model_construct(None, **model)})
+    with pytest.raises(ConfigError, match=message):
+        prepare_run(config, toy_data())
+
+
+def test_a_loader_must_return_data(tmp_path: Path) -> None:
+    with pytest.raises(PartError, match=r":no_data: must return DataSplits, but returns NoneType"):
+        DataConfig.model_validate({"path": f"{__name__}:no_data"}).load(tmp_path)
+
+
+def test_a_folder_given_as_data_root_is_never_deleted(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(ValueError, match="standard library"):
+        DataConfig.model_validate({"path": "shutil:rmtree"}).load(tmp_path / "mine")
+    assert (tmp_path / "mine").exists()

@@ -1,8 +1,16 @@
-"""Picking the best turn of a column."""
+"""Records as data: whole rows are read, broken ones are named, and nothing of a run's config is imported."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.records import pick
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.records import CutRecordsWarning, RecordsError, pick, read_records, recorded_directions
+from tests.cli.test_cli import run
+from tests.trainer.toy import toy_config, toy_data
 
 
 def test_accuracy_is_picked_high_and_mpcs_low() -> None:
@@ -20,3 +28,99 @@ def test_nan_is_never_picked() -> None:
     assert pick(records, "mpcs") == 2
     with pytest.raises(ValueError, match=r"column mpcs must hold a number in some turn, but is NaN in all 1"):
         pick(records[:1], "mpcs")
+
+
+def write(folder: Path, data: bytes) -> Path:
+    (folder / "records.csv").write_bytes(data)
+    return folder / "records.csv"
+
+
+def test_a_file_cut_at_any_byte_gives_its_whole_rows_and_a_warning(tmp_path: Path) -> None:
+    run_in_folder(toy_config(turns={"count": 4}), toy_data(), tmp_path)
+    data = (tmp_path / "records.csv").read_bytes()
+    records = read_records(tmp_path / "records.csv")
+    header = data.index(b"\n") + 1
+    for size in range(len(data) + 1):
+        path = write(tmp_path, data[:size])
+        if size < header:
+            with pytest.raises(RecordsError, match=r"records.csv: (is empty|has no whole line)"):
+                read_records(path)
+            continue
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = read_records(path)
+        assert found == records[: data[:size].count(b"\n") - 1]
+        is_cut = data[size - 1 : size] != b"\n"
+        assert [warning.category for warning in told] == [CutRecordsWarning] * is_cut
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"turn,mpcs\n1,high\n2,0.1\n", "line 2, column mpcs: must be a number, but is 'high'"),
+        (b"turn,mpcs\n1,0.2\n2\n3,0.1\n", "line 3 must have 2 columns, but has 1"),
+        (b"turn,mpcs\n1,0.2,0.3\n", "line 2 must have 2 columns, but has 3"),
+        (b"turn,mpcs\n\n1,0.2\n", "line 2 must have 2 columns, but has 1"),
+        (b"turn,mpcs\nnan,0.2\n", "line 2, column turn: must be a whole number, but is nan"),
+        (b"turn,mpcs\n1.5,0.2\n", "line 2, column turn: must be a whole number, but is 1.5"),
+        (b"turn,mpcs\n-1,0.2\n", "line 2, column turn: must be a whole number, but is -1"),
+        (b"turn,mpcs\n1,0.\x002\n", r"line 2, column mpcs: must be a number, but is '0.\\x002'"),
+        (b"turn,mpcs\n1,1_0\n", "must be a number, but is '1_0'"),
+        (b"turn,mpcs\n1," + b"9" * 100_000 + b"\n", "must be a number, but is '9999"),
+        (b"turn,mpcs\n1,\xd9\xa1\n", "must be a number, but is"),
+        (b'turn,mpcs\n1,"0.2\n2,0.1\n', "line 2, column mpcs: must be a number, but is '\"0.2'"),
+        (b"turn,mpcs\n1,\x1b[31m\n", r"must be a number, but is '\\x1b\[31m'"),
+        (b"\xef\xbb\xbfturn,mpcs\n1,0.2\n", r"must begin with a column turn, but begins with '\\ufeffturn'"),
+        (b"turn,mpcs\n1,\xff\n", "byte 0xff at 12 is not UTF-8 text"),
+        (b"mpcs,turn\n0.1,1\n", "must begin with a column turn, but begins with 'mpcs'"),
+        (b"turn,mpcs,mpcs\n1,0.2,0.3\n", "must name each column once"),
+        (b"turn,\n1,0.2\n", "column 2 must have a short, printable name, but has ''"),
+        (b"turn,\x1b[31m\n1,0.2\n", r"column 2 must have a short, printable name, but has '\\x1b"),
+        (b"turn," + b"m" * 100_000 + b"\n1,0.2\n", "column 2 must have a short, printable name, but has 'mmm"),
+        (b"", "is empty"),
+    ],
+    ids=range(21),
+)
+def test_broken_rows_are_named_briefly(
+    tmp_path: Path, data: bytes, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, data)
+    with pytest.raises(RecordsError, match=rf"records.csv: .*{message}") as error:
+        read_records(path)
+    assert len(str(error.value)) < 250 + len(str(tmp_path))
+    assert run("select", tmp_path) == 2
+    told = capsys.readouterr().err
+    assert "records.csv: " in told
+    assert "\x1b" not in told
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    assert read_records(write(tmp_path, b"turn,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {"turn": 1, "mpcs": 0.2}
+
+
+def test_select_says_that_a_row_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, b"turn,accuracy,mpcs\n1,0.9,0.3\n2,0.8,0.5\n3,0.9,0.")
+    assert run("select", tmp_path) == 0
+    told = capsys.readouterr()
+    assert told.err == f"mpcs: warning: {tmp_path / 'records.csv'}: line 4 was cut off and is left out\n"
+    assert "Best first: 1\n" in told.out
+
+
+def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) -> None:
+    (tmp_path / "theirs.py").write_text("import pathlib\npathlib.Path('ran').touch()\n")
+    paths = "".join(f"{part}: {{path: 'theirs:part'}}\n" for part in ("data", "model", "loss", "scheduler"))
+    metrics = "metrics: [{name: mpcs}, {name: own, path: 'theirs:Own', direction: min}]\n"
+    (tmp_path / "config.yaml").write_text(f"name: a\n{paths}{metrics}")
+    write(tmp_path, b"turn,mpcs,own\n1,0.2,0.3\n")
+    code = "from mpcs_torch.cli.app import run_app; run_app(['select', '.', '--by', 'own'])"
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert "Best first: 1" in result.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("text", ["a: &x [1]\nb: *x\n", "[" * 10_000, "\x00", "metrics: !!python/name:os.system\n"])
+def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(RecordsError, match=r"config.yaml: not valid YAML"):
+        recorded_directions(tmp_path, ["mpcs"])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import torch
-from pydantic import Field, NonNegativeInt
+from pydantic import Field
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
@@ -30,7 +30,7 @@ def load_breast_cancer(
     *,
     test_fraction: Fraction = 0.25,
     split_seed: Seed = 0,
-    unused_classes: NonNegativeInt = 0,
+    unused_classes: Annotated[int, Field(ge=0, le=1000)] = 0,
 ) -> DataSplits:
     """Load Wisconsin breast cancer: (N, 30), 2 classes, and some more that never occur (8 in the published run)."""
     data = _split(datasets.load_breast_cancer(), test_fraction, split_seed)

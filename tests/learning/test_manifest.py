@@ -1,0 +1,84 @@
+"""A manifest of somebody else is data: it names no file but the selector's own, and what is wrong is an error."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, manifest
+from mpcs_torch.learning.manifest import Manifest, ManifestError
+
+RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
+
+
+def written(folder: Path) -> dict[str, Any]:
+    """Write a manifest of one epoch, and return it."""
+    selector = CheckpointSelector(folder, RULE)
+    selector.update({"weight": torch.tensor(1)}, epoch=1, mpcs=0.5, accuracy=0.5)
+    found: dict[str, Any] = json.loads((folder / manifest.NAME).read_text())
+    return found
+
+
+@pytest.mark.parametrize("place", ["epochs", "garbage", "pending"])
+@pytest.mark.parametrize("name", ["../victim.txt", "/ABSOLUTE", "victim.txt", "epoch-00002.pt", "epoch-00001.pt/../v"])
+def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: str) -> None:
+    folder = tmp_path / "checkpoints"
+    plain = written(folder)
+    victims = [tmp_path / "victim.txt", folder / "victim.txt", folder / "epoch-00002.pt"]
+    for victim in victims:
+        victim.write_text("mine")
+    file = name.replace("/ABSOLUTE", str(victims[0]))
+    entry = {**plain["epochs"][0], "file": file, "sha256": hashlib.sha256(b"mine").hexdigest()}
+    plain[place] = entry if place == "pending" else [entry]
+    (folder / manifest.NAME).write_text(json.dumps(plain))
+    with pytest.raises(ManifestError, match=r"the file of epoch 1 must be named after it, but is '"):
+        CheckpointSelector(folder, RULE)
+    with pytest.raises(ManifestError, match=r"must be named after it"):
+        manifest.delete_checkpoints(folder)
+    assert all(victim.read_text() == "mine" for victim in victims)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"number": "1"}, "the number of an epoch must be an integer, but is '1'"),
+        ({"number": True}, "the number of an epoch must be an integer, but is True"),
+        ({"number": 1.0}, "the number of an epoch must be an integer, but is 1.0"),
+        ({"values": {"mpcs": "low"}}, "'mpcs' of epoch 1 must be a number, but is 'low'"),
+        ({"values": {"mpcs": None}}, "'mpcs' of epoch 1 must be a number, but is None"),
+        ({"values": {"mpcs": 10**400}}, "OverflowError"),
+        ({"values": [1]}, r"the values of epoch 1 must be a mapping, but are \[1\]"),
+        ({"values": {"accuracy": 1}}, "manifest.json lacks mpcs of epoch 1"),
+        ({"sha256": 3}, "sha256 must be text, but is 3"),
+        ({"file": 3}, "the file of epoch 1 must be named after it, but is 3"),
+        ({"colour": "\x1b[31m" * 10_000}, "unexpected keyword argument 'colour'"),
+        ({"file": "\x1b[31m" * 10_000}, r"but is '\\x1b"),
+    ],
+    ids=range(12),
+)
+def test_fields_of_another_type_are_refused_briefly(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    plain = written(tmp_path)
+    plain["epochs"][0] |= changed
+    (tmp_path / manifest.NAME).write_text(json.dumps(plain))
+    with pytest.raises(ManifestError, match=message) as error:
+        CheckpointSelector(tmp_path, RULE)
+    assert len(str(error.value)) < 300 + len(str(tmp_path))
+    assert str(error.value).isprintable()
+    assert (tmp_path / "epoch-00001.pt").exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\x00", "9" * 10_000, "\ufeff{}", ""])
+def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / manifest.NAME).write_text(text)
+    with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
+        Manifest.read(tmp_path)
+
+
+def test_a_huge_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path)
+    monkeypatch.setattr(manifest, "MAX_BYTES", 10)
+    with pytest.raises(ManifestError, match=r"more than 10 bytes"):
+        Manifest.read(tmp_path)
