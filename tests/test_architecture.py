@@ -12,22 +12,25 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-LIGHT = {"errors", "files", "import_paths", "tables", "yaml_files"}
+LIGHT = {"errors", "files", "import_paths", "npy_files", "shown", "tables", "untrusted_files", "yaml_files"}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
     "errors": set(),
     "files": set(),
     "import_paths": set(),
+    "npy_files": {"shown", "untrusted_files"},
+    "shown": set(),
     "tables": set(),
+    "untrusted_files": {"errors", "shown"},
     "yaml_files": {"errors"},
     "concern": {"errors", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional", "import_paths"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "scoring": {"learning", "calibration", "concern", "functional", "metrics", "errors", "files", "tables"},
-    "learning": {"calibration", "concern", "functional", "errors", "files", "tables"},
+    "scoring": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT - {"yaml_files"},
+    "learning": {"calibration", "concern", "functional", "errors", "files", "shown", "tables", "untrusted_files"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,

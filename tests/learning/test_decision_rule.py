@@ -232,14 +232,17 @@ def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
     assert DecisionRule.load(path).concern == LIGHTS
 
 
+DAMAGED = {"kind": "mpcs_torch decision rule", "settings": {}, "state": {"costs": torch.zeros(1, 1)}, "report": None}
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no rule")
     torch.save({"kind": "something else"}, tmp_path / "other")
-    torch.save({"kind": "mpcs_torch decision rule", "concern": {"classes": 1}, "settings": {}}, tmp_path / "damaged")
+    torch.save({**DAMAGED, "concern": {"classes": ["a"]}}, tmp_path / "damaged")
     for name, message in (
         ("text", "is not a file of a decision rule, and cannot be read"),
         ("other", "is not a file of a decision rule"),
-        ("damaged", "the decision rule is damaged: classes: must be at least 2"),
+        ("damaged", "the decision rule is damaged: classes: must name at least 2 classes"),
     ):
         with pytest.raises(DecisionFileError, match=f"{name}: {message}"):
             DecisionRule.load(tmp_path / name)
