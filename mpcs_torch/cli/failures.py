@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import typer
 
 from mpcs_torch.errors import MpcsError
+from mpcs_torch.shown import printable
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if debug:
             traceback.print_exc()
         message, status = _message_and_status(error)
-        typer.echo(f"mpcs: {message}", err=True)
+        typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
         raise SystemExit(status) from None
 
 

@@ -10,6 +10,7 @@ from mpcs_torch.plots import confusion_matrix, reliability
 from mpcs_torch.report.render import data_uri, render
 from mpcs_torch.scoring import Scores
 from mpcs_torch.scoring.score import MOST_CLASSES
+from mpcs_torch.shown import printable
 
 
 def write_score_report(name: str, scores: Scores, concern: ConcernSpec | None, path: Path) -> None:
@@ -23,7 +24,7 @@ def write_score_report(name: str, scores: Scores, concern: ConcernSpec | None, p
         figures.append(reliability(scores.measured, scores.reported, "how certain it is, and how often right"))
     page = render(
         "score",
-        name=name,
+        name=printable(name),
         scores=scores,
         table=scores.table(),
         figures=[data_uri(f) for f in figures],
