@@ -1,4 +1,9 @@
-"""The base class of the errors that a user can fix."""
+"""The base class of the errors that a user can fix, and how their messages quote a value."""
+
+import reprlib
+
+MAX_QUOTED = 100
+"""Characters of a value in a message: enough to find it in a file."""
 
 
 class MpcsError(Exception):
@@ -6,3 +11,33 @@ class MpcsError(Exception):
 
     Errors derive from it beside a built-in error, so that code that knows nothing of this package catches them too.
     """
+
+
+class _Short(reprlib.Repr):
+    """`repr` that stops early: a hostile value may be huge or deeply nested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxstring = self.maxlong = self.maxother = MAX_QUOTED
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if x.bit_length() < 1000 else f"an integer of {x.bit_length()} bits"
+
+
+def quoted(value: object) -> str:
+    r"""Return a value as Python would write it, cut to about 100 characters and without control characters.
+
+    Example:
+        >>> quoted(["red", chr(27)])
+        "['red', '\\x1b']"
+    """
+    text = _Short().repr(value)
+    return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
+
+
+def shown(text: str, limit: int = MAX_QUOTED) -> str:
+    """Return a name or message for use within another one: on one line, cut and without control characters."""
+    line = " ".join(text[: 2 * limit].split())
+    safe = line if line.isprintable() else repr(line)[1:-1]
+    return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mpcs_torch.shown import MOST_CHARACTERS, printable, shown
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, quoted
 from mpcs_torch.untrusted_files import FileRuleError, check_regular
 
 MOST_HEADER_BYTES = 10_000
@@ -63,13 +64,13 @@ def read_header(file: IO[bytes]) -> NpyHeader:
             warnings.simplefilter("ignore")  # of Python's parser, about text that is then refused
             shape, is_fortran, dtype = read(BytesIO(length + header))
     except Exception:  # of the parsers of Python and of dtypes
-        raise FileRuleError(f"the header must describe an array, but is {shown(header)}") from None
+        raise FileRuleError(f"the header must describe an array, but is {quoted(header)}") from None
     if dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype.subdtype is not None:
         raise FileRuleError(
-            f"must contain numbers of at most 8 bytes, but contains {printable(str(dtype)[:MOST_CHARACTERS])}"
+            f"must contain numbers of at most 8 bytes, but contains {printable(str(dtype)[:MAX_QUOTED])}"
         )
     if any(isinstance(size, bool) or size < 0 for size in shape):
-        raise FileRuleError(f"the sizes of the array must not be negative, but the shape is {shown(shape)}")
+        raise FileRuleError(f"the sizes of the array must not be negative, but the shape is {quoted(shape)}")
     return NpyHeader(shape, dtype, is_fortran)
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.shown import shown
+from mpcs_torch.errors import MpcsError, quoted
 
 FREE_BYTES = 2**30
 """What unpacks to no more than this may be packed as tightly as it likes: a machine that runs torch has the memory."""
 MOST_EXPANSION = 200
-"""Of larger data. Probabilities shrink to a half, one-hot ones to a hundredth; bombs are made to shrink to 1/1000."""
+"""Of larger data. Probabilities shrink to about a half, and bombs to 1/1000. So do rows of zeros and a single one for
+many classes, which can be saved uncompressed."""
 MOST_DATA_BYTES = 2**31
 """Of a file of a data set, which is held in memory: those that we know have at most 150 MB."""
 _KINDS = {
@@ -65,12 +65,12 @@ def check_member(member: zipfile.ZipInfo) -> None:
             method whose steps have no limit.
     """
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FileRuleError(f"{shown(member.filename)} must be stored or deflated, but has another compression")
+        raise FileRuleError(f"{quoted(member.filename)} must be stored or deflated, but has another compression")
     packed, unpacked = member.compress_size, member.file_size
     if unpacked > FREE_BYTES and unpacked > MOST_EXPANSION * packed:
         rule = f"must expand to at most {MOST_EXPANSION} times its size or {FREE_BYTES} bytes"
         problem = f"but {packed} bytes expand to {unpacked}: save it uncompressed"
-        raise FileRuleError(f"{shown(member.filename)} {rule}, {problem}")
+        raise FileRuleError(f"{quoted(member.filename)} {rule}, {problem}")
 
 
 def load_tensors(path: Path, *, mmap: bool = False) -> Any:
@@ -112,7 +112,7 @@ def check_whole_tensors(values: Iterable[object]) -> None:
         if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
             raise FileRuleError(f"tensors must be dense and on the CPU, but one is {value.layout} on {value.device}")
         if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-            shape = shown(tuple(value.shape))
+            shape = quoted(tuple(value.shape))
             raise FileRuleError(
                 f"tensors must hold all of their values, but one of shape {shape} does not (contiguous)"
             )

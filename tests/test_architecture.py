@@ -12,17 +12,26 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-LIGHT = {"errors", "files", "import_paths", "npy_files", "shown", "tables", "untrusted_files", "yaml_files"}
+LIGHT = {
+    "control_characters",
+    "errors",
+    "files",
+    "import_paths",
+    "npy_files",
+    "tables",
+    "untrusted_files",
+    "yaml_files",
+}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
+    "control_characters": set(),
     "errors": set(),
     "files": set(),
     "import_paths": set(),
-    "npy_files": {"shown", "untrusted_files"},
-    "shown": set(),
+    "npy_files": {"control_characters", "errors", "untrusted_files"},
     "tables": set(),
-    "untrusted_files": {"errors", "shown"},
+    "untrusted_files": {"errors"},
     "yaml_files": {"errors"},
     "concern": {"errors", "yaml_files"},
     "functional": set(),
@@ -30,7 +39,7 @@ MAY_IMPORT = {
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
     "scoring": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT - {"yaml_files"},
-    "learning": {"calibration", "concern", "functional", "errors", "files", "shown", "tables", "untrusted_files"},
+    "learning": {"calibration", "concern", "functional"} | LIGHT - {"import_paths", "npy_files", "yaml_files"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import typer
 
+from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.shown import printable
 
 
 @contextmanager

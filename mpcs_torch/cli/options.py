@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.shown import printable
+from mpcs_torch.control_characters import printable
 
 DataRoot = Annotated[
     Path,

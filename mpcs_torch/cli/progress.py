@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mpcs_torch.shown import printable
+from mpcs_torch.control_characters import printable
 
 if TYPE_CHECKING:  # the trainer imports what files of scores do not need
     from mpcs_torch.trainer.loop import Hook, LoopState, Turn

@@ -9,9 +9,9 @@ import torch
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
 from mpcs_torch.files import replace_whole
-from mpcs_torch.shown import MOST_CHARACTERS, printable, shown
 from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
 
 KIND = "mpcs_torch decision rule"
@@ -70,7 +70,7 @@ def _check_content(held: Mapping[str, Any]) -> None:
         raise ValueError("the costs must have a row for each class")
     wrong = [name for name, value in (report or {}).items() if not isinstance(value, int | float)]
     if wrong:
-        raise ValueError(f"{shown(wrong)} of the report must be numbers")
+        raise ValueError(f"{quoted(wrong)} of the report must be numbers")
 
 
 @contextmanager
@@ -80,5 +80,5 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except Exception as error:  # any value may have any type
         problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
-        reason = printable(" ".join(problem[: 2 * MOST_CHARACTERS].split()))
+        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
         raise DecisionFileError(f"{printable(str(path))}: the decision rule is damaged: {reason}") from error

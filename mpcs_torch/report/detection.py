@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from mpcs_torch.control_characters import printable
 from mpcs_torch.files import replace_text
 from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
 from mpcs_torch.report.render import data_uri, render
 from mpcs_torch.scoring import DetectionScores
-from mpcs_torch.shown import printable
 
 
 def write_detection_report(name: str, found: DetectionScores, path: Path) -> None:

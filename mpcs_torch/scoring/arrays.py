@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.errors import quoted
 from mpcs_torch.npy_files import map_array, read_header
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, reading, rows_at_a_time
-from mpcs_torch.shown import shown
 from mpcs_torch.untrusted_files import check_member, check_whole_tensors, load_tensors
 
 SCORES, LABELS = "preds", "target"
@@ -36,12 +36,12 @@ class ArrayFile:
         self.path, self._target, self._needs_labels = path, target, needs_labels
         scores, labels = (array.shape for array in self._open())
         if len(scores) != 2 or scores[1] < 2:
-            raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {shown(scores)}")
+            raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {quoted(scores)}")
         if scores[1] > MAX_CLASSES:
             raise PredictionsError(path, f"the scores must have at most {MAX_CLASSES} classes, but have {scores[1]}")
         if labels not in (scores[:1], scores, *([] if needs_labels else [(*scores[:1], 0)])):
             rule = f"the labels must have shape {scores[:1]} or {scores} beside the scores"
-            raise PredictionsError(target or path, f"{rule}, but have {shown(labels)}")
+            raise PredictionsError(target or path, f"{rule}, but have {quoted(labels)}")
         self.columns = [str(column) for column in range(scores[1])]
 
     def chunks(self) -> Iterator[Chunk]:

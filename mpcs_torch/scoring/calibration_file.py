@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.control_characters import has_control, printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
 from mpcs_torch.files import replace_whole
-from mpcs_torch.shown import MOST_CHARACTERS, has_control, printable, shown
 from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
 
 ClassMethod = Literal["temperature", "vector"]
@@ -81,7 +81,7 @@ def load_calibration(path: Path) -> SavedCalibration:
         return _restored(held)
     except Exception as error:  # any value may have any type
         problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
-        reason = printable(" ".join(problem[: 2 * MOST_CHARACTERS].split()))
+        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
         raise CalibrationFileError(f"{place}: its calibration is damaged: {reason}") from error
 
 
@@ -89,12 +89,12 @@ def _restored(held: dict[str, Any]) -> SavedCalibration:
     method: Method
     method, class_names, from_logits = held["method"], tuple(held["class_names"]), held["from_logits"]
     if method not in get_args(Method):
-        raise ValueError(f"unknown method {shown(method)}")
+        raise ValueError(f"unknown method {quoted(method)}")
     if not isinstance(from_logits, bool):
-        raise ValueError(f"from_logits must be True or False, but is {shown(from_logits)}")
+        raise ValueError(f"from_logits must be True or False, but is {quoted(from_logits)}")
     wrong = [name for name in class_names if not isinstance(name, str) or has_control(name)]
     if wrong or len(set(class_names)) < len(class_names):
-        raise ValueError(f"class names must differ, and have no control characters: {shown(wrong or class_names)}")
+        raise ValueError(f"class names must differ, and have no control characters: {quoted(wrong or class_names)}")
     check_whole_tensors(held["state"].values())
     module = new_calibration(method, len(class_names))
     module.load_state_dict(held["state"])

@@ -8,9 +8,9 @@ from typing import NamedTuple, TextIO
 
 from torch import Tensor
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError
 from mpcs_torch.npy_files import TruncatedArrayError
-from mpcs_torch.shown import MOST_CHARACTERS, printable
 from mpcs_torch.untrusted_files import FileRuleError, check_regular
 
 VALUES = 2**17
@@ -27,7 +27,7 @@ class PredictionsError(MpcsError, ValueError):
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
         place += [] if row is None else [f"row {row}"]
-        place += [] if column is None else [f"column {str(column)[:MOST_CHARACTERS]}"]
+        place += [] if column is None else [f"column {str(column)[:MAX_QUOTED]}"]
         super().__init__(printable(f"{', '.join(place)}: {problem}"))
 
 
@@ -95,5 +95,5 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except FileRuleError as error:
         raise PredictionsError(path, str(error), row=row) from None
     except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
-        reason = str(error).splitlines()[0][: 2 * MOST_CHARACTERS] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error

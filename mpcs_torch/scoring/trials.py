@@ -12,10 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import PredictionsError, is_number, lines_of, reading
 from mpcs_torch.scoring.csv_file import CsvFile
-from mpcs_torch.shown import shown
 
 ROWS = 2**16
 """The number of rows that are read at a time."""
@@ -81,18 +81,18 @@ def refuse_binary(path: Path) -> None:
         start = file.read(START_BYTES)
     if b"\0" in start:
         rule = "must be a csv file, or text with one trial on each line"
-        raise PredictionsError(path, f"{rule}, but is a binary file that begins with {shown(start[:16])}")
+        raise PredictionsError(path, f"{rule}, but is a binary file that begins with {quoted(start[:16])}")
 
 
 def _pair(one: str, other: str) -> str:
-    return f"{shown(one)[1:-1]} {shown(other)[1:-1]}"
+    return f"{quoted(one)[1:-1]} {quoted(other)[1:-1]}"
 
 
 def _of_csv(path: Path) -> Iterator[Parsed]:
     file = CsvFile(path)
     if "score" not in file.names or "label" not in file.names:
         rule = "must begin with a header that contains score and label"
-        raise PredictionsError(path, f"{rule}, but begins with {shown(file.names)}")
+        raise PredictionsError(path, f"{rule}, but begins with {quoted(file.names)}")
     for first, columns in file.batches(numbers=["score"], texts=["label"]):
         scores = numbers_of(path, columns["score"], "score", first)
         bad = np.isnan(scores)
@@ -165,7 +165,7 @@ def parse_scores(path: Path, rows: Sequence[int], texts: list[str]) -> list[floa
         numbers = [float(text) if is_number(text) else nan for text in texts]
     if any(number != number for number in numbers):
         place = next(place for place, number in enumerate(numbers) if number != number)
-        raise PredictionsError(path, NO_NUMBER.format(shown(texts[place])), row=rows[place], column="score")
+        raise PredictionsError(path, NO_NUMBER.format(quoted(texts[place])), row=rows[place], column="score")
     return numbers
 
 
@@ -173,7 +173,7 @@ def _labels(path: Path, rows: Sequence[int], texts: list[str]) -> list[int]:
     labels = [_label(text) for text in texts]
     if None in labels:
         place = labels.index(None)
-        raise PredictionsError(path, f"{LABEL_RULE}, but is {shown(texts[place])}", row=rows[place], column="label")
+        raise PredictionsError(path, f"{LABEL_RULE}, but is {quoted(texts[place])}", row=rows[place], column="label")
     return [label for label in labels if label is not None]
 
 

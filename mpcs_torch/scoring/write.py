@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.files import replace_whole
 from mpcs_torch.scoring.arrays import LABELS, SCORES
 from mpcs_torch.scoring.chunks import PredictionsError, lines_of, reading
 from mpcs_torch.scoring.columns import LABEL
 from mpcs_torch.scoring.csv_file import CsvFile
 from mpcs_torch.scoring.trials import numbered_rows, parse_scores, refuse_binary, split_lines
-from mpcs_torch.shown import shown
 
 SUFFIXES = (".csv", ".npz", ".pt")
 Rows = Iterator[tuple[Sequence[int], list[list[str]]]]
@@ -98,7 +98,7 @@ def _csv_rows(path: Path) -> tuple[list[list[str]], int, Rows]:
     file = CsvFile(path)
     if "score" not in file.names:
         raise PredictionsError(
-            path, f"must begin with a header that contains score, but begins with {shown(file.names)}"
+            path, f"must begin with a header that contains score, but begins with {quoted(file.names)}"
         )
     return [file.header], file.names.index("score"), numbered_rows(file.rows())
 

@@ -105,7 +105,7 @@ def test_the_papers_sets_are_read_from_the_data_root(
         (b"1\t2\t1e400\n", "TRAIN.tsv:1: a value is not finite in float32"),
         (b"1\t2\t1e39\n", "TRAIN.tsv:1: a value is not finite in float32"),
         (b"1\n", "TRAIN.tsv:1: a value is missing"),
-        (b"1\t2\t" + b"x" * 10_000, f"TRAIN.tsv:1: could not convert string to float: '{'x' * 99}..."),
+        (b"1\t2\t" + b"x" * 10_000, f"TRAIN.tsv:1: could not convert string to float: '{'x' * 40}"),
         (b"\x1b[31m\t2\t3\n", r"TRAIN.tsv:1: must have a label without control characters, but it is '\x1b[31m'"),
         (b",\n", "TRAIN.tsv:1: must have a label"),
     ],

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import quoted
 from mpcs_torch.npy_files import map_array
-from mpcs_torch.shown import printable, shown
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 from mpcs_torch.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
 
@@ -31,7 +32,7 @@ def _split(folder: Path, name: str) -> Split:
         raise _error(folder / f"X_{name}.npy", f"must hold finite numbers (N, 40, 2), but has {tuple(inputs.shape)}")
     if len(labels) != len(inputs) or not torch.isin(labels, torch.arange(CLASSES)).all():
         rule = f"must hold {len(inputs)} labels from 0 to {CLASSES - 1}"
-        raise _error(folder / f"Y_{name}.npy", f"{rule}, but holds {shown(labels.tolist())}")
+        raise _error(folder / f"Y_{name}.npy", f"{rule}, but holds {quoted(labels.tolist())}")
     return Split(inputs, labels.long())
 
 

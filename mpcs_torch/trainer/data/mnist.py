@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torchvision.datasets import MNIST
 
-from mpcs_torch.shown import printable
+from mpcs_torch.control_characters import printable
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 from mpcs_torch.untrusted_files import MOST_DATA_BYTES, check_regular
 

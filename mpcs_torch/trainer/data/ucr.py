@@ -6,7 +6,8 @@ from pathlib import Path
 
 import torch
 
-from mpcs_torch.shown import has_control, printable, shown
+from mpcs_torch.control_characters import has_control, printable
+from mpcs_torch.errors import quoted
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 from mpcs_torch.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
 
@@ -35,12 +36,12 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
     places = {name: place for place, name in enumerate(names)}
     unknown = next((label for label, _ in test if label not in places), None)
     if unknown is not None:
-        raise _error(test_path, f"label {shown(unknown)[1:-1]} does not occur in the training file")
+        raise _error(test_path, f"label {quoted(unknown)[1:-1]} does not occur in the training file")
     steps = len(train[0][1])
     for path, part in ((train_path, train), (test_path, test)):
         lengths = {len(values) for _, values in part}
         if lengths != {steps}:
-            raise _error(path, f"series must have one length, {steps}, but have {shown(sorted(lengths))}")
+            raise _error(path, f"series must have one length, {steps}, but have {quoted(sorted(lengths))}")
     return DataSplits(_split(train, places), _split(test, places), tuple(names))
 
 
@@ -51,7 +52,7 @@ def check_name(name: str) -> None:
         DataError: If it has other characters than the names of the archive.
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise DataError(f"names of UCR sets have letters, digits, - and _, but got {shown(name)}")
+        raise DataError(f"names of UCR sets have letters, digits, - and _, but got {quoted(name)}")
 
 
 def _error(path: Path, problem: str) -> DataError:
@@ -109,7 +110,7 @@ def _parse_ts(line: str) -> tuple[str, list[float]]:
 def _plain(label: str) -> str:
     """Return a numeric label as a whole number (txt files write 1.0000000e+00), other labels unchanged."""
     if not label.strip() or has_control(label):
-        raise ValueError(f"must have a label without control characters, but it is {shown(label)}")
+        raise ValueError(f"must have a label without control characters, but it is {quoted(label)}")
     try:
         number = float(label)
     except ValueError:
@@ -132,7 +133,7 @@ def _number(value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"could not convert string to float: {shown(value)}") from None
+        raise ValueError(f"could not convert string to float: {quoted(value)}") from None
 
 
 def _sorted_labels(labels: Sequence[str]) -> list[str]:
