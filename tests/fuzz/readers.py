@@ -13,6 +13,7 @@ import pyarrow.parquet
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.cli.samples import read_samples
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.scoring import Predictions, load_calibration, read_trials, rewrite_scores, save_calibration
 from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
@@ -132,6 +133,10 @@ def readers() -> dict[str, Reader]:
     add = {f"ADD/X_{part}.npy": _npy(np.zeros((3, 40, 2))) for part in ("train", "test")}
     add |= {f"ADD/Y_{part}.npy": _npy(np.arange(3)) for part in ("train", "test")}
     named = _table(["red", "yellow", "a green"], ["red", "yellow", "a green", "0"] * 5).encode()
+    samples = _saved(
+        lambda path: np.savez(path, points=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
+        ".npz",
+    )
     tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))
     return {
         "csv": Reader({"p.csv": named}, _predictions("p.csv")),
@@ -147,6 +152,10 @@ def readers() -> dict[str, Reader]:
         "rewritten trials": Reader(
             {"s": pairs.encode()},
             lambda f: rewrite_scores(f / "s", f / "out", lambda scores: scores, lambda rows: None),
+        ),
+        "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points")),
+        "samples npz members": Reader(
+            {"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points"), damaged_member
         ),
         "UCR tsv": Reader(tsv, lambda folder: load_ucr(folder, set="S")),
         "UCR ts": Reader(ts, lambda folder: load_ucr(folder, set="S")),
