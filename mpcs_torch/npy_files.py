@@ -87,6 +87,9 @@ def map_array(path: Path) -> NDArray[Any]:
         header = read_header(file)
         offset = file.tell()
     header.check_whole(path.stat().st_size - offset)
-    if not math.prod(header.shape):
-        return np.empty(header.shape, header.dtype)  # nothing can be mapped
-    return np.memmap(path, header.dtype, "r", offset, header.shape, "F" if header.is_fortran else "C")
+    try:
+        if not math.prod(header.shape):
+            return np.empty(header.shape, header.dtype)  # nothing can be mapped
+        return np.memmap(path, header.dtype, "r", offset, header.shape, "F" if header.is_fortran else "C")
+    except (ValueError, OverflowError):  # too many or too large dimensions beside one of size 0
+        raise FileRuleError(f"no array can have the shape {quoted(header.shape)}") from None

@@ -138,6 +138,7 @@ HEADER = b"\x93NUMPY\x01\x00"
         HEADER + b"\x28\x23" + b"-" * 9000,
         b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
         HEADER + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999, 40, 2)}      ",
+        HEADER + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999, 2)} ",
     ],
 )
 def test_any_other_add_file_is_refused(tmp_path: Path, content: bytes) -> None:
