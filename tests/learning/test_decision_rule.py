@@ -251,6 +251,24 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"concern": {"classes": 10_000_000}}, "the costs must have a row for each class"),
+        ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must hold all of their values"),
+        ({"report": {"coverage": "\x1b[31m"}}, r"['coverage'] of the report must be numbers"),
+        ({"settings": {"seed": 0, "other": 1}}, "DecisionRule.__init__() got an unexpected keyword argument 'other'"),
+        ({"settings": None}, "'NoneType' object has no attribute"),
+    ],
+)
+def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    DecisionRule(LIGHTS).save(tmp_path / "rule")
+    held = torch.load(tmp_path / "rule", weights_only=True)
+    torch.save({**held, **changed}, tmp_path / "rule")
+    with pytest.raises(DecisionFileError, match=re.escape(f"the decision rule is damaged: {message}")):
+        DecisionRule.load(tmp_path / "rule")
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"calibration": "isotonic"}, "calibration must be 'temperature', 'vector' or None, but got 'isotonic'."),
