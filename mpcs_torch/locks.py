@@ -13,9 +13,6 @@ try:
 except ImportError:  # Windows has no such locks; there nobody is refused
     fcntl = None  # type: ignore[assignment]
 
-NAME = ".lock"
-"""The locked file in the folder; it holds the number of the process."""
-
 
 class FolderInUseError(MpcsError, RuntimeError):
     """Another process writes to the folder."""
@@ -23,13 +20,13 @@ class FolderInUseError(MpcsError, RuntimeError):
 
 @dataclass
 class _Held:
-    file: int
-    """Closing any handle of the file would unlock it, so all users in this process share one."""
+    handle: int
+    """Of the folder itself, so that a lock leaves no file behind."""
     users: int = 1
 
 
 _held: dict[tuple[int, Path], _Held] = {}
-"""By process, because a forked child inherits this and no lock."""
+"""By process, because a forked child inherits this and does not hold the folder."""
 
 
 @contextmanager
@@ -55,17 +52,16 @@ def take(folder: Path) -> None:
     if key in _held:
         _held[key].users += 1
         return
-    file = os.open(folder / NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = os.read(file, 20).decode("ascii", "replace").strip() or "unknown"
-        os.close(file)
-        message = f"{folder} is being written by process {holder}: wait for it, or choose another folder"
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        message = f"{folder} is being written by another process: wait for it, or choose another folder"
         raise FolderInUseError(message) from None
-    os.ftruncate(file, 0)
-    os.write(file, f"{os.getpid()}\n".encode())
-    _held[key] = _Held(file)
+    except OSError:  # some file systems have no locks; there nobody is refused
+        pass
+    _held[key] = _Held(handle)
 
 
 def release(folder: Path) -> None:
@@ -74,4 +70,4 @@ def release(folder: Path) -> None:
     if key in _held:
         _held[key].users -= 1
         if not _held[key].users:
-            os.close(_held.pop(key).file)
+            os.close(_held.pop(key).handle)

@@ -12,23 +12,36 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-LIGHT = {"errors", "files", "import_paths", "locks", "tables", "yaml_files"}
+LIGHT = {
+    "control_characters",
+    "errors",
+    "files",
+    "import_paths",
+    "locks",
+    "npy_files",
+    "tables",
+    "untrusted_files",
+    "yaml_files",
+}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
+    "control_characters": set(),
     "errors": set(),
     "files": set(),
     "import_paths": {"errors"},
     "locks": {"errors"},
+    "npy_files": {"control_characters", "errors", "untrusted_files"},
     "tables": set(),
+    "untrusted_files": {"errors"},
     "yaml_files": {"errors", "files"},
-    "concern": {"errors", "yaml_files"},
+    "concern": {"control_characters", "errors", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional", "errors", "import_paths"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "scoring": {"learning", "calibration", "concern", "functional", "metrics", "errors", "files", "tables"},
-    "learning": {"calibration", "concern", "functional", "errors", "files", "locks", "tables"},
+    "scoring": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT - {"locks", "yaml_files"},
+    "learning": {"calibration", "concern", "functional"} | LIGHT - {"import_paths", "npy_files", "yaml_files"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import typer
 
+from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MpcsError
 
 
@@ -28,7 +29,7 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
             traceback.print_exc()
         message, status = _message_and_status(error)
         if not (isinstance(error, MpcsError) and error.is_told_elsewhere):
-            typer.echo(f"mpcs: {message}", err=True)
+            typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
         raise SystemExit(status) from None
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from mpcs_torch.control_characters import printable
+
 DataRoot = Annotated[
     Path,
     typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets."),
@@ -29,7 +31,8 @@ def check_report(html: Path | None, *, overwrite: bool) -> None:
 
 def check_out(path: Path, *, overwrite: bool, option: str = "--out") -> None:
     """Refuse a file whose folder does not exist, or that exists and may not be replaced."""
+    shown = printable(str(path))
     if not path.parent.is_dir():
-        raise typer.BadParameter(f"{path}: the folder {path.parent} does not exist", param_hint=option)
+        raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
     if path.exists() and not overwrite:
-        raise typer.BadParameter(f"{path} exists: choose another file or pass --overwrite", param_hint=option)
+        raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)

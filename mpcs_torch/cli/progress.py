@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mpcs_torch.control_characters import printable
+
 if TYPE_CHECKING:  # the trainer imports what files of scores do not need
     from mpcs_torch.trainer.loop import Hook, LoopState, Turn
 
@@ -14,9 +16,14 @@ if TYPE_CHECKING:  # the trainer imports what files of scores do not need
 @contextmanager
 def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
     """Show a progress bar with two values of the last turn; yield the hook that advances it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[values]}"))
+    columns = (
+        _description(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[values]}"),
+    )
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=turns, values="")
+        task = progress.add_task(printable(name), total=turns, values="")
 
         def advance(turn: "Turn", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
             shown = [column for column in ("accuracy", "mpcs") if column in turn.values] or list(turn.values)[:2]
@@ -29,16 +36,25 @@ def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
 @contextmanager
 def counting_bar(name: str, total: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar; yield a function to call after each item."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (_description(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=total)
+        task = progress.add_task(printable(name), total=total)
         yield lambda: progress.advance(task)
 
 
 @contextmanager
 def row_counter(name: str) -> Iterator[Callable[[int], None]]:
     """Show a growing number of rows; yield a function to call with the number of new rows."""
-    columns = (TextColumn("{task.description}"), TextColumn("{task.completed:,.0f} rows"), TimeElapsedColumn())
+    columns = (
+        _description(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(name, total=None)
+        task = progress.add_task(printable(name), total=None)
         yield lambda rows: progress.advance(task, rows)
+
+
+def _description() -> TextColumn:
+    """Return a column of names, which may hold brackets that are no markup."""
+    return TextColumn("{task.description}", markup=False)

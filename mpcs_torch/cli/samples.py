@@ -2,21 +2,23 @@
 
 import sys
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import typer
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 from pydantic import ValidationError
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernError, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.errors import shown
 from mpcs_torch.trainer.data import DATASETS, DataError
 from mpcs_torch.trainer.sections import DataConfig
+from mpcs_torch.untrusted_files import FileRuleError, check_member, check_regular
 
 
 class Samples(NamedTuple):
@@ -63,26 +65,47 @@ def read_samples(path: Path, key: str) -> Samples:
         DataError: If the file is not npz, or an array is missing or breaks a rule.
         FileNotFoundError: If there is no such file.
     """
-    if path.exists() and not zipfile.is_zipfile(path):
-        raise DataError(f"{path}: must be an npz file")
-    with np.load(path, allow_pickle=False) as file:
+    with _archive(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
         for needed in (key, "labels"):
-            if needed not in file.files:
-                raise DataError(f"{path}: must have the array {needed}, but has {', '.join(file.files) or 'none'}")
-        points, labels = _array(path, file, key), _array(path, file, "labels")
-        classes = _array(path, file, "classes") if "classes" in file.files else None
+            if needed not in names:
+                raise DataError(f"{path}: must have the array {needed}, but has {shown(', '.join(names)) or 'none'}")
+        points, labels = _array(path, archive, key), _array(path, archive, "labels")
+        classes = _array(path, archive, "classes") if "classes" in names else None
     if classes is not None and (classes.ndim != 1 or classes.dtype.kind != "U"):
         raise DataError(
             f"{path}: classes must be a list of names, but has the shape {classes.shape} and dtype {classes.dtype}"
         )
-    return _checked(str(path), key, points, labels, None if classes is None else tuple(map(str, classes)))
-
-
-def _array(path: Path, file: Any, key: str) -> NDArray[Any]:
     try:
-        found: NDArray[Any] = file[key]
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: {key} cannot be read without pickle: {error}") from None
+        class_names = None if classes is None else tuple(map(str, classes))
+    except (SystemError, ValueError):  # how numpy says that a character does not exist
+        raise DataError(f"{path}: classes must be names of valid characters") from None
+    return _checked(str(path), key, points, labels, class_names)
+
+
+def _archive(path: Path) -> zipfile.ZipFile:
+    """Open an npz file; refuse one whose arrays take far more than its size."""
+    try:
+        check_regular(path)
+        archive = zipfile.ZipFile(path)
+        for member in archive.infolist():
+            check_member(member)
+    except FileRuleError as error:
+        raise DataError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise
+    except Exception:  # the parser of zip raises many kinds
+        raise DataError(f"{path}: must be an npz file") from None
+    return archive
+
+
+def _array(path: Path, archive: zipfile.ZipFile, key: str) -> NDArray[Any]:
+    try:
+        with archive.open(f"{key}.npy") as file:
+            found: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+    except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
+        reason = shown(str(error)) or type(error).__name__
+        raise DataError(f"{path}: {key} cannot be read without pickle: {reason}") from None
     return found
 
 

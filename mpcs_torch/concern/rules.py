@@ -1,10 +1,10 @@
 """The rules of a concern spec: every broken one is found, and reported with its place."""
 
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from mpcs_torch.control_characters import has_control
 from mpcs_torch.errors import MpcsError, quoted, shown
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ MAX_NAME = 200
 """Characters of a class name, which stands in tables, figures and messages."""
 MAX_PROBLEMS = 20
 """Nobody reads more at a time."""
-UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Control characters, line separators, changes of direction and half characters: for terminals, or invalid in SVG."""
 
 
 class Problem(NamedTuple):
@@ -96,7 +94,7 @@ def _class_problems(classes: object) -> Iterator[Problem]:
             yield Problem(("classes", i), f"must be a name in quotes, but got {quoted(name)}")
         elif len(name) > MAX_NAME:
             yield Problem(("classes", i), f"must have at most {MAX_NAME} characters, but has {len(name)}")
-        elif UNPRINTABLE.search(name):
+        elif has_control(name):
             yield Problem(("classes", i), f"must not contain control characters, but got {quoted(name)}")
         elif name in before:
             yield Problem(("classes", i), f"must differ from the other names, but {quoted(name)} appears twice")

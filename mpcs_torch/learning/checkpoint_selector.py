@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from warnings import warn
+from weakref import finalize
 
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from mpcs_torch.files import rename, write_whole
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import Manifest, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
+from mpcs_torch.locks import release, take
 from mpcs_torch.tables import Table
 
 
@@ -36,6 +38,7 @@ class CheckpointSelector:
     Raises:
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
         ValueError: If ``top_k`` or ``keep_every`` is too small.
+        FolderInUseError: From the first `update`, if another process that still runs has made updates in the folder.
 
     Example:
         >>> import tempfile, torch
@@ -67,13 +70,12 @@ class CheckpointSelector:
         self.epochs: list[SavedEpoch] = []
         """All epochs, in the order of the updates."""
         self._garbage: list[SavedEpoch] = []
-        self._is_pending = False
-        """Whether the last epoch is not in the manifest yet."""
+        self._is_pending = False  # whether the last epoch is not in the manifest yet
         self._is_settled = False
         """Whether work left by an earlier process is finished. It may still run, so this waits for an update."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if (self.folder / manifest.NAME).exists():
-            self._take_over(Manifest.read(self.folder))
+        self._read_at = 0  # the time at which the manifest that was read had been changed
+        self._read()
 
     @property
     def best(self) -> SavedEpoch | None:
@@ -193,25 +195,26 @@ class CheckpointSelector:
     def _write_manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> None:
         Manifest(asdict(self.rule), epochs, **changed).write(self.folder, flush=self.flush)
 
-    def _take_over(self, found: Manifest) -> None:
+    def _read(self) -> None:
+        """Take over the manifest, if there is one and it has changed since it was read."""
+        if self._read_at == (changed_at := manifest.changed_at(self.folder)):
+            return
+        found, self._read_at = Manifest.read(self.folder), changed_at
         found.check_rule(self.folder, asdict(self.rule), self.rule.metrics)
-        self.epochs = [self._without_lost_file(epoch) for epoch in found.epochs]
+        self.epochs = [epoch.without_lost_file(self.folder) for epoch in found.epochs]
         self._garbage = [epoch for epoch in found.garbage if epoch.is_whole_in(self.folder)]
         if found.pending is not None and found.pending.is_whole_in(self.folder):
             self.epochs.append(found.pending)
             self._is_pending = True
 
     def _settle(self) -> None:
-        """Finish the work of a process that died, and delete its temporary files."""
+        """Keep other processes out, finish the work of one that died, and delete its temporary files."""
+        take(self.folder)
+        finalize(self, release, self.folder)
+        self._read()  # another process may have gone on since
         if self._is_pending:
             self._enter(self.epochs)
         self._delete_garbage()
         for leftover in [path for pattern in manifest.TEMPORARY_FILES for path in self.folder.glob(pattern)]:
             leftover.unlink()
         self._is_settled = True
-
-    def _without_lost_file(self, epoch: SavedEpoch) -> SavedEpoch:
-        if epoch.file is None or epoch.is_whole_in(self.folder):
-            return epoch
-        warn(f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost", stacklevel=4)
-        return replace(epoch, file=None, sha256="")

@@ -9,8 +9,10 @@ import torch
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
 from mpcs_torch.files import replace_whole
+from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
 
 KIND = "mpcs_torch decision rule"
 """Names the kind of the file in its field ``kind``."""
@@ -44,15 +46,31 @@ def save(
 
 def load(path: Path) -> dict[str, Any]:
     """Read what `save` wrote."""
+    place = printable(str(path))
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
+        held = load_tensors(path)
     except FileNotFoundError:
         raise
+    except FileRuleError as error:
+        raise DecisionFileError(f"{place}: {error}") from None
     except Exception as error:  # zip and pickle raise many kinds
-        raise DecisionFileError(f"{path}: is not a file of a decision rule, and cannot be read") from error
+        raise DecisionFileError(f"{place}: is not a file of a decision rule, and cannot be read") from error
     if not isinstance(held, dict) or held.get("kind") != KIND:
-        raise DecisionFileError(f"{path}: is not a file of a decision rule")
+        raise DecisionFileError(f"{place}: is not a file of a decision rule")
+    with reading(path):
+        _check_content(held)
     return held
+
+
+def _check_content(held: Mapping[str, Any]) -> None:
+    """Refuse what would take much more memory than the file, or is no part of a rule."""
+    classes, state, report = held["concern"]["classes"], held["state"], held["report"]
+    check_whole_tensors([*state.values(), *held["settings"].values()])
+    if not isinstance(classes, list) or len(state["costs"]) != len(classes):
+        raise ValueError("the costs must have a row for each class")
+    wrong = [name for name, value in (report or {}).items() if not isinstance(value, int | float)]
+    if wrong:
+        raise ValueError(f"{quoted(wrong)} of the report must be numbers")
 
 
 @contextmanager
@@ -60,5 +78,7 @@ def reading(path: Path) -> Iterator[None]:
     """Turn any error in the content of a file into a `DecisionFileError` that names it."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise DecisionFileError(f"{path}: the decision rule is damaged: {' '.join(str(error).split())}") from error
+    except Exception as error:  # any value may have any type
+        problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
+        raise DecisionFileError(f"{printable(str(path))}: the decision rule is damaged: {reason}") from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.files import holds, read_limited, replace_text
@@ -41,6 +42,13 @@ class SavedEpoch(Epoch):
     def is_whole_in(self, folder: Path) -> bool:
         """Return whether the checkpoint file exists and is as it was saved."""
         return self.file is not None and holds(folder / self.file, self.sha256)
+
+    def without_lost_file(self, folder: Path) -> "SavedEpoch":
+        """Return the epoch, without its checkpoint if that is missing or damaged, as a warning then says."""
+        if self.file is None or self.is_whole_in(folder):
+            return self
+        warn(f"{folder / self.file} is missing or damaged: epoch {self.number} is lost", stacklevel=5)
+        return replace(self, file=None, sha256="")
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,12 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{quoted(name)} of epoch {quoted(number)} must be a number, but is {quoted(value)}")
     return replace(found, values={name: float(value) for name, value in found.values.items()})
+
+
+def changed_at(folder: Path) -> int:
+    """Return when the manifest of a folder was last changed, in nanoseconds; 0 if there is none."""
+    path = folder / NAME
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 def temporary_name(epoch: int) -> str:

@@ -59,6 +59,8 @@ class MetricSet:
             metric = entry.make(num_classes, validate_args=False, **given).to(device)
             metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
+            if group.metrics:  # of many classes, a state of its own would take much memory
+                metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})
             group.metrics[entry.name] = metric
         self._groups = tuple(groups.values())
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from mpcs_torch.control_characters import printable
 from mpcs_torch.files import replace_text
 from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
 from mpcs_torch.report.render import data_uri, render
@@ -16,6 +17,7 @@ def write_detection_report(name: str, found: DetectionScores, path: Path) -> Non
         found: The metrics.
         path: The HTML file to write.
     """
+    name = printable(name)
     rates = found.summary.counts.rates()
     figures = [
         det_curves({name: rates}, points=found.points),

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.control_characters import printable
 from mpcs_torch.files import replace_text
 from mpcs_torch.plots import confusion_matrix, reliability
 from mpcs_torch.report.render import data_uri, render
@@ -23,7 +24,7 @@ def write_score_report(name: str, scores: Scores, concern: ConcernSpec | None, p
         figures.append(reliability(scores.measured, scores.reported, "how certain it is, and how often right"))
     page = render(
         "score",
-        name=name,
+        name=printable(name),
         scores=scores,
         table=scores.table(),
         figures=[data_uri(f) for f in figures],

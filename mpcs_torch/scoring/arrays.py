@@ -1,17 +1,21 @@
 """Read predictions from arrays: npy and pt files are memory-mapped, npz files are read as a stream."""
 
+import math
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError, rows_at_a_time
+from mpcs_torch.concern.rules import MAX_CLASSES
+from mpcs_torch.errors import quoted
+from mpcs_torch.npy_files import map_array, read_header
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, reading, rows_at_a_time
+from mpcs_torch.untrusted_files import check_member, check_whole_tensors, load_tensors
 
 SCORES, LABELS = "preds", "target"
 """Names of the two arrays in an npz or pt file."""
@@ -32,10 +36,12 @@ class ArrayFile:
         self.path, self._target, self._needs_labels = path, target, needs_labels
         scores, labels = (array.shape for array in self._open())
         if len(scores) != 2 or scores[1] < 2:
-            raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {scores}")
+            raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {quoted(scores)}")
+        if scores[1] > MAX_CLASSES:
+            raise PredictionsError(path, f"the scores must have at most {MAX_CLASSES} classes, but have {scores[1]}")
         if labels not in (scores[:1], scores, *([] if needs_labels else [(*scores[:1], 0)])):
             rule = f"the labels must have shape {scores[:1]} or {scores} beside the scores"
-            raise PredictionsError(target or path, f"{rule}, but have {labels}")
+            raise PredictionsError(target or path, f"{rule}, but have {quoted(labels)}")
         self.columns = [str(column) for column in range(scores[1])]
 
     def chunks(self) -> Iterator[Chunk]:
@@ -44,7 +50,19 @@ class ArrayFile:
         rows, step = scores.shape[0], rows_at_a_time(len(self.columns))
         for start in range(0, rows, step):
             stop = min(start + step, rows)
-            yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(labels.read(start, stop)))
+            held = labels.read(start, stop)
+            self._refuse_huge(held, start + 1)
+            yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(held))
+
+    def _refuse_huge(self, labels: "NDArray[np.generic] | Tensor", first: int) -> None:
+        """Refuse labels that an int64 cannot hold, before they become other numbers."""
+        if str(labels.dtype).endswith("uint64"):
+            values = np.asarray(labels)
+            is_huge = values > np.iinfo(np.int64).max
+            if is_huge.any():
+                place = np.argwhere(is_huge)[0]
+                problem = f"the label must be from 0 to {len(self.columns) - 1}, but is {values[tuple(place)]}"
+                raise PredictionsError(self._target or self.path, problem, row=first + int(place[0]))
 
     def _open(self) -> tuple[Array, Array]:
         path, target = self.path, self._target
@@ -68,24 +86,24 @@ def _no_labels(scores: Array) -> Array:
 
 
 def _mapped(path: Path) -> Array:
-    with path.open("rb") as file:
-        shape, dtype, is_fortran = _header(path, file)
-        offset = file.tell()
-    _check_whole(path, shape, dtype, path.stat().st_size - offset)
-    mapped = np.memmap(path, dtype, "r", offset, shape, "F" if is_fortran else "C")
-    return Array(shape, lambda start, stop: mapped[start:stop])
+    with reading(path):
+        mapped = map_array(path)
+    return Array(mapped.shape, lambda start, stop: mapped[start:stop])
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
     try:
-        stream, size = archive.open(f"{name}.npy"), archive.getinfo(f"{name}.npy").file_size
+        member = archive.getinfo(f"{name}.npy")
     except KeyError:
         raise PredictionsError(path, f"must contain arrays named {SCORES} and {LABELS}, but has no {name}") from None
-    shape, dtype, is_fortran = _header(path, stream)
-    if is_fortran:
+    check_member(member)
+    stream = archive.open(member)
+    header = read_header(stream)
+    if header.is_fortran and len(header.shape) > 1:
         raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
-    _check_whole(path, shape, dtype, size - stream.tell())
-    row_bytes = dtype.itemsize * int(np.prod(shape[1:]))
+    header.check_whole(member.file_size - stream.tell())
+    shape, dtype = header.shape, header.dtype
+    row_bytes = dtype.itemsize * math.prod(shape[1:])
     return Array(
         shape,
         lambda start, stop: np.frombuffer(stream.read(row_bytes * (stop - start)), dtype).reshape(
@@ -95,33 +113,17 @@ def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
 
 
 def _tensors(path: Path, *, needs_labels: bool) -> tuple[Array, Array]:
-    held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+    held = load_tensors(path, mmap=True)
     if not needs_labels and isinstance(held, dict) and isinstance(held.get(SCORES), Tensor) and LABELS not in held:
         held = {**held, LABELS: torch.empty(len(held[SCORES]), 0)}
     if not isinstance(held, dict) or not all(isinstance(held.get(name), Tensor) for name in (SCORES, LABELS)):
         raise PredictionsError(path, f"must contain a dictionary with tensors {SCORES} and {LABELS}")
     scores, labels = (held[name] for name in (SCORES, LABELS))
+    check_whole_tensors([scores, labels])
     return (
         Array(tuple(scores.shape), lambda start, stop: scores[start:stop]),
         Array(tuple(labels.shape), lambda start, stop: labels[start:stop]),
     )
-
-
-def _header(path: Path, file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[np.generic], bool]:
-    version = npy.read_magic(file)
-    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-    shape, is_fortran, dtype = read(file)
-    if dtype.kind not in "fiub" or dtype.itemsize > 8:
-        raise PredictionsError(path, f"must contain numbers of at most 8 bytes, but contains {dtype}")
-    return shape, dtype, is_fortran
-
-
-def _check_whole(path: Path, shape: tuple[int, ...], dtype: np.dtype[np.generic], size: int) -> None:
-    """Refuse an array that ends before its last value."""
-    values, columns = size // dtype.itemsize, max(1, int(np.prod(shape[1:])))
-    if values < int(np.prod(shape)):
-        row, column = divmod(values, columns)
-        raise PredictionsError(path, f"the file ends here, before row {shape[0]}", row=row + 1, column=column)
 
 
 def _as_tensor(held: "NDArray[np.generic] | Tensor") -> Tensor:

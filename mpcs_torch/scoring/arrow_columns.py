@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.chunks import PredictionsError, is_number
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int)
     held = values.to_pylist()
     try:
         return np.array([float(value) for value in held])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         row = next(row for row, value in enumerate(held) if not is_number(value))
-        problem = "is missing" if held[row] in (None, "") else f"must be a number, but is {held[row]!r}"
+        problem = "is missing" if held[row] in (None, "") else f"must be a number, but is {quoted(held[row])}"
         raise PredictionsError(path, problem, row=first_row + row, column=column) from None
 
 
@@ -64,7 +65,7 @@ def labels_of(
     bad = np.isin(places, [place for place, label in enumerate(labels) if label is None])
     if bad.any():
         row = int(bad.argmax())
-        problem = f"{rule}, but is {distinct[places[row]]!r}"
+        problem = f"{rule}, but is {quoted(distinct[places[row]])}"
         raise PredictionsError(path, problem, row=first_row + row, column=column)
     by_place: NDArray[np.int64] = np.array([label or 0 for label in labels], dtype=np.int64)
     return by_place[places]

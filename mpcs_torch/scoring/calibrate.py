@@ -14,8 +14,11 @@ from mpcs_torch.scoring.calibration_file import ClassMethod, SavedCalibration, T
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.trials import Trials
+from mpcs_torch.untrusted_files import physical_memory
 
 Advance = Callable[[int], None]
+MEMORY_SHARE = 8
+"""Calibrations and rules hold about so many copies of all logits: the file's, their sums, their derivatives."""
 
 
 class FittedCalibration(NamedTuple):
@@ -117,10 +120,18 @@ def calibrate_predictions(
 
 
 def all_rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor]:
-    """Read all logits and labels of a file."""
-    chunks = []
+    """Read all logits and labels of a file.
+
+    Raises:
+        PredictionsError: If there is no row, a value breaks a rule, or the rows take too much of the memory.
+    """
+    chunks, values, most = [], 0, physical_memory() // MEMORY_SHARE
     for chunk in predictions.logits():
         chunks.append(chunk)
+        values += chunk.scores.numel()
+        if values * chunk.scores.element_size() > most:
+            problem = f"all rows must be in memory at once, but take more than 1/{MEMORY_SHARE} of it, {most} bytes"
+            raise PredictionsError(predictions.path, problem, row=chunk.first_row)
         advance(len(chunk.scores))
     if not chunks:
         raise PredictionsError(predictions.path, "holds no row")

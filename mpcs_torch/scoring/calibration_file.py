@@ -6,8 +6,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.control_characters import has_control, printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
 from mpcs_torch.files import replace_whole
+from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
 
 ClassMethod = Literal["temperature", "vector"]
 TrialMethod = Literal["logistic", "pav"]
@@ -64,25 +66,39 @@ def load_calibration(path: Path) -> SavedCalibration:
     Raises:
         CalibrationFileError: If the file cannot be read or holds something else.
     """
+    place = printable(str(path))
     try:
-        held = torch.load(path, map_location="cpu", weights_only=True)
+        held = load_tensors(path)
     except FileNotFoundError:
         raise
+    except FileRuleError as error:
+        raise CalibrationFileError(f"{place}: {error}") from None
     except Exception as error:  # zip and pickle raise many kinds
-        raise CalibrationFileError(f"{path}: is not a file of `mpcs calibrate fit`, and cannot be read") from error
+        raise CalibrationFileError(f"{place}: is not a file of `mpcs calibrate fit`, and cannot be read") from error
     if not isinstance(held, dict) or held.get("kind") != KIND:
-        raise CalibrationFileError(f"{path}: is not a file of `mpcs calibrate fit`")
+        raise CalibrationFileError(f"{place}: is not a file of `mpcs calibrate fit`")
     try:
         return _restored(held)
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise CalibrationFileError(f"{path}: its calibration is damaged: {reason}") from error
+    except Exception as error:  # any value may have any type
+        problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
+        raise CalibrationFileError(f"{place}: its calibration is damaged: {reason}") from error
 
 
 def _restored(held: dict[str, Any]) -> SavedCalibration:
-    method, class_names = held["method"], tuple(held["class_names"])
+    method: Method
+    method, class_names, from_logits = held["method"], tuple(held["class_names"]), held["from_logits"]
     if method not in get_args(Method):
-        raise ValueError(f"unknown method {method!r}")
+        raise ValueError(f"unknown method {quoted(method)}")
+    if not isinstance(from_logits, bool):
+        raise ValueError(f"from_logits must be True or False, but is {quoted(from_logits)}")
+    wrong = [name for name in class_names if not isinstance(name, str) or has_control(name)]
+    if wrong or len(set(class_names)) < len(class_names):
+        raise ValueError(f"class names must differ, and have no control characters: {quoted(wrong or class_names)}")
+    check_whole_tensors(held["state"].values())
     module = new_calibration(method, len(class_names))
     module.load_state_dict(held["state"])
-    return SavedCalibration(method, module, class_names, held["from_logits"])
+    bad = [name for name, value in module.state_dict().items() if not value.isfinite().all()]
+    if bad:
+        raise ValueError(f"{', '.join(bad)} must be finite")
+    return SavedCalibration(method, module, class_names, from_logits)

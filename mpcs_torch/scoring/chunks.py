@@ -2,15 +2,23 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from torch import Tensor
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError
+from mpcs_torch.npy_files import TruncatedArrayError
+from mpcs_torch.untrusted_files import FileRuleError, check_regular
 
 VALUES = 2**17
 """About how many scores are read at a time."""
+MOST_COLUMNS = 100_000
+"""Of a table: a row with more is probably not one, and arrays (npz, npy, pt) hold more classes in less space."""
+LONGEST_LINE = 64 * MOST_COLUMNS
+"""In characters: a row of as many numbers is shorter."""
 
 
 class PredictionsError(MpcsError, ValueError):
@@ -19,8 +27,8 @@ class PredictionsError(MpcsError, ValueError):
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
         place += [] if row is None else [f"row {row}"]
-        place += [] if column is None else [f"column {column}"]
-        super().__init__(f"{', '.join(place)}: {problem}")
+        place += [] if column is None else [f"column {str(column)[:MAX_QUOTED]}"]
+        super().__init__(printable(f"{', '.join(place)}: {problem}"))
 
 
 class Chunk(NamedTuple):
@@ -52,13 +60,40 @@ def is_number(value: object) -> bool:
     return True
 
 
+def lines_of(file: TextIO, path: Path) -> Iterator[str]:
+    """Yield the lines of a file.
+
+    Raises:
+        PredictionsError: If a line is longer than `LONGEST_LINE`.
+    """
+    for line in iter(partial(file.readline, LONGEST_LINE), ""):
+        if len(line) == LONGEST_LINE:
+            raise PredictionsError(path, f"a line must have less than {LONGEST_LINE} characters, but one has more")
+        yield line
+
+
+def check_columns(path: Path, columns: int) -> None:
+    """Refuse a table of more than `MOST_COLUMNS` columns."""
+    if columns > MOST_COLUMNS:
+        raise PredictionsError(path, f"must have at most {MOST_COLUMNS} columns, but has {columns}")
+
+
 @contextmanager
 def reading(path: Path, row: int | None = None) -> Iterator[None]:
-    """Turn any error of a parser into a `PredictionsError` that names the file, and the row it had reached."""
+    """Turn any error of a parser into a `PredictionsError` that names the file, and the row it had reached.
+
+    A path that is not a regular file is refused before anything is read.
+    """
     try:
+        if row is None:
+            check_regular(path)
         yield
     except (PredictionsError, FileNotFoundError):
         raise
+    except TruncatedArrayError as error:
+        raise PredictionsError(path, str(error), row=error.row, column=error.column) from None
+    except FileRuleError as error:
+        raise PredictionsError(path, str(error), row=row) from None
     except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error

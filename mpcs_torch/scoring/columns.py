@@ -13,11 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.control_characters import has_control
+from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, rows_at_a_time
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, check_columns, is_number, rows_at_a_time
 from mpcs_torch.scoring.csv_file import Batch, CsvFile, import_pyarrow
 
 LABEL, SOFT = "target", "target_"
+MOST_EXACT = 2**53 - 1
+"""Whole numbers beyond it may become others as float64, so they are quoted as the file has them."""
 
 
 class ColumnFile:
@@ -27,17 +31,23 @@ class ColumnFile:
         self.path = path
         self._csv = None if path.suffix == ".parquet" else _csv_file(path)
         names = _parquet_names(path) if self._csv is None else self._csv.names
+        controlling = next((name for name in names if has_control(name)), None)
+        if controlling is not None:
+            problem = f"names of classes must not have control characters, but one is {quoted(controlling)}"
+            raise PredictionsError(path, problem)
         repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         if repeated:
-            raise PredictionsError(path, f"columns must have different names, but {repeated} appear more than once")
+            raise PredictionsError(
+                path, f"columns must have different names, but {quoted(repeated)} appear more than once"
+            )
         soft = [name for name in names if name.startswith(SOFT)]
         found = [name for name in names if name != LABEL and not name.startswith(SOFT)]
         self.columns = _in_order(path, found, class_names)
         is_unlabelled = not soft and LABEL not in names and not needs_labels
         self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [] if is_unlabelled else [LABEL]
         if not is_unlabelled and ((LABEL in names) == bool(soft) or (soft and set(soft) != set(self._labels))):
-            rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {self.columns}"
-            raise PredictionsError(path, f"{rule}, but has {names}")
+            rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {quoted(self.columns)}"
+            raise PredictionsError(path, f"{rule}, but has {quoted(names)}")
         self._label_names = {name: label for label, name in enumerate(self.columns)}
 
     def chunks(self) -> Iterator[Chunk]:
@@ -56,7 +66,7 @@ class ColumnFile:
     def _target(self, batch: Batch) -> Tensor:
         if self._labels != [LABEL]:
             return self._matrix(batch, self._labels)
-        rule = f"must be a class index or one of {self.columns[:10]}"
+        rule = f"must be a class index or one of {quoted(self.columns[:10])}"
         held = labels_of(self.path, batch.columns[LABEL], LABEL, batch.first_row, self._label, rule)
         return torch.from_numpy(held)
 
@@ -67,7 +77,9 @@ class ColumnFile:
 
     def _label(self, value: Any) -> int | None:
         label = self._label_names.get(str(value).strip(), value)
-        return int(float(label)) if is_number(label) and float(label) % 1 == 0 else None
+        if not is_number(label) or float(label) % 1 != 0 or abs(float(label)) > MOST_EXACT:
+            return None
+        return int(float(label))
 
 
 def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -> list[str]:
@@ -75,14 +87,15 @@ def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -
     unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
     if unnamed or len(found) < 2:
         rule = f"must have a column of scores for each class, and no other columns than {LABEL}"
-        raise PredictionsError(path, f"{rule}, but has {found}")
+        raise PredictionsError(path, f"{rule}, but has {quoted(found)}")
     numbered = [str(label) for label in range(len(found))]
     if set(found) == set(numbered):
         return numbered
     if class_names is None:
         return found
     if set(found) != set(class_names):
-        raise PredictionsError(path, f"columns must be named after the classes {list(class_names)}, but are {found}")
+        rule = f"columns must be named after the classes {quoted(list(class_names))}"
+        raise PredictionsError(path, f"{rule}, but are {quoted(found)}")
     return list(class_names)
 
 
@@ -91,7 +104,9 @@ def _csv_file(path: Path) -> CsvFile:
     if not file.header:
         raise PredictionsError(path, "must begin with a header of column names, but is empty")
     if len(file.header) > 1 and all(map(is_number, file.header)) and LABEL not in file.header:
-        raise PredictionsError(path, f"must begin with a header of column names, but begins with {file.header[:3]}")
+        raise PredictionsError(
+            path, f"must begin with a header of column names, but begins with {quoted(file.header[:3])}"
+        )
     return file
 
 
@@ -99,7 +114,9 @@ def _parquet_names(path: Path) -> list[str]:
     import_pyarrow(path)
     from pyarrow import parquet
 
-    return list(parquet.read_schema(path).names)
+    names = list(parquet.read_schema(path).names)
+    check_columns(path, len(names))
+    return names
 
 
 def _parquet_batches(path: Path, step: int) -> Iterator[Batch]:

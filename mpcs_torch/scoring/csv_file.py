@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.scoring import chunks
-from mpcs_torch.scoring.chunks import PredictionsError
+from mpcs_torch.scoring.chunks import PredictionsError, check_columns, lines_of
 
 BYTES_PER_VALUE = 64
 """The longest values that pyarrow reads in rows of very many columns: it fails where a row is larger than a block."""
@@ -29,16 +29,17 @@ class CsvFile:
         path: The file, in UTF-8.
 
     Raises:
-        PredictionsError: If pyarrow is not installed.
+        PredictionsError: If pyarrow is not installed, or there are too many columns.
     """
 
     def __init__(self, path: Path) -> None:
         import_pyarrow(path)
         self.path = path
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file)
+            reader = csv.reader(lines_of(file, path))
             self.header = next((row for row in reader if row), [])
             self._header_lines = reader.line_num
+        check_columns(path, len(self.header))
         self.names = [name.strip() for name in self.header]
         self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
 
@@ -69,7 +70,9 @@ class CsvFile:
             PredictionsError: If a row has too few or too many values.
         """
         with self.path.open(newline="", encoding="utf-8-sig") as file:
-            for number, row in enumerate(row for row in csv.reader(file) if row):  # the header is number 0
+            for number, row in enumerate(
+                row for row in csv.reader(lines_of(file, self.path)) if row
+            ):  # the header is number 0
                 if number >= start:
                     self._check_length(row, number)
                     yield row

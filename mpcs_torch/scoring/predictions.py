@@ -126,7 +126,7 @@ class Predictions:
             self._refuse_values(bad, scores, first, "must be a probability (for logits pass --logits)")
 
     def _checked_labels(self, target: Tensor, first: int) -> Tensor:
-        if target.is_floating_point() or target.dtype == torch.bool:
+        if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
             raise PredictionsError(self.path, f"the labels must be integers, but are {target.dtype}")
         labels = target.long()
         bad = (labels < 0) | (labels >= len(self.class_names))

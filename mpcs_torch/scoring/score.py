@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.class_rates import class_rates
@@ -107,6 +108,10 @@ def score(
     notes = []
     if entries is None and _has_free_errors(concern):
         notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
+    if entries is None and len(predictions.class_names) > MAX_MATRIX_CLASSES and target.ndim == 1:
+        notes.append(
+            f"more than {MAX_MATRIX_CLASSES} classes: metrics of pairs of classes, such as accuracy, are left out"
+        )
     return _scores(rows, predictions.class_names, metrics, notes)
 
 
@@ -123,20 +128,25 @@ def _metrics_for(
 
     if is_soft and concern is not None:
         raise PredictionsError(predictions.path, "has soft labels, but a concern needs one class for each row")
+    classes = len(predictions.class_names)
     if entries is None:
-        entries = _all_for(concern, is_soft=is_soft)
+        entries = _all_for(concern, classes, is_soft=is_soft)
     wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
     if wrong:
         kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
         problem = f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels"
         raise PredictionsError(predictions.path, problem)
+    large = [entry.name for entry in entries if classes > MAX_MATRIX_CLASSES and _needs_matrix(entry)]
+    if large:
+        problem = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}, but has {classes}"
+        raise PredictionsError(predictions.path, problem)
     try:
-        return MetricSet(entries, len(predictions.class_names), torch.device("cpu"), concern=concern, **settings)
+        return MetricSet(entries, classes, torch.device("cpu"), concern=concern, **settings)
     except ValueError as error:
         raise PredictionsError(predictions.path, str(error)) from None
 
 
-def _all_for(concern: ConcernSpec | None, *, is_soft: bool) -> "list[MetricEntry]":
+def _all_for(concern: ConcernSpec | None, classes: int, *, is_soft: bool) -> "list[MetricEntry]":
     from mpcs_torch.metrics.by_name import ENTRIES
     from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 
@@ -148,11 +158,22 @@ def _all_for(concern: ConcernSpec | None, *, is_soft: bool) -> "list[MetricEntry
         if entry.takes in takes
         and entry.name not in ONLY_WHEN_ASKED
         and not (has_free_errors and entry.metric is MetaPatternConcernScore)
+        and not (classes > MAX_MATRIX_CLASSES and _needs_matrix(entry))
     ]
 
 
+def _needs_matrix(entry: "MetricEntry") -> bool:
+    """Return whether a metric holds a number for each pair of classes."""
+    from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
+    from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
+
+    return entry.takes == "decisions" or entry.metric in (ExpectedConcern, RiskCoverageArea)
+
+
 def _has_free_errors(concern: ConcernSpec | None) -> bool:
-    return concern is not None and bool((concern.matrix() == 0).any())
+    if concern is None or concern.weights is None:  # a factor is above 0
+        return False
+    return bool((concern.matrix() == 0).any())
 
 
 def _inputs(probs: Tensor, takes: "Collection[Takes]") -> "dict[Takes, Tensor]":

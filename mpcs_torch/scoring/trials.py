@@ -12,15 +12,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
-from mpcs_torch.scoring.chunks import PredictionsError, is_number, reading
+from mpcs_torch.scoring.chunks import PredictionsError, is_number, lines_of, reading
 from mpcs_torch.scoring.csv_file import CsvFile
 
 ROWS = 2**16
 """The number of rows that are read at a time."""
+START_BYTES = 4096
+"""Text has no zero byte; npz, npy, pt and parquet files have some in these."""
 LABELS = {"1": 1, "target": 1, "true": 1, "0": 0, "nontarget": 0, "false": 0}
 LABEL_RULE = f"must be one of {', '.join(LABELS)}"
-NO_NUMBER = "must be a number, but is {!r}"
+NO_NUMBER = "must be a number, but is {}"
 Parsed = tuple[NDArray[np.float64], NDArray[np.int64]]
 """Scores and labels of some rows."""
 Texts = tuple[Sequence[int], list[str], list[str]]
@@ -56,6 +59,7 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
             path, "contains its own labels: --trials is only for text files with two names and a score"
         )
     with reading(path):
+        refuse_binary(path)
         for batch_scores, batch_labels in _of_csv(path) if is_csv else _of_text(path, trials):
             scores.frombytes(batch_scores.astype(np.float64).tobytes())
             labels.frombytes(batch_labels.astype(np.int8).tobytes())
@@ -71,16 +75,29 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
     return found
 
 
+def refuse_binary(path: Path) -> None:
+    """Refuse files of arrays, which are for predictions of classes."""
+    with path.open("rb") as file:
+        start = file.read(START_BYTES)
+    if b"\0" in start:
+        rule = "must be a csv file, or text with one trial on each line"
+        raise PredictionsError(path, f"{rule}, but is a binary file that begins with {quoted(start[:16])}")
+
+
+def _pair(one: str, other: str) -> str:
+    return f"{quoted(one)[1:-1]} {quoted(other)[1:-1]}"
+
+
 def _of_csv(path: Path) -> Iterator[Parsed]:
     file = CsvFile(path)
     if "score" not in file.names or "label" not in file.names:
         rule = "must begin with a header that contains score and label"
-        raise PredictionsError(path, f"{rule}, but begins with {file.names}")
+        raise PredictionsError(path, f"{rule}, but begins with {quoted(file.names)}")
     for first, columns in file.batches(numbers=["score"], texts=["label"]):
         scores = numbers_of(path, columns["score"], "score", first)
         bad = np.isnan(scores)
         if bad.any():
-            raise PredictionsError(path, NO_NUMBER.format("nan"), row=first + int(bad.argmax()), column="score")
+            raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column="score")
         yield scores, labels_of(path, columns["label"], "label", first, _label, LABEL_RULE)
 
 
@@ -102,12 +119,12 @@ def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
         for row, (one, other, _) in zip(rows, held, strict=True):
             if (one, other) in scored or (one, other) not in labels:
                 problem = "appears twice" if (one, other) in scored else f"is not in {trials}"
-                raise PredictionsError(path, f"{one} {other} {problem}", row=row)
+                raise PredictionsError(path, f"{_pair(one, other)} {problem}", row=row)
             scored.add((one, other))
         yield rows, [fields[2] for fields in held], [labels[fields[0], fields[1]] for fields in held]
     if len(scored) < len(labels):
         one, other = next(pair for pair in labels if pair not in scored)
-        problem = f"has no scores for {len(labels) - len(scored)} trials of {trials}, such as {one} {other}"
+        problem = f"has no scores for {len(labels) - len(scored)} trials of {trials}, such as {_pair(one, other)}"
         raise PredictionsError(path, problem)
 
 
@@ -118,7 +135,7 @@ def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
             _labels(trials, rows, [fields[2] for fields in held])
             for row, (one, other, label) in zip(rows, held, strict=True):
                 if (one, other) in labels:
-                    raise PredictionsError(trials, f"{one} {other} appears twice", row=row)
+                    raise PredictionsError(trials, f"{_pair(one, other)} appears twice", row=row)
                 labels[one, other] = label
     return labels
 
@@ -126,7 +143,7 @@ def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
 def split_lines(path: Path, count: int, rule: str) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
     """Yield row numbers and lines split at white space."""
     with path.open(encoding="utf-8-sig") as file:
-        for rows, held in numbered_rows(line.split() for line in file):
+        for rows, held in numbered_rows(line.split() for line in lines_of(file, path)):
             for row, fields in zip(rows, held, strict=True):
                 if len(fields) != count:
                     raise PredictionsError(path, f"must contain {rule}, but contains {len(fields)} fields", row=row)
@@ -148,7 +165,7 @@ def parse_scores(path: Path, rows: Sequence[int], texts: list[str]) -> list[floa
         numbers = [float(text) if is_number(text) else nan for text in texts]
     if any(number != number for number in numbers):
         place = next(place for place, number in enumerate(numbers) if number != number)
-        raise PredictionsError(path, NO_NUMBER.format(texts[place]), row=rows[place], column="score")
+        raise PredictionsError(path, NO_NUMBER.format(quoted(texts[place])), row=rows[place], column="score")
     return numbers
 
 
@@ -156,7 +173,7 @@ def _labels(path: Path, rows: Sequence[int], texts: list[str]) -> list[int]:
     labels = [_label(text) for text in texts]
     if None in labels:
         place = labels.index(None)
-        raise PredictionsError(path, f"{LABEL_RULE}, but is {texts[place]!r}", row=rows[place], column="label")
+        raise PredictionsError(path, f"{LABEL_RULE}, but is {quoted(texts[place])}", row=rows[place], column="label")
     return [label for label in labels if label is not None]
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.files import replace_whole
 from mpcs_torch.scoring.arrays import LABELS, SCORES
-from mpcs_torch.scoring.chunks import PredictionsError, reading
+from mpcs_torch.scoring.chunks import PredictionsError, lines_of, reading
 from mpcs_torch.scoring.columns import LABEL
 from mpcs_torch.scoring.csv_file import CsvFile
-from mpcs_torch.scoring.trials import numbered_rows, parse_scores, split_lines
+from mpcs_torch.scoring.trials import numbered_rows, parse_scores, refuse_binary, split_lines
 
 SUFFIXES = (".csv", ".npz", ".pt")
 Rows = Iterator[tuple[Sequence[int], list[list[str]]]]
@@ -81,6 +82,7 @@ def _copy(
     file: BinaryIO, path: Path, change: Callable[[Tensor], Tensor], advance: Callable[[int], None], *, is_csv: bool
 ) -> None:
     with reading(path):
+        refuse_binary(path)
         header, place, batches = _csv_rows(path) if is_csv else _text_rows(path)
         _write_rows(file, header, is_csv=is_csv)
         for rows, held in batches:
@@ -95,14 +97,16 @@ def _csv_rows(path: Path) -> tuple[list[list[str]], int, Rows]:
     """Return the header, the place of the score, and the rows."""
     file = CsvFile(path)
     if "score" not in file.names:
-        raise PredictionsError(path, f"must begin with a header that contains score, but begins with {file.names}")
+        raise PredictionsError(
+            path, f"must begin with a header that contains score, but begins with {quoted(file.names)}"
+        )
     return [file.header], file.names.index("score"), numbered_rows(file.rows())
 
 
 def _text_rows(path: Path) -> tuple[list[list[str]], int, Rows]:
     """Return no header, the place of the score, and the lines."""
     with path.open(encoding="utf-8-sig") as file:
-        count = next((len(fields) for line in file if (fields := line.split())), 0)
+        count = next((len(fields) for line in lines_of(file, path) if (fields := line.split())), 0)
     if count not in (1, 2, 3):
         raise PredictionsError(path, f"must contain 1 to 3 fields on each line, but begins with {count}")
     return [], 2 if count == 3 else 0, split_lines(path, count, f"{count} fields as its first line does")

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,31 @@ def test_a_pickle_is_not_opened(tmp_path: Path, capsys: pytest.CaptureFixture[st
     (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"embedding": [1]}))
     assert suggest(tmp_path / "pickle.npz", "embedding", tmp_path / "out.yaml") == 2
     assert "must be an npz file" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no array", "embedding cannot be read without pickle"),
+        (b"\x93NUMPY\x01\x00\x01\x00(", "embedding cannot be read without pickle"),
+        (b"\x93NUMPY\x01\x00\x28\x23" + b"-" * 9000, "embedding cannot be read without pickle"),
+    ],
+)
+def test_a_member_that_is_no_array_is_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, message: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("embedding.npy", content)
+        archive.writestr("labels.npy", content)
+    assert suggest(tmp_path / "a.npz", "embedding", tmp_path / "out.yaml") == 2
+    assert message in one_line(capsys.readouterr().err)
+
+
+def test_names_of_characters_that_do_not_exist_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = np.frombuffer(b"a\0\0\0b\0\0\0\xff\xff\xff\x7f", dtype="<U1")
+    path = saved(tmp_path / "a.npz", "embedding", classes=names)
+    assert suggest(path, "embedding", tmp_path / "out.yaml") == 2
+    assert "classes must be names of valid characters" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

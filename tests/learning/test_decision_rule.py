@@ -232,19 +232,40 @@ def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
     assert DecisionRule.load(path).concern == LIGHTS
 
 
+DAMAGED = {"kind": "mpcs_torch decision rule", "settings": {}, "state": {"costs": torch.zeros(1, 1)}, "report": None}
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no rule")
     torch.save({"kind": "something else"}, tmp_path / "other")
-    torch.save({"kind": "mpcs_torch decision rule", "concern": {"classes": 1}, "settings": {}}, tmp_path / "damaged")
+    torch.save({**DAMAGED, "concern": {"classes": ["a"]}}, tmp_path / "damaged")
     for name, message in (
         ("text", "is not a file of a decision rule, and cannot be read"),
         ("other", "is not a file of a decision rule"),
-        ("damaged", "the decision rule is damaged: classes: must be at least 2"),
+        ("damaged", "the decision rule is damaged: classes: must name at least 2 classes"),
     ):
         with pytest.raises(DecisionFileError, match=f"{name}: {message}"):
             DecisionRule.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         DecisionRule.load(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"concern": {"classes": 10_000_000}}, "the costs must have a row for each class"),
+        ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must hold all of their values"),
+        ({"report": {"coverage": "\x1b[31m"}}, r"['coverage'] of the report must be numbers"),
+        ({"settings": {"seed": 0, "other": 1}}, "DecisionRule.__init__() got an unexpected keyword argument 'other'"),
+        ({"settings": None}, "'NoneType' object has no attribute"),
+    ],
+)
+def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    DecisionRule(LIGHTS).save(tmp_path / "rule")
+    held = torch.load(tmp_path / "rule", weights_only=True)
+    torch.save({**held, **changed}, tmp_path / "rule")
+    with pytest.raises(DecisionFileError, match=re.escape(f"the decision rule is damaged: {message}")):
+        DecisionRule.load(tmp_path / "rule")
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,21 @@ def test_metrics_and_their_settings_are_chosen(tmp_path: Path) -> None:
             score(opened, None, lambda rows: None, entries=[BY_NAME[wrong]], settings={"k": 9})
 
 
+def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_path: Path) -> None:
+    classes = 20_000
+    write_npy(tmp_path, torch.full((2, classes), 1 / classes, dtype=torch.float64), torch.tensor([0, classes - 1]))
+    opened = Predictions(tmp_path / "p.npy", target=tmp_path / "t.npy", from_logits=False)
+    for concern in (None, ConcernSpec(classes, releases=[[0, 1]])):
+        found = score(opened, concern, lambda rows: None)
+        assert "mpcs" in found.values
+        assert "accuracy" not in found.values
+        assert found.confusion is None
+        (note,) = found.warnings()
+        assert note == "more than 10000 classes: metrics of pairs of classes, such as accuracy, are left out"
+    with pytest.raises(PredictionsError, match="must have at most 10000 classes for expected_concern, but has 20000"):
+        score(opened, None, lambda rows: None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
+
+
 def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("1,0,target\n0.1,0.9,0\n")

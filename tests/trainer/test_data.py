@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -89,3 +90,78 @@ def test_mnist_without_files_says_how_to_get_them(tmp_path: Path) -> None:
         (tmp_path / file).write_bytes(b"half a file")
     with pytest.raises(DataError, match="MNIST is missing or broken"):
         load("mnist", tmp_path)
+
+
+def idx(array: "np.ndarray[Any, Any]") -> bytes:
+    return bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape) + array.tobytes()
+
+
+def write_mnist(root: Path, images: tuple[int, ...] = (3, 28, 28), labels: tuple[int, ...] = (0, 9, 1)) -> None:
+    (root / "MNIST" / "raw").mkdir(parents=True, exist_ok=True)
+    for file in SHA256["mnist"]:
+        content = np.zeros(images, np.uint8) if "images" in file else np.array(labels, np.uint8)
+        (root / file).write_bytes(idx(content))
+
+
+def test_mnist_files_must_fit_together(tmp_path: Path) -> None:
+    write_mnist(tmp_path)
+    assert load("mnist", tmp_path).test.labels.tolist() == [0, 9, 1]
+    for changed in ({"images": (2, 28, 28)}, {"images": (3, 28, 27)}, {"labels": (0, 10, 1)}, {"labels": ()}):
+        write_mnist(tmp_path, **changed)
+        with pytest.raises(DataError, match="MNIST is missing or broken"):
+            load("mnist", tmp_path)
+    for content in (b"", b"\0\0\x08\x03" + b"\xff" * 12, b"\0\0\x99\x01\0\0\0\x01a"):
+        write_mnist(tmp_path)
+        (tmp_path / "MNIST/raw/train-images-idx3-ubyte").write_bytes(content)
+        with pytest.raises(DataError, match="MNIST is missing or broken"):
+            load("mnist", tmp_path)
+
+
+def write_add(root: Path) -> Path:
+    (root / "ADD").mkdir(exist_ok=True)
+    for name in ("train", "test"):
+        np.save(root / "ADD" / f"X_{name}.npy", np.zeros((3, 40, 2)))
+        np.save(root / "ADD" / f"Y_{name}.npy", np.arange(3))
+    return root / "ADD" / "X_train.npy"
+
+
+HEADER = b"\x93NUMPY\x01\x00"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        HEADER + b"\x01\x00(",
+        HEADER + b"\x04\x00" + 3 * b"'" + b"a",
+        HEADER + b"\x02\x00{}",
+        HEADER + b"\x28\x23" + b"-" * 9000,
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
+        HEADER + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999, 40, 2)}      ",
+        HEADER + b"\x50\x00{'descr': '<f8', 'fortran_order': False, 'shape': (0, 99999999999999999999, 2)} ",
+    ],
+)
+def test_any_other_add_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = write_add(tmp_path)
+    assert load("add", tmp_path).train.labels.tolist() == [0, 1, 2]
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"X_train.npy cannot be read as an array"):
+        load("add", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("X_train", np.zeros((3, 80))),
+        ("X_train", np.full((3, 40, 2), 1e300)),
+        ("X_test", np.zeros((0, 40, 2))),
+        ("Y_train", np.arange(4)),
+        ("Y_test", np.array([0, 3, 1])),
+        ("Y_test", np.array([0, 0.5, 1])),
+        ("Y_test", np.array([[0], [1], [None]])),
+    ],
+)
+def test_add_arrays_must_fit_together(tmp_path: Path, name: str, array: "np.ndarray[Any, Any]") -> None:
+    np.save(write_add(tmp_path).with_name(f"{name}.npy"), array)
+    with pytest.raises(DataError, match=rf"{name}.npy cannot be read as an array: must"):
+        load("add", tmp_path)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from torchvision.datasets import MNIST
 
+from mpcs_torch import untrusted_files
 from mpcs_torch.trainer.data import DataError, sources
 from mpcs_torch.trainer.data import download as download_module
 from mpcs_torch.trainer.data.download import CHUNK_BYTES, download
@@ -190,6 +191,61 @@ def test_archives_and_parts_of_the_user_are_kept(
     sources.get("ucr/Toy", tmp_path, lambda *told: None)
     assert (folder / "Toy.zip").read_text() == "mine"
     assert load_ucr(tmp_path, set="Toy").train.inputs.shape == (2, 3, 1)
+
+
+def hostile_zip(*members: tuple[zipfile.ZipInfo | str, str], compression: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for member, text in members:
+            archive.writestr(member, text)
+    return buffer.getvalue()
+
+
+def link(name: str) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name)
+    member.create_system, member.external_attr = 3, 0o120777 << 16
+    return member
+
+
+def test_a_zip_writes_nothing_outside_its_folder(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "UCR_URL", server.url)
+    root = tmp_path / "root"
+    (tmp_path / "secret").write_text(SERIES)
+    outside = [(f"../../../{n}", "mine") for n in ("a", "Toy_TEST.ts/../b")] + [(f"{tmp_path}/c", "mine")]
+    server.files["/Toy.zip"] = hostile_zip(
+        *outside, ("../../Toy_TRAIN.ts", SERIES), (f"{tmp_path}/Toy_TEST.ts", SERIES), (link("Toy.ts"), "../../../d")
+    )
+    sources.get("ucr/Toy", root, lambda *told: None)
+    assert names(tmp_path) == ["root/UCR/Toy/Toy_TEST.ts", "root/UCR/Toy/Toy_TRAIN.ts", "secret"]
+    server.files["/Toy2.zip"] = hostile_zip((link("Toy2_TRAIN.ts"), "../../../secret"), (link("Toy2_TEST.ts"), "/x"))
+    with pytest.raises(DataError, match=r"Toy2_TRAIN.ts: holds no series"):
+        sources.get("ucr/Toy2", root, lambda *told: None)
+    assert names(tmp_path) == ["root/UCR/Toy/Toy_TEST.ts", "root/UCR/Toy/Toy_TRAIN.ts", "secret"]
+
+
+def test_a_zip_that_expands_far_is_refused(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "UCR_URL", server.url)
+    monkeypatch.setattr(untrusted_files, "FREE_BYTES", 2**20)
+    monkeypatch.setattr(sources, "MOST_DATA_BYTES", 2**21 - 1)
+    bomb = [(f"Toy_{part}.ts", "\n" * 2**21) for part in ("TRAIN", "TEST")]
+    for compression, message in (
+        (zipfile.ZIP_DEFLATED, "must expand to at most 200 times its size or 1048576 bytes"),
+        (zipfile.ZIP_LZMA, "must be stored or deflated"),
+        (zipfile.ZIP_STORED, "must have at most 2097151 bytes, but has 2097152"),
+    ):
+        server.files["/Toy.zip"] = hostile_zip(*bomb, compression=compression)
+        with pytest.raises(DataError, match=message):
+            sources.get("ucr/Toy", tmp_path, lambda *told: None)
+        assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["ucr/..", "ucr/a b"])
+def test_a_set_is_named_by_letters(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="names of UCR sets have letters, digits"):
+        sources.get(name, tmp_path, lambda *told: None)
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("name", ["Toy", "ucr/", "ucr/../Toy", "iris"])

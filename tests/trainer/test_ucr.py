@@ -1,11 +1,14 @@
 """UCR files that no one here has seen: three layouts, odd labels, broken lines."""
 
+import os
+import re
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from mpcs_torch.trainer.data import DataError
+from mpcs_torch.trainer.data import DataError, ucr
 from mpcs_torch.trainer.data.ucr import load_ucr
 
 TRAIN = [[0.5, -1.25, 3.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
@@ -93,3 +96,56 @@ def test_the_papers_sets_are_read_from_the_data_root(
     data = load_ucr(data_root, set=name)
     assert data.train.inputs.shape == (train, steps, 1)
     assert data.train.labels.unique().tolist() == list(range(classes))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1\t2\t\xff\n", "TRAIN.tsv: must be UTF-8 text"),
+        (b"1\t2\t1e400\n", "TRAIN.tsv:1: a value is not finite in float32"),
+        (b"1\t2\t1e39\n", "TRAIN.tsv:1: a value is not finite in float32"),
+        (b"1\n", "TRAIN.tsv:1: a value is missing"),
+        (b"1\t2\t" + b"x" * 10_000, f"TRAIN.tsv:1: could not convert string to float: '{'x' * 40}"),
+        (b"\x1b[31m\t2\t3\n", r"TRAIN.tsv:1: must have a label without control characters, but it is '\x1b[31m'"),
+        (b",\n", "TRAIN.tsv:1: must have a label"),
+    ],
+)
+def test_hostile_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    write(tmp_path, "tsv", ["1", "1", "1"], part="TEST")
+    write(tmp_path, "tsv", ["1", "2", "1"]).write_bytes(content)
+    with pytest.raises(DataError, match=re.escape(message)):
+        load_ucr(tmp_path, set="Unseen")
+
+
+def test_a_pipe_and_a_huge_file_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "tsv", ["1", "2", "1"], part="TEST")
+    path = write(tmp_path, "tsv", ["1", "2", "1"])
+    monkeypatch.setattr(ucr, "MOST_DATA_BYTES", 10)
+    with pytest.raises(DataError, match=r"TRAIN.tsv: must have at most 10 bytes, but has \d+"):
+        load_ucr(tmp_path, set="Unseen")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(DataError, match=r"must hold Unseen_TRAIN.tsv"):
+        load_ucr(tmp_path, set="Unseen")
+
+
+def test_large_labels_stay_apart(tmp_path: Path) -> None:
+    labels = ["9223372036854775808", "9223372036854775809", "1e300"]
+    for part in ("TRAIN", "TEST"):
+        write(tmp_path, "tsv", labels, part=part)
+    assert load_ucr(tmp_path, set="Unseen").class_names == tuple(labels)
+
+
+def test_many_labels_take_little_time(tmp_path: Path) -> None:
+    labels = [f"a{label}" for label in range(20_000)]
+    for part in ("TRAIN", "TEST"):
+        write(tmp_path, "tsv", labels, [[1.0]] * len(labels), part=part)
+    started = time.perf_counter()
+    assert len(load_ucr(tmp_path, set="Unseen").class_names) == len(labels)
+    assert time.perf_counter() - started < 2, "seconds"
+
+
+@pytest.mark.parametrize("name", ["..", "../Unseen", "a/b", "", "a\n"])
+def test_a_name_is_no_path(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="names of UCR sets have letters, digits, - and _, but got"):
+        load_ucr(tmp_path, set=name)

@@ -43,6 +43,9 @@ def meta_pattern_concern_score(
     The concern :math:`D_i` is ``concern[y, l_i]`` for a wrong class, and the sum of those for the true class. If the
     true class is not in the pattern, every class in the pattern has concern 1.
 
+    The product :math:`t c_i` is rounded to float64, as in the published code: a float64 confidence within rounding of
+    the edge of an interval may count as on it. For float32 confidences the product is exact.
+
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. Half
             types are upcast before the softmax.

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
 from mpcs_torch.trainer.data.download import Progress, download
 from mpcs_torch.trainer.data.splits import DataError, DataSplits
-from mpcs_torch.trainer.data.ucr import LAYOUTS, load_ucr
+from mpcs_torch.trainer.data.ucr import LAYOUTS, check_name, load_ucr
+from mpcs_torch.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_member
 
 ADD_URL = (
     "https://raw.githubusercontent.com/FlaAI/MPCS/7a52a46e17e2b4a1c4dad6587ea2bd7b2b599c1e/"
@@ -117,6 +119,7 @@ def _get_add_file(path: Path, checksum: str, progress: Progress) -> None:
 
 def _get_ucr(name: str, root: Path, progress: Progress) -> None:
     """Download the zip of a set, and keep its two files in the first layout that we read."""
+    check_name(name)
     folder = root / "UCR" / name
     if {path.stem for path in folder.glob(f"{name}_T*")} >= {f"{name}_TRAIN", f"{name}_TEST"}:
         load_ucr(root, set=name)  # says what is wrong with files that are there
@@ -139,7 +142,7 @@ def _get_ucr(name: str, root: Path, progress: Progress) -> None:
                 raise DataError(f"{folder / part.name} is in the way: move it away")
         for part in unpacked.iterdir():
             part.replace(folder / part.name)
-    except (zipfile.BadZipFile, RuntimeError) as error:  # a RuntimeError for a password, and our own
+    except (zipfile.BadZipFile, RuntimeError, zlib.error, EOFError, FileRuleError) as error:  # a RuntimeError is ours
         raise DataError(f"{url} is not a set of the archive: {error}") from error
     finally:
         packed.unlink()
@@ -154,9 +157,18 @@ def _unpack_parts(packed: Path, name: str, folder: Path) -> None:
             members = {Path(member).name: member for member in archive.namelist() if Path(member).name in wanted}
             if len(members) == 2:
                 for file, member in members.items():
-                    (folder / file).write_bytes(archive.read(member))  # checks the member's own checksum
+                    _unpack(archive, archive.getinfo(member), folder / file)
                 return
     raise DataError(f"it holds no {name}_TRAIN and {name}_TEST in one of the layouts {', '.join(LAYOUTS)}")
+
+
+def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
+    """Write a member to a path of ours, whatever its own name or kind is; its checksum is checked."""
+    check_member(member)
+    if member.file_size > MOST_DATA_BYTES:
+        raise FileRuleError(f"{path.name} must have at most {MOST_DATA_BYTES} bytes, but has {member.file_size}")
+    with archive.open(member) as source, path.open("wb") as target:
+        shutil.copyfileobj(source, target)
 
 
 def _ucr_state(name: str, root: Path) -> str:

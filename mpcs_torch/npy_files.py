@@ -1,0 +1,95 @@
+"""Read arrays of numbers from npy files without numpy's own reader, which raises errors of many kinds."""
+
+import math
+import warnings
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, quoted
+from mpcs_torch.untrusted_files import FileRuleError, check_regular
+
+MOST_HEADER_BYTES = 10_000
+"""Numpy's own limit, applied before the header is read; the header of an array of numbers has about 100."""
+
+
+class TruncatedArrayError(FileRuleError):
+    """An array that ends before its last value."""
+
+    def __init__(self, rows: int, row: int, column: int) -> None:
+        super().__init__(f"the file ends here, before row {rows}")
+        self.row, self.column = row, column
+        """The place of the first missing value: the row counts from 1, the column from 0."""
+
+
+class NpyHeader(NamedTuple):
+    """What precedes the values of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    is_fortran: bool
+    """Whether columns rather than rows are contiguous."""
+
+    def check_whole(self, size: int) -> None:
+        """Refuse an array of which only so many bytes of values are there."""
+        values, columns = size // self.dtype.itemsize, max(1, math.prod(self.shape[1:]))
+        if values < math.prod(self.shape):
+            row, column = divmod(values, columns)
+            raise TruncatedArrayError(self.shape[0], row + 1, column)
+
+
+def read_header(file: IO[bytes]) -> NpyHeader:
+    """Read the header of an array of numbers, and leave the file at its first value.
+
+    Raises:
+        FileRuleError: If the file is not an npy file of numbers of at most 8 bytes.
+    """
+    try:
+        version = npy.read_magic(file)
+    except ValueError:
+        raise FileRuleError("must be an array in numpy's npy format") from None
+    length = file.read(2 if version == (1, 0) else 4)
+    size = int.from_bytes(length, "little")
+    if size > MOST_HEADER_BYTES:
+        raise FileRuleError(f"the header must have at most {MOST_HEADER_BYTES} bytes, but declares {size}")
+    header = file.read(size)
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's parser, about text that is then refused
+            shape, is_fortran, dtype = read(BytesIO(length + header))
+    except Exception:  # of the parsers of Python and of dtypes
+        raise FileRuleError(f"the header must describe an array, but is {quoted(header)}") from None
+    if dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype.subdtype is not None:
+        raise FileRuleError(
+            f"must contain numbers of at most 8 bytes, but contains {printable(str(dtype)[:MAX_QUOTED])}"
+        )
+    if any(isinstance(size, bool) or size < 0 for size in shape):
+        raise FileRuleError(f"the sizes of the array must not be negative, but the shape is {quoted(shape)}")
+    return NpyHeader(shape, dtype, is_fortran)
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """Map an npy file to memory: values are read when they are used.
+
+    Raises:
+        FileRuleError: If it is not a regular npy file of numbers.
+        TruncatedArrayError: If it ends before its last value.
+        FileNotFoundError: If there is no such file.
+    """
+    check_regular(path)
+    with path.open("rb") as file:
+        header = read_header(file)
+        offset = file.tell()
+    header.check_whole(path.stat().st_size - offset)
+    try:
+        if not math.prod(header.shape):
+            return np.empty(header.shape, header.dtype)  # nothing can be mapped
+        return np.memmap(path, header.dtype, "r", offset, header.shape, "F" if header.is_fortran else "C")
+    except (ValueError, OverflowError):  # too many or too large dimensions beside one of size 0
+        raise FileRuleError(f"no array can have the shape {quoted(header.shape)}") from None

@@ -1,0 +1,90 @@
+"""MPCS of 100 000 random samples against Algorithm 1 in plain Python: edges of intervals, ties and certain rows."""
+
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import meta_pattern_concern_score
+from mpcs_torch.functional.concern.intervals import intervals_of
+from mpcs_torch.functional.concern.pattern import FEW_CLASSES
+from tests.oracles import algorithm_1
+
+ROWS, BATCHES = 400, 25
+CLASSES = (2, 3, 5, 10, FEW_CLASSES + 1)
+INTERVALS = (2, 7, 20, 100, 200, 5000)
+
+
+def edges(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
+    """Draw rows whose confidences all lie on edges i / t, with many ties."""
+    owners = torch.randint(
+        0, int(torch.randint(1, classes + 1, (), generator=generator)), (rows, t), generator=generator
+    )
+    counts = torch.zeros(rows, classes, dtype=torch.float64)
+    return counts.scatter_add(1, owners, torch.ones(rows, t, dtype=torch.float64)) / t
+
+
+def near_edges(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
+    """Draw rows whose confidences lie a few roundings beside edges."""
+    steps = torch.randint(-2, 3, (rows, classes), generator=generator)
+    return (edges(rows, classes, t, generator) * (1 + steps * 2.0**-52)).clamp(max=1)
+
+
+def saturated(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
+    """Draw rows that are certain, or all but certain."""
+    return (50 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(dim=1)
+
+
+def smooth(rows: int, classes: int, t: int, generator: torch.Generator) -> Tensor:
+    """Draw rows of any confidence."""
+    return (3 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(dim=1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("classes", CLASSES)
+def test_scores_equal_the_naive_ones(classes: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(classes)
+    draw = random.Random(classes)
+    for batch in range(BATCHES):
+        t, k = draw.choice(INTERVALS), draw.randint(1, min(classes, 6))
+        probs = draw.choice([edges, near_edges, saturated, smooth])(ROWS, classes, t, generator).to(dtype)
+        target = torch.randint(0, classes, (ROWS,), generator=generator)
+        concern = 0.05 + torch.rand(classes, classes, generator=generator, dtype=torch.float64) if batch % 2 else None
+        weights = torch.ones(classes, classes) if concern is None else concern
+        plain: dict[str, Any] = {"k": k, "t": t, "concern": weights.tolist()}
+        for rule in ("sum", "count"):
+            scores = meta_pattern_concern_score(
+                probs,
+                target,
+                num_classes=classes,
+                k=k,
+                t=t,
+                concern=concern,
+                from_logits=False,
+                correct_concern=rule,
+                reduction="none",
+            )
+            expected = [
+                algorithm_1.score_of_sample(row, label, **plain, correct_concern=rule)
+                for row, label in zip(probs.tolist(), target.tolist(), strict=True)
+            ]
+            torch.testing.assert_close(scores, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("t", [*INTERVALS, 2**29])
+def test_intervals_of_float32_are_exact_and_those_of_float64_to_rounding(t: int) -> None:
+    draw = random.Random(t)
+    exact_edges = [draw.randint(0, t) / t for _ in range(1000)]
+    values = torch.tensor([*exact_edges, *(draw.random() for _ in range(1000))], dtype=torch.float64)
+    for confidence in (values, values.float()):
+        parted = 0
+        for interval, number in zip(intervals_of(confidence, t).tolist(), confidence.tolist(), strict=True):
+            product = Fraction(number) * t
+            if interval != math.floor(product):
+                parted += 1
+                assert abs(interval - product) <= Fraction(2.0**-52) * product, "an edge within rounding"
+        assert parted == 0 or confidence.dtype == torch.float64

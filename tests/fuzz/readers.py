@@ -1,0 +1,168 @@
+"""The readers that are fuzzed, each with the files that it accepts."""
+
+import io
+import random
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import torch
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.cli.samples import read_samples
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.scoring import Predictions, load_calibration, read_trials, rewrite_scores, save_calibration
+from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
+from mpcs_torch.trainer.data.add import load_add
+from mpcs_torch.trainer.data.mnist import load_mnist
+from mpcs_torch.trainer.data.ucr import load_ucr
+from tests.fuzz.mutations import mutated
+
+Damage = Callable[[bytes, random.Random], bytes]
+Files = Mapping[str, bytes]
+"""By their paths in the folder that is read."""
+
+GENERATOR = torch.Generator().manual_seed(0)
+PROBS = torch.rand(20, 3, generator=GENERATOR, dtype=torch.float64).softmax(dim=1)
+TARGET = torch.arange(20) % 3
+
+
+class Reader(NamedTuple):
+    """A reader, files that it accepts, and how one of them is damaged."""
+
+    files: Files
+    read: Callable[[Path], object]
+    """Takes the folder of the files."""
+    damage: Damage = mutated
+
+
+def _saved(save: Callable[[Path], object], suffix: str = "") -> bytes:
+    """Return what a function writes to a file."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"file{suffix}"
+        save(path)
+        return path.read_bytes()
+
+
+def damaged_member(data: bytes, generator: random.Random) -> bytes:
+    """Damage one member of a zip file, whose checksums stay right."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+        compression = archive.infolist()[0].compress_type
+    chosen = generator.choice([name for name in members if name.endswith((".npy", ".pkl"))])
+    members[chosen] = mutated(members[chosen], generator)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _predictions(name: str, target: str | None = None) -> Callable[[Path], object]:
+    def read(folder: Path) -> object:
+        opened = Predictions(folder / name, target=None if target is None else folder / target, from_logits=False)
+        return sum(len(chunk.scores) for chunk in opened.chunks())
+
+    return read
+
+
+def _trials(name: str, trials: str | None = None) -> Callable[[Path], object]:
+    return lambda folder: read_trials(folder / name, None if trials is None else folder / trials, lambda rows: None)
+
+
+def _decide(folder: Path) -> object:
+    rule = DecisionRule.load(folder / "rule")
+    return rule(torch.zeros(2, len(rule.concern.class_names)))
+
+
+def _calibrate(folder: Path) -> object:
+    saved = load_calibration(folder / "calibration")
+    return saved.module(torch.zeros(2, max(2, len(saved.class_names))))
+
+
+def _table(names: list[str], target: list[str]) -> str:
+    rows = (",".join([*map(repr, row), label]) for row, label in zip(PROBS.tolist(), target, strict=True))
+    return "\n".join([",".join([*names, "target"]), *rows]) + "\n"
+
+
+def _ucr(label_first: bool) -> bytes:
+    rows = zip(["a", "b", "1"], PROBS.tolist(), strict=False)
+    if label_first:
+        return "".join("\t".join([label, *map(repr, row)]) + "\n" for label, row in rows).encode()
+    lines = (",".join(map(repr, row)) + f":{label}\n" for label, row in rows)
+    return f"# a set\n@univariate true\n@data\n{''.join(lines)}".encode()
+
+
+def _idx(shape: tuple[int, ...]) -> bytes:
+    return bytes([0, 0, 8, len(shape)]) + b"".join(size.to_bytes(4, "big") for size in shape) + bytes(np.prod(shape))
+
+
+def _npy(array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> bytes:
+    return _saved(lambda path: np.save(path, array), ".npy")
+
+
+def _parquet(path: Path) -> None:
+    columns = {f"c{place}": column.tolist() for place, column in enumerate(PROBS.T)}
+    pyarrow.parquet.write_table(pyarrow.table({**columns, "target": TARGET.tolist()}), path)
+
+
+def readers() -> dict[str, Reader]:
+    """Return all readers by name."""
+    arrays = {"preds": PROBS.numpy(), "target": TARGET.numpy()}
+    scores, labels = _npy(arrays["preds"]), _npy(arrays["target"])
+    npz = _saved(lambda path: np.savez_compressed(path, **arrays), ".npz")
+    pt = _saved(lambda path: torch.save({"preds": PROBS, "target": TARGET}, path))
+    lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], refer=0.5)
+    rule = _saved(DecisionRule(lights, calibration="vector").fit(PROBS.log(), TARGET).save)
+    vector = SavedCalibration("vector", new_calibration("vector", 3), ("a", "b", "c"))
+    calibration = _saved(lambda path: save_calibration(vector, path))
+    text = "".join(f"{row[0]!r} {label}\n" for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True))
+    pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
+    trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
+    mnist = {
+        f"MNIST/raw/{part}-{kind}": _idx((2, 28, 28) if "images" in kind else (2,))
+        for part in ("train", "t10k")
+        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    }
+    add = {f"ADD/X_{part}.npy": _npy(np.zeros((3, 40, 2))) for part in ("train", "test")}
+    add |= {f"ADD/Y_{part}.npy": _npy(np.arange(3)) for part in ("train", "test")}
+    named = _table(["red", "yellow", "a green"], ["red", "yellow", "a green", "0"] * 5).encode()
+    samples = _saved(
+        lambda path: np.savez(path, points=PROBS.numpy(), labels=TARGET.numpy(), classes=np.array(["a", "b", "c"])),
+        ".npz",
+    )
+    tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))
+    return {
+        "csv": Reader({"p.csv": named}, _predictions("p.csv")),
+        "parquet": Reader({"p.parquet": _saved(_parquet)}, _predictions("p.parquet")),
+        "npy": Reader({"p.npy": scores, "t.npy": labels}, _predictions("p.npy", "t.npy")),
+        "npz": Reader({"p.npz": npz}, _predictions("p.npz")),
+        "npz members": Reader({"p.npz": npz}, _predictions("p.npz"), damaged_member),
+        "pt": Reader({"p.pt": pt}, _predictions("p.pt")),
+        "pt pickle": Reader({"p.pt": pt}, _predictions("p.pt"), damaged_member),
+        "trials csv": Reader({"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")),
+        "trials text": Reader({"s": text.encode()}, _trials("s")),
+        "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
+        "rewritten trials": Reader(
+            {"s": pairs.encode()},
+            lambda f: rewrite_scores(f / "s", f / "out", lambda scores: scores, lambda rows: None),
+        ),
+        "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points")),
+        "samples npz members": Reader(
+            {"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points"), damaged_member
+        ),
+        "UCR tsv": Reader(tsv, lambda folder: load_ucr(folder, set="S")),
+        "UCR ts": Reader(ts, lambda folder: load_ucr(folder, set="S")),
+        "MNIST": Reader(mnist, load_mnist),
+        "ADD": Reader(add, load_add),
+        "calibration": Reader({"calibration": calibration}, _calibrate),
+        "calibration pickle": Reader({"calibration": calibration}, _calibrate, damaged_member),
+        "rule": Reader({"rule": rule}, _decide),
+        "rule pickle": Reader({"rule": rule}, _decide, damaged_member),
+    }
