@@ -18,11 +18,11 @@ from mpcs_torch.paper.experiments import experiment_config, seeded_config
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import BENCHMARKS
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs, reproduce_experiment
+from mpcs_torch.processes.pool import die_with_parent
 from mpcs_torch.report.case_study import write_report
 from mpcs_torch.report.evaluation import FILES, write_evaluation
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.folder import RunExistsError
-from mpcs_torch.trainer.processes import die_with_parent
 from mpcs_torch.trainer.records import read_records
 
 

@@ -34,23 +34,23 @@ def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
 
 
 @contextmanager
-def counting_bar(name: str, total: int) -> Iterator[Callable[[], None]]:
+def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[[], None]]:
     """Show a progress bar; yield a function to call after each item."""
     columns = (_description(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
         task = progress.add_task(printable(name), total=total)
         yield lambda: progress.advance(task)
 
 
 @contextmanager
-def row_counter(name: str) -> Iterator[Callable[[int], None]]:
+def row_counter(name: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Show a growing number of rows; yield a function to call with the number of new rows."""
     columns = (
         _description(),
         TextColumn("{task.completed:,.0f} rows"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
         task = progress.add_task(printable(name), total=None)
         yield lambda rows: progress.advance(task, rows)
 

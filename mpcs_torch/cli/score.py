@@ -57,6 +57,7 @@ def score(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
+    from mpcs_torch.processes.world import joined
     from mpcs_torch.scoring import Predictions
     from mpcs_torch.scoring import score as score_predictions
 
@@ -64,10 +65,11 @@ def score(
     names = None if spec is None else spec.class_names
     opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
     entries = None if metrics is None else _entries(metrics)
-    with row_counter(f"score {predictions.name}") as advance:
-        scores = score_predictions(
-            opened, spec, advance, entries=entries, settings={"k": k, "t": t, "concession": concession}
-        )
+    settings = {"k": k, "t": t, "concession": concession}
+    with joined() as world, row_counter(f"score {predictions.name}", shown=world.is_first) as advance:
+        scores = score_predictions(opened, spec, advance, entries=entries, settings=settings, world=world)
+    if not world.is_first:
+        return
     if as_json:
         typer.echo(json.dumps(_finite(_plain(scores)), indent=1))
     else:

@@ -11,8 +11,8 @@ import typer
 from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 
 if TYPE_CHECKING:
+    from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config import RunConfig
-    from mpcs_torch.trainer.world import World
 DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
 
@@ -45,7 +45,7 @@ def train(
     """
     if (config is None) == (resume is None):
         raise typer.BadParameter("give one of CONFIG and --resume RUN")
-    from mpcs_torch.trainer.world import joined
+    from mpcs_torch.processes.world import joined
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:

@@ -1,7 +1,7 @@
 """Several metrics over the same samples, each fed what it takes."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -83,20 +83,26 @@ class MetricSet:
         """Return the metrics by name, with the states of this process."""
         for group in self._groups:
             first = group.first
-            shared = {**first.metric_state, "_update_count": first._update_count, "_computed": None}
+            # A process without samples of its own computes from the states of others, without a warning.
+            shared = {**first.metric_state, "_update_count": max(1, first._update_count), "_computed": None}
             for metric in group.metrics.values():
                 metric.__dict__.update(shared)
         return {name: metric for group in self._groups for name, metric in group.metrics.items()}
+
+    @contextmanager
+    def gathered(self) -> Iterator[dict[str, Metric]]:
+        """Give the metrics by name, with the states of all processes that have joined."""
+        with ExitStack() as stack:
+            for group in self._groups:
+                stack.enter_context(group.first.sync_context())
+            yield self.metrics()
 
     def results(self) -> Results:
         """Compute the value of each entry, in their order, and return the counts that a metric of the set holds.
 
         Where several processes have joined, both are of the samples of all of them.
         """
-        with ExitStack() as gathered:
-            for group in self._groups:
-                gathered.enter_context(group.first.sync_context())
-            metrics = self.metrics()
+        with self.gathered() as metrics:
             counts = (metric.confusion for metric in metrics.values() if isinstance(metric, ConfusionMetric))
             confusion = next(counts, None)
             values = {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}

@@ -19,6 +19,7 @@ from mpcs_torch.tables import Table
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
     from mpcs_torch.metrics.by_name import MetricEntry, Takes
     from mpcs_torch.metrics.metric_set import MetricSet
+    from mpcs_torch.processes.world import World
 
 MOST_CLASSES = 30
 """With more classes, they are not listed one by one."""
@@ -82,8 +83,9 @@ def score(
     *,
     entries: "Sequence[MetricEntry] | None" = None,
     settings: Mapping[str, Any] | None = None,
+    world: "World | None" = None,
 ) -> Scores:
-    """Score all rows in one pass of bounded memory.
+    """Score all rows in one pass of bounded memory; several processes take turns with the chunks of the file.
 
     Args:
         predictions: An open file.
@@ -91,16 +93,20 @@ def score(
         advance: Called with the number of rows that were added, to show progress.
         entries: The metrics. Default: all that the labels of the file allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
+        world: The processes that score the file together, all of which return the scores of the whole. Default: this
+            one.
 
     Raises:
         PredictionsError: If there is no row, a value breaks a rule, or a metric does not fit the labels.
     """
     rows = 0
     metrics: MetricSet | None = None
-    for _, probs, target in predictions.chunks():
+    rank, size = (0, 1) if world is None else (world.rank, world.size)
+    for number, (_, probs, target) in enumerate(predictions.chunks()):
         if metrics is None:
             metrics = _metrics_for(predictions, concern, entries, settings or {}, is_soft=target.ndim == 2)
-        metrics.update(_inputs(probs, metrics.takes), target)
+        if number % size == rank:
+            metrics.update(_inputs(probs, metrics.takes), target)
         rows += len(probs)
         advance(len(probs))
     if metrics is None:
@@ -190,6 +196,7 @@ def _scores(rows: int, class_names: list[str], metrics: "MetricSet", notes: Sequ
     from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
     values, confusion = metrics.results()
-    certainty = next((metric for metric in metrics.metrics().values() if isinstance(metric, ProbabilityAccuracy)), None)
-    reported, measured = (None, None) if certainty is None else (certainty.reported(), certainty.bins())
+    with metrics.gathered() as gathered:
+        certainty = next((metric for metric in gathered.values() if isinstance(metric, ProbabilityAccuracy)), None)
+        reported, measured = (None, None) if certainty is None else (certainty.reported(), certainty.bins())
     return Scores(rows, class_names, values, confusion, reported, measured, notes)

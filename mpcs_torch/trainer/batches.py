@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.data import Split
-from mpcs_torch.trainer.world import ALONE, World
 
 
 @dataclass(frozen=True)

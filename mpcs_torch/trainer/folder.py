@@ -8,6 +8,7 @@ from mpcs_torch.errors import MpcsError
 from mpcs_torch.files import replace_text
 from mpcs_torch.learning import manifest
 from mpcs_torch.locks import held
+from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
@@ -18,7 +19,6 @@ from mpcs_torch.trainer.result import FILE as RESULT
 from mpcs_torch.trainer.result import RunResult, measure_result
 from mpcs_torch.trainer.resume import FILE as SAVED
 from mpcs_torch.trainer.resume import RunKeeper, cut_records, read_state, restore
-from mpcs_torch.trainer.world import ALONE, World
 
 OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html", SAVED)
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""

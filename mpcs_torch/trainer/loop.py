@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.learning import ConcernLossScale
+from mpcs_torch.processes.world import ALONE, World, gradients
 from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.data import DataSplits
@@ -18,7 +19,6 @@ from mpcs_torch.trainer.losses import Loss
 from mpcs_torch.trainer.metrics_config import TEST
 from mpcs_torch.trainer.schedulers import Step
 from mpcs_torch.trainer.sections import Precision
-from mpcs_torch.trainer.world import ALONE, World, gradients
 
 
 @dataclass(frozen=True)

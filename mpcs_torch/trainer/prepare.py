@@ -15,13 +15,13 @@ from mpcs_torch.functional.concern.mpcs import default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
 from mpcs_torch.trainer.schedulers import Step
-from mpcs_torch.trainer.world import ALONE, World
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:

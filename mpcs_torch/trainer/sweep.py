@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.trainer.config import RunConfig, dump_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.processes import run_in_processes
 from mpcs_torch.trainer.records import Record, read_records
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.processes.world import World
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.records import read_records
-from mpcs_torch.trainer.world import World
-from tests.trainer.forked import forked_world, succeeded
+from tests.processes.forked import forked_world, succeeded
 from tests.trainer.toy import toy_config, toy_data
 
 SIZES = (2, 4)

@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from mpcs_torch.processes.world import World
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.world import World
-from tests.trainer.forked import forked_world, succeeded
+from tests.processes.forked import forked_world, succeeded
 from tests.trainer.toy import toy_config, toy_data
 
 CONFIG = toy_config(

@@ -15,7 +15,7 @@ from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, Turn
 from mpcs_torch.trainer.resume import FILE, StoppedError
-from tests.trainer.forked import forked, succeeded
+from tests.processes.forked import forked, succeeded
 from tests.trainer.toy import toy_config, toy_data
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from mpcs_torch.paper.experiments import seeded_config
+from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.trainer.config import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
-from mpcs_torch.trainer.processes import run_in_processes
 from mpcs_torch.trainer.records import read_records
 from mpcs_torch.trainer.sweep import sweep
 

@@ -16,8 +16,8 @@ from torch import Tensor, distributed, nn
 from torch.distributed.rendezvous import rendezvous
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.trainer.processes import die_with_parent
-from mpcs_torch.trainer.rendezvous import store_of_launch
+from mpcs_torch.processes.pool import die_with_parent
+from mpcs_torch.processes.rendezvous import store_of_launch
 
 Told = TypeVar("Told")
 
