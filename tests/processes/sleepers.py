@@ -1,0 +1,17 @@
+"""A pool of workers that write their numbers and sleep: ``python -m tests.processes.sleepers FOLDER``."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from mpcs_torch.processes.pool import run_in_processes
+
+
+def sleep(folder: Path) -> None:
+    (folder / f"{os.getpid()}.worker").touch()
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    list(run_in_processes(sleep, [Path(sys.argv[1])] * 2))

@@ -1,0 +1,41 @@
+"""Workers end with their parent, whatever ends it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.processes import pool
+
+
+def soon(condition: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not condition() and time.monotonic() < until:
+        time.sleep(0.05)
+    return condition()
+
+
+def is_running(process: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up under /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
+        workers = min(2, pool._cores())
+        assert soon(lambda: len(list(tmp_path.glob("*.worker"))) == workers, 60)
+        parent.send_signal(number)
+        parent.wait(5)
+    children = [int(path.stem) for path in tmp_path.glob("*.worker")]
+    assert soon(lambda: not any(map(is_running, children)), 5), "workers run on"
+    assert os.getpid() not in children
