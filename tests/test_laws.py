@@ -75,6 +75,21 @@ def test_class_constants_are_declared(case: MetricCase) -> None:
     assert kind.higher_is_better is case.higher_is_better
 
 
+def test_totals_of_ten_thousand_million_samples_still_grow(case: MetricCase) -> None:
+    metric = updated(case)
+    if any(isinstance(state, list) for state in metric.metric_state.values()):
+        pytest.skip("holds every sample")
+    one = {name: state.clone() for name, state in metric.metric_state.items() if name != "settings"}
+    for _ in range(28):
+        metric.merge_state(pickle.loads(pickle.dumps(metric)))
+    assert SIZE * metric.batch_count > 10**10
+    before = {name: metric.metric_state[name] for name in one}
+    updated(case, metric)
+    for name, batch in one.items():
+        grown = metric.metric_state[name] - before[name]
+        assert torch.allclose(grown, batch, rtol=1e-5 if batch.is_floating_point() else 0, atol=1e-5)
+
+
 def test_value_equals_the_oracle(case: MetricCase) -> None:
     assert values_of(updated(case).compute()) == expected(case)
 
