@@ -130,9 +130,9 @@ def test_a_folder_has_one_writing_process(tmp_path: Path) -> None:
     assert succeeded([forked(enter)]), "the lock ends with its holder"
 
 
-@pytest.mark.parametrize("size", [1, 2])
-def test_killed_runs_go_on(size: int, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.trainer.kill_training", str(tmp_path), "2", str(size)]
+@pytest.mark.parametrize(("size", "kills"), [(1, 2), (2, 1)])
+def test_killed_runs_go_on(size: int, kills: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.trainer.kill_training", str(tmp_path), str(kills), str(size)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.startswith("2 kills")
+    assert result.stdout.startswith(f"{kills} kills")
