@@ -28,7 +28,7 @@ class TruncatedArrayError(FileRuleError):
 
 
 class NpyHeader(NamedTuple):
-    """What precedes the values of an array."""
+    """The part of an array file before the values."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]

@@ -11,7 +11,7 @@ from typing import Any
 from mpcs_torch.errors import MpcsError, quoted
 
 FREE_BYTES = 2**30
-"""What unpacks to no more than this may be packed as tightly as it likes: a machine that runs torch has the memory."""
+"""Files that unpack to no more than this may be packed as tightly as they like: machines with torch have the memory."""
 MOST_EXPANSION = 200
 """Of larger data. Probabilities shrink to about a half, and bombs to 1/1000. So do rows of zeros and a single one for
 many classes, which can be saved uncompressed."""

@@ -10,7 +10,7 @@ from uuid import uuid4
 from torch.distributed.distributed_c10d import PrefixStore, Store
 
 SECONDS = 300.0
-"""How long to wait for the other processes."""
+"""The longest wait for the other processes."""
 POLL_SECONDS = 0.02
 
 

@@ -67,9 +67,10 @@ def run_in_folder(
         ConfigError: If the config does not fit the data, or is not that of the run to resume; an old run is then kept.
         StoppedError: If the process was asked to terminate; the run can be resumed.
     """
-    world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
     with ExitStack() as stack:
         world.told_by_first(lambda: stack.enter_context(held(folder)))
+        # Not before: another process may have finished a run while this one waited for the folder.
+        world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
         # What is wrong with the config must show before an old run is deleted.
         prepared = prepare_run(config, data, world)
         saved = world.told_by_first(lambda: read_state(folder) if resume else None)

@@ -56,7 +56,7 @@ class PartConfig(Section):
     takes: ClassVar[tuple[str, ...]] = ()
     """The positional arguments of the function or class."""
     gives: ClassVar[type | None] = None
-    """What it returns; None for a function."""
+    """The type that it returns; None for a function."""
 
     name: str | None = None
     """A key of the registry."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.files import replace_text, replace_whole
 from mpcs_torch.trainer.config import ConfigError, dump_config
 from mpcs_torch.trainer.loop import PreparedRun
@@ -95,10 +95,19 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
     """Give a new run the state of a saved one.
 
     Raises:
-        ConfigError: If the saved run had another config.
+        ConfigError: If the saved run had another config, or its state is damaged.
     """
-    if saved["config"] != dump_config(run.config):
+    try:
+        is_same = saved["config"] == dump_config(run.config)
+        if is_same:
+            _restore(run, saved)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ConfigError(f"{run.config.name}: the saved state is damaged: {shown(repr(error))}") from error
+    if not is_same:
         raise ConfigError(f"{run.config.name}: the config is not that of the saved run; --overwrite begins anew")
+
+
+def _restore(run: PreparedRun, saved: dict[str, Any]) -> None:
     for name, part in _parts(run).items():
         part.load_state_dict(saved["parts"][name])
     state = run.state
@@ -109,11 +118,18 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Read the saved state of a run; None if it has saved none."""
+    """Read the saved state of a run; None if it has saved none.
+
+    Raises:
+        ConfigError: If the file is not such a state; reading it runs no code.
+    """
     path = folder / FILE
     if not path.exists():
         return None
-    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds
+        raise ConfigError(f"{path} is not the saved state of a run: {shown(str(error))}") from error
     return state
 
 

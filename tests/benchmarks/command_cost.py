@@ -50,7 +50,7 @@ PYARROW = MEASURED.format(imports="", body="    from pyarrow import csv; csv.rea
 
 
 class Cost(NamedTuple):
-    """What a process takes."""
+    """The seconds and memory of a process."""
 
     seconds: float
     """Without the imports of torch and torchmetrics."""
@@ -89,7 +89,7 @@ def score_ratio(folder: Path) -> float:
 
 
 def csv_ratio(folder: Path) -> float:
-    """What ``mpcs score`` of 200 000 rows takes longer for csv than for npz, over pyarrow's reading of the csv."""
+    """The extra time of ``mpcs score`` of 200 000 rows for csv over npz, in multiples of pyarrow's reading."""
     csv, npz = (write_predictions(folder, 200_000, suffix) for suffix in (".csv", ".npz"))
     of_csv, of_npz, theirs = quickest(
         [lambda: cost(SCORE, "score", csv), lambda: cost(SCORE, "score", npz), lambda: cost(PYARROW, csv)]

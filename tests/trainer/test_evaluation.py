@@ -1,4 +1,4 @@
-"""What metrics are given, beside torch's own."""
+"""The inputs of metrics, beside torch's own."""
 
 import pytest
 import torch

@@ -36,6 +36,16 @@ class CutOffError(Exception):
     pass
 
 
+class Writer:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, tuple[Path]]:
+        return Path.touch, (self.path,)
+
+
 def with_dropout(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(input_shape[0], num_classes))
 
@@ -114,6 +124,20 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(tmp_path: P
         (tmp_path / "records.csv").write_bytes(rest)
         with pytest.raises(ConfigError, match="must hold the 4 turns of the saved run"):
             run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("state", [b"", b"not a zip", "empty", "code"])
+def test_a_damaged_state_is_refused_and_runs_no_code(state: bytes | str, tmp_path: Path) -> None:
+    with pytest.raises(CutOffError):
+        run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(5)])
+    if isinstance(state, bytes):
+        (tmp_path / FILE).write_bytes(state)
+    else:
+        torch.save({} if state == "empty" else {"config": Writer(tmp_path / "written")}, tmp_path / FILE)
+    before = contents(tmp_path)
+    with pytest.raises(ConfigError, match="saved state"):
+        run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
+    assert contents(tmp_path) == before
 
 
 def test_a_folder_has_one_writing_process(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def stratified_bootstrap(
 
 
 class Resample(NamedTuple):
-    """How often each trial was drawn; statistics of these counts need no sort, because the scores are sorted once."""
+    """The draws of each trial; statistics of these counts need no sort, because the scores are sorted once."""
 
     targets: Tensor
     """(T,), int64: of each target, by ascending score."""
