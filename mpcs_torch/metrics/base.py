@@ -54,6 +54,8 @@ class SumMetric(Metric):
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args = arguments["validate_args"]
+        self._lost: dict[str, tuple[Tensor, Tensor]] = {}
+        """By state in float32: its sum, and by how much rounding has made that too large."""
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
         for name, value in settings.items():
             if isinstance(value, Tensor):
@@ -80,8 +82,19 @@ class SumMetric(Metric):
     def add(self, **sums: Tensor) -> None:
         """Add the sums of a batch to the states of the same names."""
         for name, value in sums.items():
+            state = self.__dict__[name]
             # Not by setattr: the checks of names by torchmetrics and PyTorch take longer than the sum.
-            self.__dict__[name] = self.__dict__[name] + value
+            self.__dict__[name] = state + value if state.dtype != torch.float32 else self._compensated(name, value)
+
+    def _compensated(self, name: str, value: Tensor) -> Tensor:
+        """Add to a float32 state, as devices without float64 have, what rounding has lost before too (Kahan)."""
+        state: Tensor = self.__dict__[name]
+        sum_of_last, lost = self._lost.get(name, (None, None))
+        if lost is not None and sum_of_last is state:  # otherwise it was reset, loaded, merged or moved since
+            value = value - lost
+        total = state + value
+        self._lost[name] = total, (total - state) - value
+        return total
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
         """Count a batch. With ``validate_args``, find its bad values: raise on the CPU, count them elsewhere."""
