@@ -247,8 +247,11 @@ def test_the_manifest_is_plain_json_with_every_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
-def test_200_kills_lose_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "ignore", "-m", "tests.learning.kill_selector", str(tmp_path), "200"]
+@pytest.mark.parametrize("kills", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_lose_nothing(kills: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.learning.kill_selector", str(tmp_path), str(kills)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
     assert result.returncode == 0, result.stderr
-    assert re.search(r"killed 2\d\d times", result.stdout)
+    found = re.search(r"killed (\d+) times", result.stdout)
+    assert found is not None
+    assert int(found[1]) >= kills

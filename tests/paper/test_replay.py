@@ -31,7 +31,9 @@ def test_exp03_replays_its_first_turns(tmp_path: Path, data_root: Path, publishe
     assert compare(run.records, published[:20]) == Agreement(20, 20, 20, None)
 
 
-@pytest.mark.parametrize(("name", "turns"), [("exp05", 15), ("exp07", 15), ("exp09", 6)])
+@pytest.mark.parametrize(
+    ("name", "turns"), [("exp05", 6), pytest.param("exp05", 15, marks=pytest.mark.slow), ("exp07", 15), ("exp09", 6)]
+)
 def test_other_experiments_replay_until_rounding_parts_them(
     tmp_path: Path, data_root: Path, published_records: Path, name: str, turns: int
 ) -> None:

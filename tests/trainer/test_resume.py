@@ -154,7 +154,7 @@ def test_a_folder_has_one_writing_process(tmp_path: Path) -> None:
     assert succeeded([forked(enter)]), "the lock ends with its holder"
 
 
-@pytest.mark.parametrize(("size", "kills"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(("size", "kills"), [(1, 1), pytest.param(2, 10, marks=pytest.mark.slow)])
 def test_killed_runs_go_on(size: int, kills: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.trainer.kill_training", str(tmp_path), str(kills), str(size)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
