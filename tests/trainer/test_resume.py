@@ -16,6 +16,7 @@ from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, Turn
 from mpcs_torch.trainer.resume import FILE, StoppedError
 from tests.processes.forked import forked, succeeded
+from tests.trainer.kill_training import contents
 from tests.trainer.toy import toy_config, toy_data
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -54,11 +55,6 @@ def config_of(setting: str) -> RunConfig:
     sections = SETTINGS[setting]
     training = {"batch_size": 10, "learning_rate": 0.05, "save_seconds": 0, **sections.get("training", {})}
     return toy_config(**{**sections, "training": training})
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def cut_at(turn: int) -> Any:
