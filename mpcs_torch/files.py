@@ -61,17 +61,3 @@ def holds(path: Path, sha256: str) -> bool:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
     except FileNotFoundError:
         return False
-
-
-def read_limited(path: Path, limit: int) -> bytes:
-    """Read a file that may come from others, and never ends if it is a device.
-
-    Raises:
-        ValueError: If it has more bytes than the limit.
-        OSError: If it cannot be read.
-    """
-    with path.open("rb") as file:
-        data = file.read(limit + 1)
-    if len(data) > limit:
-        raise ValueError(f"more than {limit} bytes")
-    return data

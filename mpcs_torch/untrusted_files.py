@@ -49,6 +49,18 @@ def check_regular(path: Path, *, most_bytes: int | None = None) -> None:
         raise FileRuleError(f"must have at most {most_bytes} bytes, but has {found.st_size}")
 
 
+def read_limited(path: Path, limit: int) -> bytes:
+    """Read a regular file at once.
+
+    Raises:
+        FileRuleError: If it is something else, or has more bytes than the limit.
+        FileNotFoundError: If there is nothing.
+    """
+    check_regular(path, most_bytes=limit)
+    with path.open("rb") as file:
+        return file.read(limit)  # no more, should the file grow meanwhile
+
+
 def physical_memory() -> int:
     """Return the bytes of memory of this machine, or 16 GiB where the system does not say."""
     try:

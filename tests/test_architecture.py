@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "npy_files": {"control_characters", "errors", "untrusted_files"},
     "tables": set(),
     "untrusted_files": {"errors"},
-    "yaml_files": {"errors", "files"},
+    "yaml_files": {"errors", "untrusted_files"},
     "concern": {"control_characters", "errors", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional", "errors", "import_paths"},

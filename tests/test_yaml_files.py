@@ -1,10 +1,12 @@
 """YAML from others is data: what is not plain, or too much, is refused with its place."""
 
+import os
 import time
+from pathlib import Path
 
 import pytest
 
-from mpcs_torch.yaml_files import MAX_BYTES, YamlError, parse_yaml
+from mpcs_torch.yaml_files import MAX_BYTES, YamlError, parse_yaml, read_yaml_file
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,9 @@ def test_plain_data_are_read_as_before() -> None:
     assert str(parse_yaml(text)) == (
         "{'a': [1, 2.5, '1e-3', 16, True, None, datetime.date(2024, 2, 29)], 'b c': {'d': 'e\\tf'}}"
     )
+
+
+def test_a_pipe_is_refused_and_does_not_block(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(YamlError, match="must be a regular file, but is a pipe"):
+        read_yaml_file(tmp_path / "pipe.yaml")

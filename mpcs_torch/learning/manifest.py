@@ -10,8 +10,9 @@ from typing import Any
 from warnings import warn
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.files import holds, read_limited, replace_text
+from mpcs_torch.files import holds, replace_text
 from mpcs_torch.learning.selection import Epoch
+from mpcs_torch.untrusted_files import read_limited
 
 
 class ManifestError(MpcsError, ValueError):

@@ -80,5 +80,5 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_huge_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
     monkeypatch.setattr(manifest, "MAX_BYTES", 10)
-    with pytest.raises(ManifestError, match=r"more than 10 bytes"):
+    with pytest.raises(ManifestError, match=r"must have at most 10 bytes"):
         Manifest.read(tmp_path)
