@@ -9,7 +9,7 @@ demo: $(VENV)/.train
 	$(BIN)/mpcs demo --overwrite
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
