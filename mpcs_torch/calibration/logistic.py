@@ -1,6 +1,5 @@
 """Logistic calibration: an affine map from detection scores to log-likelihood ratios."""
 
-from math import log
 from typing import Self
 from warnings import warn
 
@@ -8,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.calibration.calibration_warning import CalibrationWarning
-from mpcs_torch.calibration.newton import STEPS, Expansion, minimize
+from mpcs_torch.calibration.prior_weighted import fit_affine
 from mpcs_torch.calibration.scores import LabelledTrials, labelled_trials, upcast_half
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
@@ -89,29 +88,10 @@ class LogisticCalibration(nn.Module):
 def _fitted(trials: LabelledTrials, p_target: float) -> tuple[float, float]:
     """Return the optimal scale and bias."""
     scores, is_target = trials
-    if scores.amin() == scores.amax():
-        return 0.0, 0.0
-    targets, nontargets = scores[is_target], scores[~is_target]
-    if targets.amin() >= nontargets.amax() or targets.amax() <= nontargets.amin():
-        problem = "a threshold separates targets from non-targets without error, so that no finite scale is optimal"
-        raise ValueError(f"preds must overlap to be calibrated, but {problem}.")
-    centre, spread = scores.mean(), scores.std(correction=0)
-    unit = LabelledTrials((scores - centre) / spread, is_target)
-    found = minimize(lambda point: _expand(unit, p_target, point), scores.new_zeros(2))
-    if found is None:
-        raise ValueError(f"preds must overlap to be calibrated, but {STEPS} Newton steps found no finite optimum.")
-    scale = found[0] / spread
-    return scale.item(), (found[1] - scale * centre).item()
-
-
-def _expand(trials: LabelledTrials, p_target: float, point: Tensor) -> Expansion:
-    """Expand the weighted cross entropy in the scale and the bias (2,), in which it is convex."""
-    scores, is_target = trials
-    target = is_target.to(scores)
-    weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
-    log_odds = point[0] * scores + point[1] + log(p_target / (1 - p_target))
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(log_odds, target, weight, reduction="sum")
-    probs = log_odds.sigmoid()
-    inputs = torch.stack([scores, torch.ones_like(scores)])
-    curvature = weight * probs * (1 - probs)
-    return Expansion(loss, inputs @ (weight * (probs - target)), (inputs * curvature) @ inputs.T)
+    if scores.amin() < scores.amax():  # else the scale is 0
+        targets, nontargets = scores[is_target], scores[~is_target]
+        if targets.amin() >= nontargets.amax() or targets.amax() <= nontargets.amin():
+            problem = "a threshold separates targets from non-targets without error, so that no finite scale is optimal"
+            raise ValueError(f"preds must overlap to be calibrated, but {problem}.")
+    weights, bias = fit_affine(scores.unsqueeze(1), is_target, p_target)
+    return weights.item(), bias.item()

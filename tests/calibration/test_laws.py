@@ -11,14 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch import calibration
-from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
-from tests.calibration.data import CLASSES, logits, trials
+from mpcs_torch.calibration import (
+    LogisticCalibration,
+    LogisticFusion,
+    PAVCalibration,
+    TemperatureScaling,
+    VectorScaling,
+)
+from tests.calibration.data import CLASSES, logits, scores_of_systems, trials
 
 
 class Case(NamedTuple):
     """A calibration and the scores that it is fitted to."""
 
-    make: Callable[[], TemperatureScaling | VectorScaling | LogisticCalibration | PAVCalibration]
+    make: Callable[[], TemperatureScaling | VectorScaling | LogisticCalibration | LogisticFusion | PAVCalibration]
     draw: Callable[[int], tuple[Tensor, Tensor]]
 
 
@@ -26,6 +32,7 @@ CASES = {
     "TemperatureScaling": Case(TemperatureScaling, logits),
     "VectorScaling": Case(lambda: VectorScaling(CLASSES), logits),
     "LogisticCalibration": Case(LogisticCalibration, trials),
+    "LogisticFusion": Case(lambda: LogisticFusion(3), scores_of_systems),
     "PAVCalibration": Case(PAVCalibration, trials),
 }
 
@@ -40,10 +47,11 @@ def test_every_calibration_obeys_the_laws() -> None:
     assert {kind.__name__ for kind in public if issubclass(kind, nn.Module)} == set(CASES)
 
 
-def test_a_fit_changes_scores_and_returns_the_module(case: Case) -> None:
+def test_a_fit_changes_what_the_module_gives_and_returns_it(case: Case) -> None:
     module, (scores, target) = case.make(), case.draw(0)
+    before = None if case.make is PAVCalibration else module(scores)  # PAV gives nothing before its fit
     assert module.fit(scores, target) is module
-    assert not torch.allclose(module(scores), scores)
+    assert before is None or not torch.allclose(module(scores), before)
 
 
 def test_a_second_fit_forgets_the_first(case: Case) -> None:
