@@ -52,7 +52,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {**C, "priors": PRIORS, "training_priors": torch.full((CLASSES,), 1 / CLASSES)},
         {**C, "concern": CONCERN, "normalize": False, "ignore_index": -1},
     ],
+    "FalseAlarmAtMiss": [{"p_miss": 0.2}, {"p_miss": 0.2, **C, "average": "none", "ignore_index": -1}],
     "GeometricAccuracy": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
+    "HMeasure": [{}, {**C, "average": "none", "ignore_index": -1}],
     "HalfTotalErrorRate": [
         {"threshold": 0.25},
         {"threshold": 0.25, **C, "average": "none", "ignore_index": -1},
@@ -71,7 +73,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"points": POINTS[0], "normalize": False, "ignore_index": -1},
         {"points": POINTS, **C, "average": "none"},
     ],
+    "MissAtFalseAlarm": [{"p_fa": 0.2}, {"p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
     "MulticlassQualityMetrics": [C, {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1}],
+    "PartialAUC": [{}, {"max_p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
+    "PrecisionRecallBreakEven": [{}, {**C, "average": "none", "ignore_index": -1}],
     "ProbabilityAccuracy": [
         C,
         {**C, "epsilon": 0.1, "n_bins": 4, "delta": None, "span": "unit", "ignore_index": -1},

@@ -27,6 +27,7 @@ from mpcs_torch.functional.detection.cost import DetectionCost, min_detection_co
 from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
 from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
+from mpcs_torch.functional.detection.h_measure import h_measure
 from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30
 from mpcs_torch.functional.detection.likelihood_ratio import log_likelihood_ratios
 from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
@@ -90,6 +91,7 @@ __all__ = [
     "false_alarm_at_miss",
     "generalized_mean",
     "geometric_accuracy",
+    "h_measure",
     "half_total_error_rate",
     "half_total_error_rate_details",
     "least_concern_decision",

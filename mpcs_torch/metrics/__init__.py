@@ -4,9 +4,16 @@ from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
+from mpcs_torch.metrics.detection.area import (
+    FalseAlarmAtMiss,
+    MissAtFalseAlarm,
+    PartialAUC,
+    PrecisionRecallBreakEven,
+)
 from mpcs_torch.metrics.detection.cost import MinDetectionCost
 from mpcs_torch.metrics.detection.curve import DetectionCurve
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
+from mpcs_torch.metrics.detection.h_measure import HMeasure
 from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
 from mpcs_torch.metrics.detection.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
 from mpcs_torch.metrics.probability.brier_score import BrierScore
@@ -53,7 +60,9 @@ __all__ = [
     "EqualErrorRate",
     "ErrorRate",
     "ExpectedConcern",
+    "FalseAlarmAtMiss",
     "GeometricAccuracy",
+    "HMeasure",
     "HalfTotalErrorRate",
     "MacroF1",
     "MacroFScore",
@@ -66,7 +75,10 @@ __all__ = [
     "MicroRecall",
     "MinCllr",
     "MinDetectionCost",
+    "MissAtFalseAlarm",
     "MulticlassQualityMetrics",
+    "PartialAUC",
+    "PrecisionRecallBreakEven",
     "ProbabilityAccuracy",
     "RiskCoverageArea",
     "Robustness",

@@ -18,8 +18,15 @@ from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
+from mpcs_torch.metrics.detection.area import (
+    FalseAlarmAtMiss,
+    MissAtFalseAlarm,
+    PartialAUC,
+    PrecisionRecallBreakEven,
+)
 from mpcs_torch.metrics.detection.cost import MinDetectionCost
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
+from mpcs_torch.metrics.detection.h_measure import HMeasure
 from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
 from mpcs_torch.metrics.detection.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
 from mpcs_torch.metrics.probability.brier_score import BrierScore
@@ -192,5 +199,10 @@ ENTRIES = (
     MetricEntry("half_total_error_rate", HalfTotalErrorRate, "trials"),
     MetricEntry("cllr", Cllr, "trials"),
     MetricEntry("min_cllr", MinCllr, "trials"),
+    MetricEntry("partial_auc", PartialAUC, "trials"),
+    MetricEntry("h_measure", HMeasure, "trials"),
+    MetricEntry("miss_at_false_alarm", MissAtFalseAlarm, "trials", {"p_fa": 0.01}),
+    MetricEntry("false_alarm_at_miss", FalseAlarmAtMiss, "trials", {"p_miss": 0.01}),
+    MetricEntry("precision_recall_break_even", PrecisionRecallBreakEven, "trials"),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}

@@ -1,7 +1,12 @@
 """Definitions of Kinnunen's slides and the BOSARIS guide in plain Python, by trying every threshold."""
 
 import math
-from itertools import combinations
+from collections.abc import Callable
+from itertools import combinations, pairwise
+
+from scipy.integrate import quad
+from scipy.stats import beta
+from sklearn.metrics import roc_auc_score
 
 Point = tuple[float, float, float]
 """p_target, c_miss, c_fa."""
@@ -70,3 +75,50 @@ def min_cllr(scores: list[float], labels: list[bool]) -> float:
             ratio = targets / (trials - targets) / odds
             total += (trials - targets) * math.log2(1 + ratio) / (len(labels) - all_targets)
     return total / 2
+
+
+def partial_auc(scores: list[float], labels: list[bool], limit: float) -> float:
+    """Return the area that `sklearn.metrics.roc_auc_score` computes."""
+    return float(roc_auc_score(labels, scores, max_fpr=limit))
+
+
+def miss_at_false_alarm(scores: list[float], labels: list[bool], limit: float) -> float:
+    return min(miss for miss, fa, _ in curve(scores, labels) if fa <= limit)
+
+
+def break_even(scores: list[float], labels: list[bool]) -> float:
+    """Return the equal error rate of a curve in numbers of errors: the largest Bayes error where both cost alike."""
+    points = [(miss * sum(labels), fa * (len(labels) - sum(labels))) for miss, fa, _ in curve(scores, labels)]
+    shares = [0.5]
+    for (miss, fa), (other_miss, other_fa) in combinations(points, 2):
+        rise, fall = other_miss - miss, fa - other_fa
+        if rise + fall > 0:
+            shares.append(fall / (rise + fall))
+    return max(min(p * miss + (1 - p) * fa for miss, fa in points) for p in shares)
+
+
+def h_measure(scores: list[float], labels: list[bool]) -> float:
+    """Integrate the cost of the best threshold numerically, between the costs at which it changes."""
+    share, points = sum(labels) / len(labels), curve(scores, labels)
+
+    def least(cost: float) -> float:
+        return min(cost * (1 - share) * fa + (1 - cost) * share * miss for miss, fa, _ in points)
+
+    def expected(value: Callable[[float], float], turns: list[float]) -> float:
+        density = beta(1 + share, 2 - share).pdf
+        ends = [0.0, *sorted(turns), 1.0]
+        return sum(quad(lambda c: value(c) * density(c), *pair, epsabs=1e-12)[0] for pair in pairwise(ends))
+
+    turns = set()
+    for (miss, fa, _), (other_miss, other_fa, _) in combinations(points, 2):
+        rise, fall = share * (other_miss - miss), (1 - share) * (fa - other_fa)
+        if rise + fall > 0:
+            turns.add(rise / (rise + fall))
+    constant = expected(lambda c: min(c * (1 - share), (1 - c) * share), [share])
+    kept = [turn for turn in turns if 0 < turn < 1 and _is_kink(least, turn)]
+    return 1 - expected(least, kept) / constant
+
+
+def _is_kink(function: Callable[[float], float], place: float, step: float = 1e-7) -> bool:
+    low, here, high = (function(place + shift) for shift in (-step, 0.0, step))
+    return abs(low + high - 2 * here) > 1e-12

@@ -1,12 +1,29 @@
 """Areas under the ROC, and single points on it."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of, observed_errors
+from mpcs_torch.functional.detection.binary_trials import (
+    BinaryTrials,
+    ClassAverage,
+    average_classes,
+    of_each_class,
+    split_batch,
+)
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, hull_of
 
 
-def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tensor:
+def partial_auc(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    max_p_fa: float = 1.0,
+    num_classes: int | None = None,
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> Tensor:
     r"""Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1 perfect, 1/2 chance.
 
     With :math:`A` the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` the area of chance:
@@ -14,17 +31,28 @@ def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tens
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
     With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
+    The area averages over operating points that no application has: see `h_measure`, and the costs at those it has.
+
+    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
 
     Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
+        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
+            targets and non-targets must occur, with classes for each class.
         max_p_fa: m, in (0, 1].
+        num_classes: None, or C to evaluate each class against the rest.
+        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
+            ``"none"`` for one value per class.
+        ignore_index: Label of trials to ignore.
 
     Returns:
-        A float64 scalar.
+        Float64: a scalar, or ``(C,)`` with ``average="none"``.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         McClish: Analyzing a portion of the ROC curve, Medical Decision Making 9, 1989.
@@ -33,54 +61,89 @@ def partial_auc(preds: Tensor, target: Tensor, *, max_p_fa: float = 1.0) -> Tens
         >>> partial_auc(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(1., dtype=torch.float64)
     """
-    if not 0 < max_p_fa <= 1:
-        raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {max_p_fa}.")
-    counts = observed_errors(preds, target)
-    return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
+    check_max_p_fa(max_p_fa)
+    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return average_classes(partial_auc_of_trials(found, max_p_fa), num_classes=num_classes, average=average)
 
 
-def miss_at_false_alarm(preds: Tensor, target: Tensor, *, p_fa: float) -> Tensor:
+def miss_at_false_alarm(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    p_fa: float,
+    num_classes: int | None = None,
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The other arguments and the errors are those of `partial_auc`.
+    The threshold is chosen on the same scores, which is optimistic where there are few trials: `half_total_error_rate`
+    and `actual_detection_cost` take one from other data.
+
+    Args:
+        preds: As in `partial_auc`.
+        target: As in `partial_auc`.
+        p_fa: The highest false-alarm rate, in [0, 1].
+        num_classes: As in `partial_auc`.
+        average: As in `partial_auc`.
+        ignore_index: As in `partial_auc`.
 
     Returns:
-        A float64 scalar.
+        Float64: a scalar, or ``(C,)`` with ``average="none"``.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     Example:
         >>> miss_at_false_alarm(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_fa=0.0)
         tensor(0., dtype=torch.float64)
     """
-    _check_rate("p_fa", p_fa)
-    curve = observed_errors(preds, target).rates()
-    return curve.p_miss[curve.p_fa <= p_fa].min()
+    check_rate("p_fa", p_fa)
+    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return average_classes(miss_of_trials(found, p_fa), num_classes=num_classes, average=average)
 
 
-def false_alarm_at_miss(preds: Tensor, target: Tensor, *, p_miss: float) -> Tensor:
+def false_alarm_at_miss(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    p_miss: float,
+    num_classes: int | None = None,
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> Tensor:
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
-    The other arguments and the errors are those of `partial_auc`.
-
-    Returns:
-        A float64 scalar.
+    ``p_miss`` is the highest miss rate, in [0, 1]. The other arguments, the result and the errors are those of
+    `miss_at_false_alarm`.
 
     Example:
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
         tensor(1., dtype=torch.float64)
     """
-    _check_rate("p_miss", p_miss)
-    curve = observed_errors(preds, target).rates()
-    return curve.p_fa[curve.p_miss <= p_miss].min()
+    check_rate("p_miss", p_miss)
+    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return average_classes(false_alarm_of_trials(found, p_miss), num_classes=num_classes, average=average)
 
 
-def precision_recall_break_even(preds: Tensor, target: Tensor) -> Tensor:
+def precision_recall_break_even(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int | None = None,
+    average: ClassAverage = "macro",
+    ignore_index: int | None = None,
+) -> Tensor:
     """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
 
     At this point precision equals recall: both are 1 minus this number divided by the number of targets. The point lies
     on the convex hull, so the number need not be whole. Arguments and errors are those of `partial_auc`.
 
     Returns:
-        A float64 scalar, from 0 to the number of targets.
+        Float64, from 0 to the number of targets: a scalar, or ``(C,)`` with ``average="none"``.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011 (PRBEP).
@@ -89,8 +152,55 @@ def precision_recall_break_even(preds: Tensor, target: Tensor) -> Tensor:
         >>> precision_recall_break_even(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
-    counts = observed_errors(preds, target)
-    hull = hull_of(counts)
+    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return average_classes(break_even_of_trials(found), num_classes=num_classes, average=average)
+
+
+def partial_auc_of_trials(found: Sequence[BinaryTrials], max_p_fa: float) -> Tensor:
+    """Compute the areas of binary trials, stacked; NaN if targets or non-targets are missing."""
+
+    def area(counts: ErrorCounts) -> Tensor:
+        return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
+
+    return of_each_class(found, lambda trials: area(trials.errors()))
+
+
+def miss_of_trials(found: Sequence[BinaryTrials], p_fa: float) -> Tensor:
+    """Compute the miss rates of binary trials, stacked; NaN if targets or non-targets are missing."""
+
+    def miss(curve: ErrorRates) -> Tensor:
+        return curve.p_miss[curve.p_fa <= p_fa].min()
+
+    return of_each_class(found, lambda trials: miss(trials.errors().rates()))
+
+
+def false_alarm_of_trials(found: Sequence[BinaryTrials], p_miss: float) -> Tensor:
+    """Compute the false-alarm rates of binary trials, stacked; NaN if targets or non-targets are missing."""
+
+    def false_alarm(curve: ErrorRates) -> Tensor:
+        return curve.p_fa[curve.p_miss <= p_miss].min()
+
+    return of_each_class(found, lambda trials: false_alarm(trials.errors().rates()))
+
+
+def break_even_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
+    """Compute the numbers of errors of binary trials, stacked; NaN if targets or non-targets are missing."""
+    return of_each_class(found, lambda trials: _break_even(hull_of(trials.errors())))
+
+
+def check_max_p_fa(max_p_fa: float) -> None:
+    """Refuse a limit outside (0, 1]."""
+    if not 0 < max_p_fa <= 1:
+        raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {max_p_fa}.")
+
+
+def check_rate(name: str, rate: float) -> None:
+    """Refuse a rate outside [0, 1]."""
+    if not 0 <= rate <= 1:
+        raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")
+
+
+def _break_even(hull: ErrorCounts) -> Tensor:
     misses = hull.misses.double()
     gap = misses - hull.false_alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()
@@ -107,8 +217,3 @@ def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
     area = torch.trapezoid(torch.cat([p_hit[:after], at_limit.unsqueeze(0)]), x)
     chance = max_p_fa**2 / 2
     return (1 + (area - chance) / (max_p_fa - chance)) / 2
-
-
-def _check_rate(name: str, rate: float) -> None:
-    if not 0 <= rate <= 1:
-        raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")

@@ -3,7 +3,7 @@
 Detection counts errors in whole numbers, so that ties and crossings are exact: there is no ``sample_weight``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import nan
 from typing import Literal, NamedTuple, get_args
 
@@ -97,6 +97,11 @@ def split_trials(
 def stack_classes(values: Sequence[Tensor]) -> Tensor:
     """Return the values of binary trials as one tensor whose last dimension is the class, or the only value itself."""
     return torch.stack(list(values), dim=-1) if len(values) > 1 else values[0]
+
+
+def of_each_class(found: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
+    """Compute a statistic of binary trials, stacked; NaN if targets or non-targets are missing."""
+    return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in found])
 
 
 def average_classes(values: Tensor, *, num_classes: int | None, average: ClassAverage) -> Tensor:

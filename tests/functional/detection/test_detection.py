@@ -30,6 +30,7 @@ from mpcs_torch.functional import (
     equal_error_rate,
     equal_error_rate_details,
     false_alarm_at_miss,
+    h_measure,
     half_total_error_rate,
     min_cllr,
     min_detection_cost,
@@ -45,6 +46,7 @@ from mpcs_torch.functional.detection.errors import count_errors
 from tests.conftest import load_oracle
 
 CASES = load_oracle("detection_cases")["cases"]
+H_MEASURE = load_oracle("h_measure")["h_measure"]
 
 pytestmark = pytest.mark.filterwarnings("ignore::mpcs_torch.functional.ReversedScoresWarning")
 
@@ -88,6 +90,9 @@ class TestOracle:
             assert partial_auc(*scores, max_p_fa=0.1).item() == near(partial)
         if "prbep_error_count" in expected:
             assert precision_recall_break_even(*scores).item() == near(expected["prbep_error_count"])
+
+    def test_the_h_measure(self, case: dict[str, Any]) -> None:
+        assert h_measure(*scores_of(case)).item() == near(H_MEASURE[case["name"]])
 
     def test_minimum_costs_at_every_operating_point(self, case: dict[str, Any]) -> None:
         for point, row in points_of(case["expected"].get("min_dcf", [])):
@@ -359,7 +364,7 @@ SCORES, LABELS = torch.tensor([0.0, 1.0]), torch.tensor([0, 1])
         ),
         (
             lambda: partial_auc(torch.tensor([0, 1]), LABELS),
-            "preds must be floating point scores (N,), but got torch.int64 (2,).",
+            "preds must be floating point scores",
         ),
         (lambda: cllr(SCORES, LABELS.float()), "target must be integers or bools of shape (2,), but got torch.float32"),
         (

@@ -52,22 +52,24 @@ def detection_case(
     make: Callable[..., SumMetric],
     make_other: Callable[[], SumMetric],
     oracle: Callable[[Scores, Labels], dict[str, float]],
+    *,
+    higher_is_better: bool = False,
 ) -> MetricCase:
     """Describe a metric of one detector; on scores that separate the classes widely, no setting matters."""
     return MetricCase(
         make=make,
-        higher_is_better=False,
+        higher_is_better=higher_is_better,
         make_other=make_other,
         agreeing_batch=(torch.tensor([-9.0, 9.0]), torch.tensor([0, 1])),
         oracle=lambda batch: oracle(batch[0].tolist(), batch[1].bool().tolist()),
         core=lambda s, y: flatten_trials(s, y, num_classes=None, ignore_index=None)[:2],
         fed=DETECTIONS,
-        make_stranger=lambda: type(make())(*_points_of(make()), ignore_index=7),
+        make_stranger=lambda: type(make())(*_settings_of(make()), ignore_index=7),
     )
 
 
-def _points_of(metric: Any) -> list[Any]:
-    if isinstance(metric, metrics.HalfTotalErrorRate):
+def _settings_of(metric: Any) -> list[Any]:
+    if isinstance(metric, metrics.HalfTotalErrorRate | metrics.MissAtFalseAlarm | metrics.FalseAlarmAtMiss):
         return [0.0]
     return [POINTS] if hasattr(metric, "points") else []
 
@@ -142,6 +144,26 @@ DETECTION: dict[type[SumMetric], MetricCase] = {
         lambda: metrics.HalfTotalErrorRate(2.25),
         lambda s, y: {"": naive.cost_at(s, y, 0.25, (0.5, 1.0, 1.0)) / 2},
     ),
+    metrics.PartialAUC: detection_case(
+        lambda **settings: metrics.PartialAUC(0.3, **settings),
+        lambda: metrics.PartialAUC(0.5),
+        lambda s, y: {"": naive.partial_auc(s, y, 0.3)},
+        higher_is_better=True,
+    ),
+    metrics.MissAtFalseAlarm: detection_case(
+        lambda **settings: metrics.MissAtFalseAlarm(0.3, **settings),
+        lambda: metrics.MissAtFalseAlarm(0.5),
+        lambda s, y: {"": naive.miss_at_false_alarm(s, y, 0.3)},
+    ),
+    metrics.FalseAlarmAtMiss: detection_case(
+        lambda **settings: metrics.FalseAlarmAtMiss(0.1, **settings),
+        lambda: metrics.FalseAlarmAtMiss(0.5),
+        lambda s, y: {"": naive.miss_at_false_alarm([-score for score in s], [not target for target in y], 0.1)},
+    ),
+    metrics.PrecisionRecallBreakEven: class_case(
+        metrics.PrecisionRecallBreakEven, lambda s, y: {"": naive.break_even(s, y)}
+    ),
+    metrics.HMeasure: class_case(metrics.HMeasure, lambda s, y: {"": naive.h_measure(s, y)}, higher_is_better=True),
     metrics.Cllr: class_case(metrics.Cllr, lambda s, y: {"": naive.cllr(s, y)}),
     metrics.MinCllr: class_case(metrics.MinCllr, lambda s, y: {"": naive.min_cllr(s, y)}),
     metrics.DetectionCurve: class_case(metrics.DetectionCurve, named_curve, higher_is_better=None),

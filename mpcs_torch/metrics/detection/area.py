@@ -1,0 +1,177 @@
+"""PartialAUC and the metrics of single points on the ROC."""
+
+from typing import Any
+
+from torch import Tensor
+
+from mpcs_torch.functional.detection.area import (
+    break_even_of_trials,
+    check_max_p_fa,
+    check_rate,
+    false_alarm_of_trials,
+    miss_of_trials,
+    partial_auc_of_trials,
+)
+from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.metrics.detection.base import DetectionMetric
+
+
+class PartialAUC(DetectionMetric):
+    """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
+
+    Equation and references are those of `mpcs_torch.functional.partial_auc`.
+
+    Args:
+        max_p_fa: The false-alarm rate, in (0, 1]; 1 for the area under the whole ROC.
+        num_classes: As in `EqualErrorRate`.
+        average: As in `EqualErrorRate`.
+        ignore_index: As in `EqualErrorRate`.
+        validate_args: As in `EqualErrorRate`.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: As `EqualErrorRate`, or if ``max_p_fa`` breaks its rule.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import PartialAUC
+        >>> metric = PartialAUC()
+        >>> metric.update(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
+        >>> metric.compute()
+        tensor(1., dtype=torch.float64)
+    """
+
+    higher_is_better = True
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        max_p_fa: float = 1.0,
+        *,
+        num_classes: int | None = None,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_max_p_fa(max_p_fa)
+        super().__init__(locals())
+
+    def compute(self) -> Tensor:
+        """Return the area, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(partial_auc_of_trials(self.binary_trials(), self.max_p_fa))
+
+
+class MissAtFalseAlarm(DetectionMetric):
+    """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
+
+    The threshold is chosen on the same scores. Arguments other than ``p_fa`` and errors are those of `PartialAUC`.
+
+    Args:
+        p_fa: The highest false-alarm rate, in [0, 1].
+        num_classes: As in `EqualErrorRate`.
+        average: As in `EqualErrorRate`.
+        ignore_index: As in `EqualErrorRate`.
+        validate_args: As in `EqualErrorRate`.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import MissAtFalseAlarm
+        >>> metric = MissAtFalseAlarm(0.0)
+        >>> metric.update(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]))
+        >>> metric.compute()
+        tensor(0., dtype=torch.float64)
+    """
+
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        p_fa: float,
+        *,
+        num_classes: int | None = None,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_rate("p_fa", p_fa)
+        super().__init__(locals())
+
+    def compute(self) -> Tensor:
+        """Return the miss rate, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(miss_of_trials(self.binary_trials(), self.p_fa))
+
+
+class FalseAlarmAtMiss(DetectionMetric):
+    """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
+
+    The threshold is chosen on the same scores. Arguments other than ``p_miss`` and errors are those of `PartialAUC`.
+
+    Args:
+        p_miss: The highest miss rate, in [0, 1].
+        num_classes: As in `EqualErrorRate`.
+        average: As in `EqualErrorRate`.
+        ignore_index: As in `EqualErrorRate`.
+        validate_args: As in `EqualErrorRate`.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import FalseAlarmAtMiss
+        >>> metric = FalseAlarmAtMiss(0.1)
+        >>> metric.update(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]))
+        >>> metric.compute()
+        tensor(1., dtype=torch.float64)
+    """
+
+    plot_upper_bound = 1.0
+
+    def __init__(
+        self,
+        p_miss: float,
+        *,
+        num_classes: int | None = None,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_rate("p_miss", p_miss)
+        super().__init__(locals())
+
+    def compute(self) -> Tensor:
+        """Return the false-alarm rate, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(false_alarm_of_trials(self.binary_trials(), self.p_miss))
+
+
+class PrecisionRecallBreakEven(DetectionMetric):
+    """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
+
+    References are those of `mpcs_torch.functional.precision_recall_break_even`; arguments and errors those of
+    `EqualErrorRate`, without its method.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import PrecisionRecallBreakEven
+        >>> metric = PrecisionRecallBreakEven()
+        >>> metric.update(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
+        >>> metric.compute()
+        tensor(0.5000, dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        num_classes: int | None = None,
+        *,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals())
+
+    def compute(self) -> Tensor:
+        """Return the number of errors, float64: a scalar, or (C,) with ``average="none"``."""
+        return self.averaged(break_even_of_trials(self.binary_trials()))
