@@ -31,6 +31,7 @@ from mpcs_torch.functional.detection.h_measure import h_measure
 from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30
 from mpcs_torch.functional.detection.likelihood_ratio import log_likelihood_ratios
 from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
+from mpcs_torch.functional.detection.normalization import CohortStatistics, cohort_statistics, normalize_scores
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
 from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
 from mpcs_torch.functional.detection.threshold_cost import (
@@ -55,6 +56,7 @@ from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precisio
 
 __all__ = [
     "BayesErrors",
+    "CohortStatistics",
     "DangerousErrorCounts",
     "DetectionCost",
     "DetectionSummary",
@@ -75,6 +77,7 @@ __all__ = [
     "class_error_rates",
     "cllr",
     "clopper_pearson",
+    "cohort_statistics",
     "concern_loss",
     "concession_intervals",
     "confusion_matrix",
@@ -106,6 +109,7 @@ __all__ = [
     "min_detection_cost_details",
     "miss_at_false_alarm",
     "multiclass_quality_metrics",
+    "normalize_scores",
     "normalized_bayes_error",
     "partial_auc",
     "precision_recall_break_even",

@@ -1,0 +1,121 @@
+"""Score normalisation: what a score means depends on how the enrolment and the test of its trial score in general."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.faults import Fault, raise_first
+
+
+class CohortStatistics(NamedTuple):
+    """The mean and the standard deviation of cohort scores of each of K names, float64 (K,)."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def of(self, names: Tensor) -> "CohortStatistics":
+        """Return the statistics of the names of trials: (N,) indices into (K,)."""
+        return CohortStatistics(self.mean[names], self.deviation[names])
+
+
+def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
+    """Compute the mean and the standard deviation of the scores of each name against a cohort.
+
+    A name is an enrolment (a model) or a test (a segment), scored against impostors. Names may have different numbers
+    of scores. The deviation divides by that number, not by one less.
+
+    Args:
+        preds: ``(M,)`` scores, floating point and finite.
+        names: ``(M,)`` integers from 0 to K - 1: whose score it is.
+        num_names: K, at least 1; each name must have at least two scores that differ.
+        top: Take only so many of the highest scores of each name, at least 2: the cohort that is nearest to it, for
+            adaptive normalisation. Default: all.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Example:
+        >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
+        tensor([2., 2.], dtype=torch.float64)
+    """
+    _check_cohort(preds, names, num_names, top)
+    order = preds.double().argsort(descending=True, stable=True)
+    order = order[names[order].argsort(stable=True)]
+    scores, owners = preds[order].double(), names[order].long()
+    counts = owners.bincount(minlength=num_names)
+    if top is not None:
+        rank = torch.arange(len(owners), device=owners.device) - (counts.cumsum(0) - counts)[owners]
+        scores, owners = scores[rank < top], owners[rank < top]
+        counts = counts.clamp(max=top)
+    mean = scores.new_zeros(num_names).index_add(0, owners, scores) / counts
+    squares = scores.new_zeros(num_names).index_add(0, owners, (scores - mean[owners]).square())
+    deviation = (squares / counts).sqrt()
+    bad = ~(deviation > 0)
+    if bad.any():
+        name = int(bad.nonzero()[0])
+        raise ValueError(f"preds must hold two scores that differ for each name, but name {name} has none.")
+    return CohortStatistics(mean, deviation)
+
+
+def normalize_scores(
+    preds: Tensor, *, enrollment: CohortStatistics | None = None, test: CohortStatistics | None = None
+) -> Tensor:
+    r"""Subtract the mean and divide by the deviation of the cohort scores of each trial.
+
+    With the enrolment's statistics alone it is z-norm, with the test's alone t-norm, and with both s-norm, the mean of
+    the two; adaptive s-norm if `cohort_statistics` took only the top scores:
+
+    .. math:: \frac{1}{2} \left( \frac{s - \mu_e}{\sigma_e} + \frac{s - \mu_t}{\sigma_t} \right)
+
+    Args:
+        preds: ``(N,)`` scores, floating point.
+        enrollment: The statistics of the enrolment of each trial, ``(N,)``.
+        test: Those of its test, ``(N,)``.
+
+    Returns:
+        ``(N,)``, float64.
+
+    Raises:
+        ValueError: If neither is given, or a shape or a dtype breaks its rule above.
+
+    References:
+        Auckenthaler, Carey, Lloyd-Thomas: Score normalization for text-independent speaker verification systems, 2000
+        (z-norm, t-norm); Kenny: Bayesian speaker verification with heavy-tailed priors, 2010 (s-norm); Matejka and
+        others: Analysis of score normalization in multilingual speaker recognition, 2017 (adaptive s-norm 1).
+
+    Example:
+        >>> cohort = cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2)
+        >>> normalize_scores(torch.tensor([4.0, 4.0]), enrollment=cohort.of(torch.tensor([0, 1])))
+        tensor([2., 1.], dtype=torch.float64)
+    """
+    given = [statistics for statistics in (enrollment, test) if statistics is not None]
+    if not given:
+        raise ValueError("enrollment or test must be given, but both are None.")
+    if not preds.is_floating_point() or preds.ndim != 1:
+        raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+    for statistics in given:
+        if statistics.mean.shape != preds.shape:
+            raise ValueError(
+                f"the statistics must have the shape of preds, {tuple(preds.shape)}, "
+                f"but have {tuple(statistics.mean.shape)}."
+            )
+    parts = [(preds.double() - statistics.mean) / statistics.deviation for statistics in given]
+    return torch.stack(parts).mean(dim=0)
+
+
+def _check_cohort(preds: Tensor, names: Tensor, num_names: int, top: int | None) -> None:
+    if num_names < 1:
+        raise ValueError(f"num_names must be at least 1, but got {num_names}.")
+    if top is not None and top < 2:
+        raise ValueError(f"top must be at least 2, but got {top}.")
+    if not preds.is_floating_point() or preds.ndim != 1:
+        raise ValueError(f"preds must be floating point scores (M,), but got {preds.dtype} {tuple(preds.shape)}.")
+    if names.is_floating_point() or names.shape != preds.shape:
+        raise ValueError(f"names must be integers {tuple(preds.shape)}, but got {names.dtype} {tuple(names.shape)}.")
+    raise_first(
+        [
+            Fault("preds must be finite", ~preds.isfinite(), preds),
+            Fault(f"names must be from 0 to {num_names - 1}", (names < 0) | (names >= num_names), names),
+        ]
+    )

@@ -1,0 +1,76 @@
+"""Score normalisation against numpy, and the laws that it is for."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcs_torch.functional import CohortStatistics, cohort_statistics, normalize_scores
+
+
+def cohort(seed: int, num_names: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    """Draw scores of names with different numbers of scores, in no order."""
+    generator = torch.Generator().manual_seed(seed)
+    names = torch.arange(num_names).repeat_interleave(torch.arange(num_names) + 5)
+    names = names[torch.randperm(len(names), generator=generator)]
+    return torch.randn(len(names), generator=generator, dtype=torch.float64) * (names + 1) + names, names
+
+
+@pytest.mark.parametrize("top", [None, 2, 3, 100])
+def test_statistics_are_those_of_numpy(top: int | None) -> None:
+    scores, names = cohort(0)
+    found = cohort_statistics(scores, names, num_names=4, top=top)
+    for name in range(4):
+        held = np.sort(scores[names == name].numpy())[::-1][:top]
+        assert found.mean[name].item() == pytest.approx(held.mean(), rel=1e-12)
+        assert found.deviation[name].item() == pytest.approx(held.std(), rel=1e-12)
+
+
+def test_the_three_kinds_follow_their_equations() -> None:
+    scores = torch.tensor([1.0, 2.0, 5.0])
+    enrollment = CohortStatistics(torch.tensor([0.0, 1.0, 0.0]), torch.tensor([1.0, 2.0, 4.0]))
+    test = CohortStatistics(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([2.0, 1.0, 2.0]))
+    assert normalize_scores(scores, enrollment=enrollment).tolist() == [1.0, 0.5, 1.25]
+    assert normalize_scores(scores, test=test).tolist() == [0.0, 1.0, 2.0]
+    assert normalize_scores(scores, enrollment=enrollment, test=test).tolist() == [0.5, 0.75, 1.625]
+
+
+@given(factor=st.floats(0.01, 100), shift=st.floats(-100, 100), seed=st.integers(0, 1000))
+def test_a_shift_and_a_scale_of_one_name_do_not_matter(factor: float, shift: float, seed: int) -> None:
+    scores, names = cohort(seed)
+    trials = torch.randn(4, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    plain, moved = (
+        normalize_scores(change(trials), enrollment=cohort_statistics(change(scores), names, num_names=4))
+        for change in (lambda s: s, lambda s: factor * s + shift)
+    )
+    torch.testing.assert_close(moved, plain, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_names": 0}, "num_names must be at least 1, but got 0"),
+        ({"num_names": 1}, "names must be from 0 to 0, but sample 2 has 1"),
+        ({"num_names": 3}, "preds must hold two scores that differ for each name, but name 2 has none"),
+        ({"top": 1}, "top must be at least 2, but got 1"),
+        ({"preds": torch.tensor([1.0, 2.0, torch.nan, 4.0])}, "preds must be finite, but sample 2 has nan"),
+        ({"preds": torch.tensor([1, 2, 3, 4])}, r"preds must be floating point scores \(M,\), but got torch.int64"),
+        ({"preds": torch.tensor([1.0, 1.0, 2.0, 3.0])}, "two scores that differ for each name, but name 0 has none"),
+        ({"names": torch.tensor([0, 1])}, r"names must be integers \(4,\), but got torch.int64 \(2,\)"),
+    ],
+)
+def test_wrong_cohorts_are_refused(change: dict[str, object], message: str) -> None:
+    given_cohort = {"preds": torch.tensor([1.0, 2.0, 3.0, 4.0]), "names": torch.tensor([0, 0, 1, 1]), "num_names": 2}
+    with pytest.raises(ValueError, match=message):
+        cohort_statistics(**{**given_cohort, **change})  # type: ignore[arg-type]
+
+
+def test_trials_without_statistics_or_of_another_shape_are_refused() -> None:
+    with pytest.raises(ValueError, match="enrollment or test must be given, but both are None"):
+        normalize_scores(torch.zeros(2))
+    one = CohortStatistics(torch.zeros(1), torch.ones(1))
+    with pytest.raises(ValueError, match=r"must have the shape of preds, \(2,\), but have \(1,\)"):
+        normalize_scores(torch.zeros(2), test=one)
+    with pytest.raises(ValueError, match=r"preds must be floating point scores \(N,\), but got torch.int64"):
+        normalize_scores(torch.zeros(1, dtype=torch.int64), test=one)
