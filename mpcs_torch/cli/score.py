@@ -11,6 +11,7 @@ import typer
 from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
 
 if TYPE_CHECKING:
+    from mpcs_torch.concern import ConcernSpec
     from mpcs_torch.metrics.by_name import MetricEntry
     from mpcs_torch.scoring.score import Scores
 
@@ -43,6 +44,9 @@ def score(
         float | None,
         typer.Option(help="MPCS, instead of -t: how far confidences may fall short of certainty. [default: concern's]"),
     ] = None,
+    confusion: Annotated[
+        bool, typer.Option("--confusion", help="PREDICTIONS is a confusion matrix instead, as csv.")
+    ] = False,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -51,9 +55,15 @@ def score(
 
     npz and pt files contain preds (N, C) and target. csv and parquet files contain a column of scores for each class,
     named after the class or numbered from 0, and a column target, or columns target_NAME of soft labels. npy files
-    contain only scores; --target gives the labels.
+    contain only scores; --target gives the labels. A confusion matrix has the predicted classes in the header and the
+    true class first in each row.
     """
     check_report(html, overwrite=overwrite)
+    if confusion:
+        of_scores = {"--target": target, "--logits": logits or None, "--k": k, "--t": t, "--concession": concession}
+        unused = [name for name, value in of_scores.items() if value is not None]
+        if unused:
+            raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=unused[0])
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
@@ -62,14 +72,25 @@ def score(
     from mpcs_torch.scoring import score as score_predictions
 
     spec = None if concern is None else load_concern(concern)
+    if confusion:
+        from mpcs_torch.scoring.confusion_file import score_confusion
+
+        found = score_confusion(predictions, spec, entries=None if metrics is None else _entries(metrics))
+        _print(predictions, found, spec, html, as_json=as_json)
+        return
     names = None if spec is None else spec.class_names
     opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
     entries = None if metrics is None else _entries(metrics)
     settings = {"k": k, "t": t, "concession": concession}
     with joined() as world, row_counter(f"score {predictions.name}", shown=world.is_first) as advance:
         scores = score_predictions(opened, spec, advance, entries=entries, settings=settings, world=world)
-    if not world.is_first:
-        return
+    if world.is_first:
+        _print(predictions, scores, spec, html, as_json=as_json)
+
+
+def _print(
+    predictions: Path, scores: "Scores", concern: "ConcernSpec | None", html: Path | None, *, as_json: bool
+) -> None:
     if as_json:
         typer.echo(json.dumps(_finite(_plain(scores)), indent=1))
     else:
@@ -81,7 +102,7 @@ def score(
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        write_score_report(predictions.name, scores, spec, html)
+        write_score_report(predictions.name, scores, concern, html)
         typer.echo(f"wrote {html}", err=as_json)
 
 

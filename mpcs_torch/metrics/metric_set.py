@@ -74,10 +74,10 @@ class MetricSet:
         for group in self._groups:
             group.first.reset()
 
-    def update(self, inputs: Mapping[Takes, Tensor], target: Tensor) -> None:
-        """Add a batch: the predictions in each form that a metric takes, and the target."""
+    def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
+        """Add a batch: the predictions in each form that a metric takes, the target, and weights of the samples."""
         for group in self._groups:
-            group.first.update(inputs[group.takes], target)
+            group.first.update(inputs[group.takes], target, *weights)
 
     def metrics(self) -> dict[str, Metric]:
         """Return the metrics by name, with the states of this process."""
