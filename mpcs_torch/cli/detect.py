@@ -14,6 +14,7 @@ from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
 
 if TYPE_CHECKING:
     from mpcs_torch.functional import OperatingPoint
+    from mpcs_torch.processes.world import World
     from mpcs_torch.scoring import DetectionScores, Trials
 
 POINTS = ("0.5", "0.01", "0.001")
@@ -60,20 +61,21 @@ def detect(
     check_report(html, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.processes.world import joined
     from mpcs_torch.scoring import read_trials
 
     checked = [_point(text, numbers) for text, numbers in zip(point or POINTS, points, strict=True)]
-    with row_counter(f"read {scores.name}") as advance:
-        read = read_trials(scores, trials, advance)
-    found = _scored(read, checked, is_llr=llr, resamples=resamples)
+    with joined() as world:
+        with row_counter(f"read {scores.name}", shown=world.is_first) as advance:
+            read = read_trials(scores, trials, advance, world=world)
+        found = _scored(read, checked, world, is_llr=llr, resamples=resamples)
+    if not world.is_first:
+        return
     _print(found, as_json=as_json)
     if html is not None:
-        from mpcs_torch.functional import ReversedScoresWarning
         from mpcs_torch.report.detection import write_detection_report
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReversedScoresWarning)  # already printed
-            write_detection_report(scores.name, found, html)
+        write_detection_report(scores.name, found, html)
         typer.echo(f"wrote {html}", err=as_json)
 
 
@@ -97,16 +99,18 @@ def _point(text: str, numbers: list[float]) -> "OperatingPoint":
         raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None
 
 
-def _scored(trials: "Trials", points: "Sequence[OperatingPoint]", *, is_llr: bool, resamples: int) -> "DetectionScores":
+def _scored(
+    trials: "Trials", points: "Sequence[OperatingPoint]", world: "World", *, is_llr: bool, resamples: int
+) -> "DetectionScores":
     from mpcs_torch.cli.progress import counting_bar
     from mpcs_torch.scoring import score_detection
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        bar = counting_bar("bootstrap", resamples) if resamples else nullcontext(lambda: None)
+        bar = counting_bar("bootstrap", resamples, shown=world.is_first) if resamples else nullcontext(lambda: None)
         with bar as advance:
-            found = score_detection(trials, points, is_llr=is_llr, resamples=resamples, advance=advance)
-    for message in dict.fromkeys(str(warning.message) for warning in told):
+            found = score_detection(trials, points, is_llr=is_llr, resamples=resamples, advance=advance, world=world)
+    for message in dict.fromkeys(str(warning.message) for warning in told if world.is_first):
         typer.echo(f"mpcs: warning: {message}", err=True)
     return found
 

@@ -9,12 +9,13 @@ from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE
 from mpcs_torch.plots.text import literal
 
 
-def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
+def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None) -> Figure:
     """Draw the hit rate over the false-alarm rate, with the convex hull and its equal error rate.
 
     Args:
         rates: The curve of the detector, as returned by `functional.detection_curve`.
         title: The title of the figure.
+        area: The area under the ROC. Default: that under the curve.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
@@ -31,7 +32,7 @@ def roc_with_hull(rates: ErrorRates, title: str) -> Figure:
     axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)
     axes.plot([0, 1], [1, 0], color=LIGHT_GREY, linewidth=0.8, linestyle=":")
     x, y = thinned(rates.p_fa, rates.p_miss)
-    area = area_under_roc(counts).item()
+    area = area_under_roc(counts).item() if area is None else area
     axes.plot(x, [1 - miss for miss in y], color=BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
     label = f"convex hull, area {area_under_roc(corners).item():.4f}"
     axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=ORANGE, linewidth=1.0, label=label)

@@ -2,45 +2,38 @@
 
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate_details
-from mpcs_torch.functional.detection.errors import checked_scores, middle_of
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.errors import ErrorRates, middle_of
+from mpcs_torch.functional.detection.visible import BINS, bin_edges, drawn_range
 from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
 from mpcs_torch.plots.text import literal
 
-BINS = 100
-DRAWN = 1e300
-"""Scores of a larger magnitude are drawn like infinite ones: their differences can overflow."""
 
-
-def score_histograms(preds: Tensor, target: Tensor, title: str) -> Figure:
+def score_histograms(rates: ErrorRates, title: str) -> Figure:
     """Draw the density of the scores of targets and non-targets, and the threshold of equal errors.
 
     Infinite scores are drawn in the outer bins.
 
     Args:
-        preds: ``(N,)`` scores, floating point, higher for targets; of any range.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        rates: The curve of the detector, as returned by `functional.detection_curve`.
         title: The title of the figure.
-
-    Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule above.
     """
-    scores, labels = checked_scores(preds, target)
-    equal = equal_error_rate_details(scores, labels, method="nearest")
-    finite = scores[scores.abs() < DRAWN]
-    low, high = (finite.min().item(), finite.max().item()) if len(finite) else (0.0, 0.0)
-    width = (high - low) / BINS or 1.0
+    counts = rates.counts()
+    equal = equal_error_of(counts, "nearest")
+    edges = bin_edges(*drawn_range(counts.thresholds))
+    low, high = edges[0].item(), edges[-1].item()
+    width = (high - low) / BINS or 1.0  # the edges of one huge score can be equal
     figure = Figure(figsize=(7, 3.8), layout="constrained")
     axes = figure.add_subplot(xlabel="score", ylabel="density", title=literal(title))
     axes.title.set_fontsize(10)
-    place = ((scores.clamp(low, high) - low) / width).long().clamp(max=BINS - 1)
-    edges = [low + width * number for number in range(BINS + 1)]
-    for name, is_class, colour in (("non-targets", ~labels, NONTARGETS), ("targets", labels, TARGETS)):
-        counts = torch.bincount(place[is_class], minlength=BINS)
-        density = (counts.double() / counts.sum() / width).tolist()
-        axes.stairs(density, edges, fill=True, alpha=0.45, color=colour, label=f"{int(counts.sum())} {name}")
+    first, last = edges.new_tensor([0]).long(), edges.new_tensor([len(counts.thresholds) - 1]).long()
+    places = torch.cat([first, torch.searchsorted(counts.thresholds, edges[1:-1]), last])
+    kinds = ("non-targets", -counts.false_alarms, NONTARGETS), ("targets", counts.misses, TARGETS)
+    for name, below, colour in kinds:
+        held = below[places].diff()
+        density = (held.double() / held.sum() / width).tolist()
+        axes.stairs(density, edges.tolist(), fill=True, alpha=0.45, color=colour, label=f"{int(held.sum())} {name}")
     middle = middle_of(equal.low, equal.high).item()
     if low <= middle <= high:
         label = f"equal error rates at {middle:.4g}"

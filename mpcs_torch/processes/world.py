@@ -26,8 +26,8 @@ class LostProcessError(MpcsError, RuntimeError):
     """Another process of the run has died, or cannot be reached."""
 
 
-class FirstProcessError(MpcsError, RuntimeError):
-    """The first process of the run has raised an error."""
+class OtherProcessError(MpcsError, RuntimeError):
+    """Another process of the run has raised an error, and tells it."""
 
     is_told_elsewhere = True
 
@@ -86,7 +86,7 @@ class World:
         """Call a function in the first process alone, and return its result in all of them.
 
         Raises:
-            FirstProcessError: In the other processes, if the function raises an error in the first.
+            OtherProcessError: In the other processes, if the function raises an error in the first.
         """
         if self.size == 1:
             return function()
@@ -101,7 +101,7 @@ class World:
             with _reached():
                 distributed.broadcast_object_list(told, src=0)
         if told[1] is not None:
-            raise FirstProcessError(told[1])
+            raise OtherProcessError(told[1])
         result: Told = told[0]
         return result
 
@@ -113,6 +113,38 @@ class World:
         with _reached():
             distributed.all_gather_object(told, own)
         return told
+
+    def done_by_all(self, function: Callable[[], Told]) -> Told:
+        """Call a function in every process, and return its result; an error in one of them ends all.
+
+        Raises:
+            OtherProcessError: If the function raises an error in another process; of several, the first tells its own.
+        """
+        if self.size == 1:
+            return function()
+        failure: Exception | None = None
+        try:
+            result = function()
+        except Exception as error:
+            failure = error
+        failures = self.told_by_all(None if failure is None else str(failure))
+        failed = [rank for rank, message in enumerate(failures) if message is not None]
+        if failure is not None and failed[0] == self.rank:
+            raise failure
+        if failed:
+            raise OtherProcessError(failures[failed[0]])
+        return result
+
+    def exchange(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Send the next so many rows to each process, by rank; return the rows that come, by rank of their sender."""
+        if self.size == 1:
+            return own
+        coming = torch.empty(self.size, dtype=torch.int64)
+        with _reached():
+            distributed.all_to_all_single(coming, torch.tensor(sizes))
+            received = own.new_empty(int(coming.sum()), *own.shape[1:])
+            distributed.all_to_all_single(received, own, coming.tolist(), list(sizes))
+        return received
 
 
 ALONE = World()

@@ -21,11 +21,11 @@ def write_detection_report(name: str, found: DetectionScores, path: Path) -> Non
     rates = found.summary.counts.rates()
     figures = [
         det_curves({name: rates}, points=found.points),
-        roc_with_hull(rates, "ROC"),
-        score_histograms(*found.trials, "scores"),
+        roc_with_hull(rates, "ROC", area=found.summary.area.item()),
+        score_histograms(rates, "scores"),
     ]
     if found.is_llr:
-        figures.append(bayes_error_curve(*found.trials, "normalised Bayes error"))
+        figures.append(bayes_error_curve(rates, "normalised Bayes error"))
     page = render(
         "detection",
         name=name,

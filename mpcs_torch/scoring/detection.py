@@ -3,21 +3,27 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-from mpcs_torch.functional import (
-    DetectionCost,
-    DetectionSummary,
-    OperatingPoint,
-    clopper_pearson,
-    detection_summary,
-    meets_rule_of_30,
-)
+from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, clopper_pearson, meets_rule_of_30
+from mpcs_torch.functional.detection.bayes_error import LOG_ODDS
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
-from mpcs_torch.functional.detection.errors import middle_of
-from mpcs_torch.functional.detection.llr_cost import cllr_of
-from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, actual_cost, bootstrap_intervals
+from mpcs_torch.functional.detection.errors import (
+    ErrorCounts,
+    checked_scores,
+    count_errors,
+    middle_of,
+    warn_if_reversed,
+)
+from mpcs_torch.functional.detection.llr_cost import softplus
+from mpcs_torch.functional.detection.operating_point import as_points
+from mpcs_torch.functional.detection.summary import summary_of
+from mpcs_torch.functional.detection.visible import bin_edges, drawn_range
+from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, actual_cost, bootstrap_intervals, mean_cost
+from mpcs_torch.scoring.shares import errors_of_all, exchange_ranges, thresholds_that_matter
 from mpcs_torch.scoring.trials import Trials
 from mpcs_torch.tables import Table
 
@@ -38,7 +44,6 @@ class Value(NamedTuple):
 class DetectionScores(NamedTuple):
     """The metrics of a file of detection scores."""
 
-    trials: Trials
     points: list[OperatingPoint]
     is_llr: bool
     summary: DetectionSummary
@@ -81,34 +86,61 @@ def score_detection(
     is_llr: bool,
     resamples: int,
     advance: Callable[[], None] = lambda: None,
+    world: World = ALONE,
 ) -> DetectionScores:
     """Compute the metrics of a detector from one sort of its scores.
 
     Args:
-        trials: Scores and labels.
+        trials: Scores and labels; those that this process has read.
         points: The operating points of the minimum costs, and with ``is_llr`` also of the actual costs.
         is_llr: Whether scores are natural-log likelihood ratios: adds Cllr and the costs at the Bayes thresholds.
         resamples: The number of bootstrap resamples; 0 for no intervals.
         advance: Called after each resample, to show progress.
+        world: The processes that hold the trials, all of which return the values of the whole. Default: this one.
 
     Raises:
         ValueError: If an operating point or the number of resamples breaks its rule.
     """
-    summary = detection_summary(*trials, points=points)
+    points = as_points(points)
+    trials = exchange_ranges(trials, world) if world.size > 1 else Trials(*checked_scores(*trials))
+    own = count_errors(*trials)
+    looked_up = _looked_up(own, points, is_llr=is_llr, world=world)
+    counts, area = errors_of_all(own, world, lambda curve: thresholds_that_matter(curve, points, looked_up))
+    warn_if_reversed(area)
+    summary = summary_of(counts, area, points)
+    cllr = None
+    if is_llr:
+        costs = softplus(-trials.scores[trials.labels]), softplus(trials.scores[~trials.labels])
+        cllr = mean_cost(costs, [int(counts.targets), int(counts.nontargets)], world)
     intervals: dict[str, tuple[float, float]] = {}
     if resamples:
         intervals = bootstrap_intervals(
-            trials, summary.counts, points, is_llr=is_llr, resamples=resamples, confidence=CONFIDENCE, advance=advance
+            trials,
+            own,
+            points,
+            is_llr=is_llr,
+            resamples=resamples,
+            confidence=CONFIDENCE,
+            advance=advance,
+            world=world,
         )
     found = [
-        Value(name, value.item(), intervals.get(name), cost)
-        for name, value, cost in _values(trials, summary, points, is_llr=is_llr)
+        Value(name, value.item(), intervals.get(name), cost) for name, value, cost in _values(summary, points, cllr)
     ]
-    return DetectionScores(trials, list(points), is_llr, summary, found)
+    return DetectionScores(list(points), is_llr, summary, found)
+
+
+def _looked_up(own: ErrorCounts, points: Sequence[OperatingPoint], *, is_llr: bool, world: World) -> Tensor:
+    """Return the thresholds at which values and figures look up the errors."""
+    low, high = zip(*world.told_by_all(drawn_range(own.thresholds)), strict=True)
+    edges = bin_edges(min(low), max(high))
+    if not is_llr:
+        return edges
+    return torch.cat([edges, edges.new_tensor([point.bayes_threshold for point in points]), -LOG_ODDS])
 
 
 def _values(
-    trials: Trials, summary: DetectionSummary, points: Sequence[OperatingPoint], *, is_llr: bool
+    summary: DetectionSummary, points: Sequence[OperatingPoint], cllr: Tensor | None
 ) -> list[tuple[str, Tensor, DetectionCost | None]]:
     minimum = [
         (f"minimum cost, {point.label()}", cost.normalized, cost)
@@ -122,11 +154,10 @@ def _values(
         *minimum,
         (f"minimum {CLLR}", summary.min_cllr, None),
     ]
-    if is_llr:
+    if cllr is not None:
         for point in points:
             cost = cost_at(summary.counts, point, point.bayes_threshold)
             values.append((actual_cost(point), cost.normalized, cost))
-        cllr = cllr_of(*trials)
         values += [(CLLR, cllr, None), ("calibration loss", cllr - summary.min_cllr, None)]
     return values
 

@@ -6,6 +6,7 @@ from itertools import islice
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
+from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import PredictionsError, is_number, lines_of, reading
 from mpcs_torch.scoring.csv_file import CsvFile
@@ -39,8 +41,8 @@ class Trials(NamedTuple):
     """(N,), bool: True for target trials, False for non-target trials."""
 
 
-def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None]) -> Trials:
-    """Read the scores and labels of a detector.
+def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None], *, world: World = ALONE) -> Trials:
+    """Read the scores and labels of a detector; of several processes, each reads a share of them.
 
     Args:
         path: A csv file with columns ``score`` and ``label``, or a text file with one trial on each line: score and
@@ -48,10 +50,30 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
             nontarget or false for non-target trials.
         trials: A list of trials in Kaldi's format: two names and the label on each line.
         advance: Called with the number of rows after each batch, to show progress.
+        world: The processes that read the file together. Default: this one.
 
     Raises:
         PredictionsError: If a file cannot be read, a value breaks a rule, or scores and trials do not match.
+        OtherProcessError: If another process has raised such an error.
     """
+    found = world.done_by_all(lambda: _read_share(path, trials, advance, world))
+    told = world.told_by_all((len(found.labels), int(found.labels.sum())))
+    rows, targets = (sum(counts) for counts in zip(*told, strict=True))
+    world.told_by_first(lambda: _check_kinds(path, trials, rows, targets))
+    return found
+
+
+def _check_kinds(path: Path, trials: Path | None, rows: int, targets: int) -> None:
+    if not rows:
+        raise PredictionsError(path, "contains no rows")
+    for name, number in (("target", targets), ("non-target", rows - targets)):
+        if not number:
+            raise PredictionsError(
+                trials or path, f"must contain target and non-target trials, but contains no {name} trial"
+            )
+
+
+def _read_share(path: Path, trials: Path | None, advance: Callable[[int], None], world: World) -> Trials:
     scores, labels = array("d"), array("b")
     is_csv = path.suffix.lower() == ".csv"
     if is_csv and trials is not None:
@@ -60,19 +82,13 @@ def read_trials(path: Path, trials: Path | None, advance: Callable[[int], None])
         )
     with reading(path):
         refuse_binary(path)
-        for batch_scores, batch_labels in _of_csv(path) if is_csv else _of_text(path, trials):
+        for batch_scores, batch_labels in _of_csv(path, world) if is_csv else _of_text(path, trials, world):
             scores.frombytes(batch_scores.astype(np.float64).tobytes())
             labels.frombytes(batch_labels.astype(np.int8).tobytes())
             advance(len(batch_scores))
     if not scores:
-        raise PredictionsError(path, "contains no rows")
-    found = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
-    for name, is_missing in (("target", not found.labels.any()), ("non-target", found.labels.all())):
-        if is_missing:
-            raise PredictionsError(
-                trials or path, f"must contain target and non-target trials, but contains no {name} trial"
-            )
-    return found
+        return Trials(torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.bool))
+    return Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
 
 
 def refuse_binary(path: Path) -> None:
@@ -88,12 +104,13 @@ def _pair(one: str, other: str) -> str:
     return f"{quoted(one)[1:-1]} {quoted(other)[1:-1]}"
 
 
-def _of_csv(path: Path) -> Iterator[Parsed]:
+def _of_csv(path: Path, world: World) -> Iterator[Parsed]:
     file = CsvFile(path)
     if "score" not in file.names or "label" not in file.names:
         rule = "must begin with a header that contains score and label"
         raise PredictionsError(path, f"{rule}, but begins with {quoted(file.names)}")
-    for first, columns in file.batches(numbers=["score"], texts=["label"]):
+    batches = file.batches(numbers=["score"], texts=["label"])
+    for first, columns in islice(batches, world.rank, None, world.size):
         scores = numbers_of(path, columns["score"], "score", first)
         bad = np.isnan(scores)
         if bad.any():
@@ -101,21 +118,22 @@ def _of_csv(path: Path) -> Iterator[Parsed]:
         yield scores, labels_of(path, columns["label"], "label", first, _label, LABEL_RULE)
 
 
-def _of_text(path: Path, trials: Path | None) -> Iterator[Parsed]:
-    for rows, scores, labels in _of_lines(path) if trials is None else _of_pairs(path, trials):
+def _of_text(path: Path, trials: Path | None, world: World) -> Iterator[Parsed]:
+    for rows, scores, labels in _of_lines(path, world) if trials is None else _of_pairs(path, trials, world):
         yield np.array(parse_scores(path, rows, scores)), np.array(_labels(path, rows, labels))
 
 
-def _of_lines(path: Path) -> Iterator[Texts]:
-    for rows, held in split_lines(path, 2, "a score and a label (for two names and a score, give --trials FILE)"):
+def _of_lines(path: Path, world: World) -> Iterator[Texts]:
+    batches = split_lines(path, 2, "a score and a label (for two names and a score, give --trials FILE)")
+    for rows, held in islice(batches, world.rank, None, world.size):
         yield rows, [fields[0] for fields in held], [fields[1] for fields in held]
 
 
-def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
+def _of_pairs(path: Path, trials: Path, world: World) -> Iterator[Texts]:
     """Yield scores with the labels of their trials; each trial must have one score."""
-    labels = _labels_of_pairs(trials)
+    labels = _labels_of_pairs(trials, world)
     scored: set[tuple[str, str]] = set()
-    for rows, held in split_lines(path, 3, "two names and a score"):
+    for rows, held in _own_lines(path, "two names and a score", world):
         for row, (one, other, _) in zip(rows, held, strict=True):
             if (one, other) in scored or (one, other) not in labels:
                 problem = "appears twice" if (one, other) in scored else f"is not in {trials}"
@@ -124,14 +142,28 @@ def _of_pairs(path: Path, trials: Path) -> Iterator[Texts]:
         yield rows, [fields[2] for fields in held], [labels[fields[0], fields[1]] for fields in held]
     if len(scored) < len(labels):
         one, other = next(pair for pair in labels if pair not in scored)
-        problem = f"has no scores for {len(labels) - len(scored)} trials of {trials}, such as {_pair(one, other)}"
-        raise PredictionsError(path, problem)
+        number = f"{len(labels) - len(scored)}{' or more' if world.size > 1 else ''}"
+        raise PredictionsError(path, f"has no scores for {number} trials of {trials}, such as {_pair(one, other)}")
 
 
-def _labels_of_pairs(trials: Path) -> dict[tuple[str, str], str]:
+def _own_lines(path: Path, rule: str, world: World) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
+    """Yield the lines of those pairs of names that are this process's in both files, wherever they stand."""
+    for rows, held in split_lines(path, 3, rule):
+        if world.size == 1:
+            yield rows, held
+        else:
+            own = [
+                place
+                for place, (one, other, _) in enumerate(held)
+                if crc32(f"{one} {other}".encode()) % world.size == world.rank
+            ]
+            yield [rows[place] for place in own], [held[place] for place in own]
+
+
+def _labels_of_pairs(trials: Path, world: World) -> dict[tuple[str, str], str]:
     labels: dict[tuple[str, str], str] = {}
     with reading(trials):
-        for rows, held in split_lines(trials, 3, "two names and a label"):
+        for rows, held in _own_lines(trials, "two names and a label", world):
             _labels(trials, rows, [fields[2] for fields in held])
             for row, (one, other, label) in zip(rows, held, strict=True):
                 if (one, other) in labels:

@@ -58,8 +58,8 @@ def test_perfect_and_tiny_sets_can_be_drawn() -> None:
     for scores, labels in ((torch.tensor([0.0, 1.0]), torch.tensor([0, 1])), (torch.zeros(4), torch.arange(4) % 2)):
         det_curves({"one": detection_curve(scores, labels)}, points=POINTS).canvas.draw()
         roc_with_hull(detection_curve(scores, labels), "one").canvas.draw()
-        bayes_error_curve(scores, labels, "one").canvas.draw()
-        score_histograms(scores, labels, "one").canvas.draw()
+        bayes_error_curve(detection_curve(scores, labels), "one").canvas.draw()
+        score_histograms(detection_curve(scores, labels), "one").canvas.draw()
 
 
 def test_roc_shows_both_areas() -> None:
@@ -68,7 +68,7 @@ def test_roc_shows_both_areas() -> None:
 
 
 def test_bayes_error_curve_draws_the_loss_of_calibration() -> None:
-    figure = bayes_error_curve(SCORES + 3, LABELS, "shifted")
+    figure = bayes_error_curve(detection_curve(SCORES + 3, LABELS), "shifted")
     actual, minimum = (line.get_ydata() for line in figure.axes[0].lines[:2])
     assert all(a >= b - 1e-12 for a, b in zip(actual, minimum, strict=True))
     assert max(actual) > 1 >= max(minimum)
@@ -77,7 +77,7 @@ def test_bayes_error_curve_draws_the_loss_of_calibration() -> None:
 
 def test_histograms_are_densities_and_take_infinite_scores() -> None:
     scores = torch.cat([SCORES, torch.tensor([math.inf, -math.inf])])
-    figure = score_histograms(scores, torch.cat([LABELS, torch.tensor([True, False])]), "one")
+    figure = score_histograms(detection_curve(scores, torch.cat([LABELS, torch.tensor([True, False])])), "one")
     (axes,) = figure.axes
     for stairs in axes.patches:
         values, edges, _ = stairs.get_data()
@@ -102,13 +102,13 @@ def test_special_characters_in_names_are_shown() -> None:
     assert [label.split(",")[0] for label in labels_of(figure)[:2]] == [r" _a\$_^\$", "b"]
     figure.canvas.draw()
     roc_with_hull(rates, "$x_^$").canvas.draw()
-    score_histograms(SCORES, LABELS, "$x_^$").canvas.draw()
-    bayes_error_curve(SCORES, LABELS, "$x_^$").canvas.draw()
+    score_histograms(rates, "$x_^$").canvas.draw()
+    bayes_error_curve(rates, "$x_^$").canvas.draw()
 
 
 def test_histograms_cover_all_finite_floats() -> None:
     scores = torch.tensor([-1.7e308, -1e299, 1e299, 1.7e308], dtype=torch.float64)
-    figure = score_histograms(scores, torch.tensor([0, 0, 1, 1]), "far apart")
+    figure = score_histograms(detection_curve(scores, torch.tensor([0, 0, 1, 1])), "far apart")
     assert [int(stairs.get_data().values.argmax()) for stairs in figure.axes[0].patches] == [0, 99]
     figure.canvas.draw()
 

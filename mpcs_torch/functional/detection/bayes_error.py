@@ -5,10 +5,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.errors import hull_of, observed_errors
+from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of, observed_errors
 
 MAX_LOG_ODDS = 700
 """Larger log odds are infinite as odds in floating point."""
+
+
+LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
+"""Those of figures."""
 
 
 class BayesErrors(NamedTuple):
@@ -51,7 +55,11 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
     if log_odds.ndim != 1 or not log_odds.is_floating_point() or not (log_odds.abs() <= MAX_LOG_ODDS).all():
         rule = f"log_odds must be floating point numbers (P,) from -{MAX_LOG_ODDS} to {MAX_LOG_ODDS}"
         raise ValueError(f"{rule}, but got {log_odds}.")
-    counts = observed_errors(preds, target)
+    return bayes_errors_of(observed_errors(preds, target), log_odds)
+
+
+def bayes_errors_of(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
+    """Compute the normalised Bayes errors of counted errors."""
     odds = log_odds.to(counts.thresholds)
     # Weights of misses and false alarms, scaled so that the smaller is 1: a tiny prior does not underflow.
     miss, false_alarm = odds.clamp(min=0).exp(), (-odds).clamp(min=0).exp()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
+    area_under_roc,
     check_both_occur,
     count_errors,
     missing_kind,
@@ -51,7 +52,7 @@ class BinaryTrials(NamedTuple):
         """Count the errors at each threshold; warn if the scores seem to be reversed."""
         counts = count_errors(self.scores, self.labels)
         if not self.is_one_of_many:
-            warn_if_reversed(counts, self.name)
+            warn_if_reversed(area_under_roc(counts), self.name)
         return counts
 
 

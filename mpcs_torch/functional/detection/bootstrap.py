@@ -1,7 +1,7 @@
 """Bootstrap intervals of statistics of trials."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -9,6 +9,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection.errors import ErrorCounts, ReversedScoresWarning, checked_scores
 from mpcs_torch.functional.detection.interval import check_confidence
+
+BLOCK = 2**16
+"""The minimum number of draws at a time, which bounds the memory of a process that counts few of them."""
 
 
 def stratified_bootstrap(
@@ -61,9 +64,9 @@ def stratified_bootstrap(
         repeated = targets.repeat_interleave(drawn.targets), nontargets.repeat_interleave(drawn.nontargets)
         return statistic(torch.cat(repeated), is_target)
 
-    sizes = len(targets), len(nontargets)
+    places = [(range(size), size) for size in (len(targets), len(nontargets))]
     return interval_of_resamples(
-        of_drawn, *sizes, scores.device, resamples=resamples, confidence=confidence, seed=seed, advance=advance
+        of_drawn, places, scores.device, resamples=resamples, confidence=confidence, seed=seed, advance=advance
     )
 
 
@@ -87,8 +90,7 @@ class Resample(NamedTuple):
 
 def interval_of_resamples(
     statistic: Callable[[Resample], Tensor],
-    targets: int,
-    nontargets: int,
+    places: Sequence[tuple[range, int]],
     device: torch.device,
     *,
     resamples: int,
@@ -96,7 +98,11 @@ def interval_of_resamples(
     seed: int = 0,
     advance: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the percentile interval of a function of resamples; `stratified_bootstrap` describes the arguments."""
+    """Compute the percentile interval of a function of resamples; `stratified_bootstrap` describes the arguments.
+
+    Of the targets and of the non-targets, ``places`` gives those whose draws are counted, by ascending score, and the
+    number of all.
+    """
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1, but got {resamples}.")
     check_confidence(confidence)
@@ -105,7 +111,7 @@ def interval_of_resamples(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReversedScoresWarning)  # resamples of scores near chance can look reversed
         for _ in range(resamples):
-            drawn = Resample(*(_draw(size, generator).to(device) for size in (targets, nontargets)))
+            drawn = Resample(*(_draw(own, size, generator).to(device) for own, size in places))
             values.append(statistic(drawn).double())
             advance()
     tail = (1 - confidence) / 2
@@ -123,12 +129,17 @@ def turning_points(counts: ErrorCounts) -> Tensor:
     goes_on = (fewer_alarms[1:] == fewer_alarms[:-1]) & (more_misses[1:] == more_misses[:-1])
     is_straight = goes_on & ~(fewer_alarms & more_misses)[1:]
     ends = is_straight.new_ones(1)
-    return torch.cat([ends, ~is_straight, ends]).nonzero().squeeze(1)
+    return torch.cat([ends, ~is_straight, ends])[: len(counts.misses)].nonzero().squeeze(1)  # without trials, one point
 
 
-def _draw(size: int, generator: torch.Generator) -> Tensor:
-    """Draw as many of ``size`` trials with replacement, and count how often each was drawn: int64 (size,)."""
-    return torch.randint(size, (size,), generator=generator).bincount(minlength=size)
+def _draw(own: range, size: int, generator: torch.Generator) -> Tensor:
+    """Draw as many of ``size`` trials with replacement, and count how often each of some was drawn: int64 (own,)."""
+    counts = torch.zeros(len(own) + 2, dtype=torch.int64)  # at the ends, those below and above
+    block = max(BLOCK, len(own))  # larger than the counts, which every block adds up
+    for start in range(0, size, block):
+        drawn = torch.randint(size, (min(block, size - start),), generator=generator)
+        counts += drawn.sub_(own.start - 1).clamp_(0, len(own) + 1).bincount(minlength=len(counts))
+    return counts[1:-1]
 
 
 def _before(drawn: Tensor) -> Tensor:

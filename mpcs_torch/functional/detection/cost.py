@@ -137,9 +137,9 @@ def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) ->
         vertices: Indices of the vertices of their convex hull: one of them has the minimum cost.
         point: A checked operating point.
     """
-    tied = _where_minimal(counts, point, vertices)
+    tied = where_minimal(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all others cost more
-    best = _where_minimal(counts, point, between)
+    best = where_minimal(counts, point, between)
     breaks = best.diff() > 1
     first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
     low = torch.where(first > 0, counts.thresholds[first - 1], -inf)
@@ -179,7 +179,8 @@ def _costs_of(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Det
     return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[places])
 
 
-def _where_minimal(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Tensor:
+def where_minimal(counts: ErrorCounts, point: OperatingPoint, places: Tensor) -> Tensor:
+    """Return those of the thresholds at some indices that have the minimum cost."""
     costs = _costs_of(counts, point, places).cost
     # Rounding must not separate thresholds that tie: their costs are equal or differ by at least one error.
     return places[costs <= costs.min() * (1 + 1e-12)]

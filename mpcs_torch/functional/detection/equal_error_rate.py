@@ -123,7 +123,7 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate of counted errors."""
     if method == "nearest":
         curve = counts.rates()
-        nearest = (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs().argmin()
+        nearest = nearest_to_equal(counts)
         below = torch.cat([curve.thresholds.new_tensor([-inf]), curve.thresholds])
         rate = (curve.p_miss[nearest] + curve.p_fa[nearest]) / 2
         return EqualError(rate, below[nearest], curve.thresholds[nearest])
@@ -132,6 +132,11 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
         both_ends = edge.new_tensor([0, -1])  # rates are shares of all misses and of all false alarms
         counts = counts.at(torch.cat([both_ends[:1], edge, both_ends[1:]]))
     return crossing_of(counts.rates())
+
+
+def nearest_to_equal(counts: ErrorCounts) -> Tensor:
+    """Return the index of the lowest threshold where the rates differ least: int64 scalar."""
+    return (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs().argmin()
 
 
 def check_method(method: str) -> None:

@@ -71,23 +71,35 @@ class ErrorCounts(NamedTuple):
 def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
     """Check scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
     counts = count_errors(*checked_scores(preds, target))
-    warn_if_reversed(counts)
+    warn_if_reversed(area_under_roc(counts))
     return counts
 
 
-def warn_if_reversed(counts: ErrorCounts, name: str = "") -> None:
+def warn_if_reversed(area: Tensor, name: str = "") -> None:
     """Warn if the area under the ROC (of `name`) is below 1/2."""
-    area = area_under_roc(counts).item()
     if area < 0.5:
-        finding = f"the area under the ROC{name} is {area:.4g}, below 1/2: scores may be reversed"
+        finding = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
         warnings.warn(f"{finding} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
     """Compute the share of pairs in which the target scores higher, ties counting 1/2: float64, exact up to 2^52."""
-    lost, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
-    doubled = 2 * counts.targets * counts.nontargets
-    return (doubled - lost.mul_(misses[1:] + misses[:-1]).sum()).double() / doubled
+    return area_of_lost(lost_pairs(counts), counts.targets, counts.nontargets)
+
+
+def lost_pairs(counts: ErrorCounts) -> Tensor:
+    """Count twice the pairs in which the target scores lower, and once those that tie: int64 scalar.
+
+    It is a sum over the steps between thresholds, so that pieces of a curve can be added up.
+    """
+    rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
+    return rejected.mul_(misses[1:] + misses[:-1]).sum()
+
+
+def area_of_lost(lost: Tensor, targets: Tensor, nontargets: Tensor) -> Tensor:
+    """Compute the area under the ROC from the lost pairs and the numbers of trials."""
+    doubled = 2 * targets * nontargets
+    return (doubled - lost).double() / doubled
 
 
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

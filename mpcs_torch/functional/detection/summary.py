@@ -25,7 +25,7 @@ class DetectionSummary(NamedTuple):
     min_cllr: Tensor
     """In bits; lower is better, in [0, 1]."""
     counts: ErrorCounts
-    """At all thresholds."""
+    """At all thresholds, or where several processes hold the trials, at those that matter."""
     hull: ErrorCounts
     """At the vertices of the convex hull."""
 
@@ -59,12 +59,17 @@ def detection_summary(
     """
     checked = as_points(points)
     counts = observed_errors(preds, target)
+    return summary_of(counts, area_under_roc(counts), checked)
+
+
+def summary_of(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
+    """Compute the summary of counted errors, which may lack thresholds that no value depends on, and their area."""
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)
     return DetectionSummary(
         equal_error=crossing_of(hull.rates()),
-        area=area_under_roc(counts),
-        min_costs=[min_cost_of(counts, vertices, point) for point in checked],
+        area=area,
+        min_costs=[min_cost_of(counts, vertices, point) for point in points],
         min_cllr=min_cllr_of(hull),
         counts=counts,
         hull=hull,
