@@ -16,7 +16,7 @@ from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.detection import DetectionScores, score_detection
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.score import Scores, score
-from mpcs_torch.scoring.trials import Trials, read_trials
+from mpcs_torch.scoring.trials import Trials, TrialTable, read_trial_table, read_trials
 from mpcs_torch.scoring.write import rewrite_scores, write_predictions
 
 __all__ = [
@@ -27,11 +27,13 @@ __all__ = [
     "PredictionsError",
     "SavedCalibration",
     "Scores",
+    "TrialTable",
     "Trials",
     "calibrate_predictions",
     "fit_to_predictions",
     "fit_to_trials",
     "load_calibration",
+    "read_trial_table",
     "read_trials",
     "rewrite_scores",
     "save_calibration",

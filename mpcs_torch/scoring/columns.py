@@ -16,8 +16,9 @@ from torch import Tensor
 from mpcs_torch.control_characters import has_control
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError, check_columns, is_number, rows_at_a_time
-from mpcs_torch.scoring.csv_file import Batch, CsvFile, import_pyarrow
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, rows_at_a_time
+from mpcs_torch.scoring.csv_file import Batch, CsvFile
+from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names
 
 LABEL, SOFT = "target", "target_"
 MOST_EXACT = 2**53 - 1
@@ -30,7 +31,7 @@ class ColumnFile:
     def __init__(self, path: Path, class_names: Sequence[str] | None, *, needs_labels: bool) -> None:
         self.path = path
         self._csv = None if path.suffix == ".parquet" else _csv_file(path)
-        names = _parquet_names(path) if self._csv is None else self._csv.names
+        names = parquet_names(path) if self._csv is None else self._csv.names
         controlling = next((name for name in names if has_control(name)), None)
         if controlling is not None:
             problem = f"names of classes must not have control characters, but one is {quoted(controlling)}"
@@ -58,7 +59,7 @@ class ColumnFile:
 
     def _batches(self) -> Iterator[Batch]:
         if self._csv is None:
-            return _parquet_batches(self.path, rows_at_a_time(len(self.columns)))
+            return parquet_batches(self.path, rows_at_a_time(len(self.columns)))
         if self._labels == [LABEL]:
             return self._csv.batches(numbers=self.columns, texts=self._labels)
         return self._csv.batches(numbers=[*self.columns, *self._labels], texts=[])
@@ -108,21 +109,3 @@ def _csv_file(path: Path) -> CsvFile:
             path, f"must begin with a header of column names, but begins with {quoted(file.header[:3])}"
         )
     return file
-
-
-def _parquet_names(path: Path) -> list[str]:
-    import_pyarrow(path)
-    from pyarrow import parquet
-
-    names = list(parquet.read_schema(path).names)
-    check_columns(path, len(names))
-    return names
-
-
-def _parquet_batches(path: Path, step: int) -> Iterator[Batch]:
-    from pyarrow import parquet
-
-    first = 1
-    for read in parquet.ParquetFile(path).iter_batches(step):
-        yield Batch(first, dict(zip(read.schema.names, read.columns, strict=True)))
-        first += len(read)

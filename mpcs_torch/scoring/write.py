@@ -16,7 +16,7 @@ from mpcs_torch.scoring.arrays import LABELS, SCORES
 from mpcs_torch.scoring.chunks import PredictionsError, lines_of, reading
 from mpcs_torch.scoring.columns import LABEL
 from mpcs_torch.scoring.csv_file import CsvFile
-from mpcs_torch.scoring.trials import numbered_rows, parse_scores, refuse_binary, split_lines
+from mpcs_torch.scoring.trials.text import numbered_rows, parse_scores, refuse_binary, split_lines
 
 SUFFIXES = (".csv", ".npz", ".pt")
 Rows = Iterator[tuple[Sequence[int], list[list[str]]]]

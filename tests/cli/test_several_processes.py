@@ -11,7 +11,8 @@ import torch
 
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.processes import world
-from mpcs_torch.scoring import chunks, trials, write_predictions
+from mpcs_torch.scoring import chunks, write_predictions
+from mpcs_torch.scoring.trials import text
 from tests.processes.forked import forked_world, succeeded
 
 
@@ -81,7 +82,7 @@ def test_several_processes_measure_a_detector_as_one_does(
     rows: list[tuple[float, int]], size: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunks, "VALUES", 500)  # so that the files have several batches
-    monkeypatch.setattr(trials, "ROWS", 300)
+    monkeypatch.setattr(text, "ROWS", 300)
     lines = {
         "csv": ["score,label", *(f"{score},{label}" for score, label in rows)],
         "text": [f"{score} {label}" for score, label in rows],
@@ -133,7 +134,7 @@ def test_two_processes_draw_the_report_of_one(tmp_path: Path, monkeypatch: pytes
 def test_an_error_that_one_process_finds_ends_all_with_one_message(
     lines: list[str], labels: list[str] | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "ROWS", 1)
+    monkeypatch.setattr(text, "ROWS", 1)
     (tmp_path / "s.txt").write_text("\n".join(lines))
     (tmp_path / "trials").write_text("\n".join(labels or []))
     extra = [] if labels is None else ["--trials", str(tmp_path / "trials")]

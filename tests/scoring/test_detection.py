@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from pyarrow import csv, parquet
 
 from mpcs_torch.functional import (
     OperatingPoint,
@@ -20,7 +21,7 @@ from mpcs_torch.functional import (
     stratified_bootstrap,
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
-from mpcs_torch.scoring import trials as trials_module
+from mpcs_torch.scoring.trials import table, text
 from tests.metrics.detection.cases import detections
 
 CSV = "id,score,label\na,0.5,1\nb,-inf,0\n\nc,2e-3,Target\nd, 1,nontarget\n"
@@ -40,7 +41,8 @@ def read(path: Path, trials: Path | None = None) -> Trials:
 
 @pytest.mark.parametrize("rows", [1, 2, 2**16])
 def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trials_module, "ROWS", rows)
+    monkeypatch.setattr(text, "ROWS", rows)
+    monkeypatch.setattr(table, "ROWS", rows)
     read_rows: list[int] = []
     files = [
         (written(tmp_path, "s.csv", CSV), None),
@@ -48,23 +50,25 @@ def test_all_formats_give_the_same_trials(rows: int, tmp_path: Path, monkeypatch
         (written(tmp_path, "S.CSV", CSV.replace("\n", "\r\n")), None),
         (written(tmp_path, "bom.txt", "\ufeff" + TEXT), None),
         (written(tmp_path, "scores", PAIRS), written(tmp_path, "trials", LIST)),
+        (tmp_path / "s.parquet", None),
     ]
+    parquet.write_table(csv.read_csv(tmp_path / "s.csv"), tmp_path / "s.parquet")
     for path, trials in files:
         scores, labels = read_trials(path, trials, read_rows.append)
         assert scores.tolist() == [0.5, -torch.inf, 0.002, 1.0]
         assert labels.tolist() == [True, False, True, False]
-    assert sum(read_rows) == 20
+    assert sum(read_rows) == 24
 
 
 @pytest.mark.parametrize(
     ("name", "text", "trials", "message"),
     [
-        ("s.csv", "", None, "must begin with a header that contains score and label, but begins with []"),
+        ("s.csv", "", None, "must have the columns ['score', 'label'], but has []"),
         (
             "s.csv",
             "a,label\n1,1\n",
             None,
-            "must begin with a header that contains score and label, but begins with ['a'",
+            "must have the columns ['score', 'label'], but has ['a'",
         ),
         ("s.csv", "score,label\n", None, "s.csv: contains no rows"),
         ("s.csv", "score,label\n1,1\n2,0\nx,1\n", None, "s.csv, row 3, column score: must be a number, but is 'x'"),
@@ -110,9 +114,9 @@ def test_errors_name_the_file_and_the_place(
 def test_a_damaged_file_gives_values_or_a_predictions_error(tmp_path: Path) -> None:
     generator = random.Random(0)
     refused = 0
-    for name, text in (("s.csv", CSV), ("s.txt", TEXT)):
+    for name, content in (("s.csv", CSV), ("s.txt", TEXT)):
         for _ in range(40):
-            damaged = bytearray(text.encode())
+            damaged = bytearray(content.encode())
             for _ in range(3):
                 damaged[generator.randrange(len(damaged))] = generator.randrange(256)
             (tmp_path / name).write_bytes(damaged)

@@ -1,0 +1,146 @@
+"""Read the trials of a detector in the format that the name of the file says."""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.scoring.chunks import PredictionsError, reading
+from mpcs_torch.scoring.csv_file import import_pyarrow
+from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable
+from mpcs_torch.scoring.trials.table import batches_of_table, naming_columns
+from mpcs_torch.scoring.trials.text import PAIR, batches_of_text
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Advance = Callable[[int], None]
+
+
+def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: World = ALONE) -> Trials:
+    """Read the scores and labels of a detector; of several processes, each reads a share of them.
+
+    Args:
+        path: A csv or parquet file with columns ``score`` and ``label``, or a text file with one trial on each line:
+            score and label, or with ``trials`` two names and the score. Labels are 1, target or true for target trials,
+            and 0, nontarget or false for non-target trials.
+        trials: A list of trials in Kaldi's format: two names and the label on each line.
+        advance: Called with the number of rows after each batch, to show progress.
+        world: The processes that read the file together. Default: this one.
+
+    Raises:
+        PredictionsError: If a file cannot be read, a value breaks a rule, or scores and trials do not match.
+        OtherProcessError: If another process has raised such an error.
+    """
+    found = world.done_by_all(lambda: _collected(path, _batches(path, trials, (), world), advance)[0])
+    told = world.told_by_all((len(found.labels), int(found.labels.sum())))
+    rows, targets = (sum(counts) for counts in zip(*told, strict=True))
+    world.told_by_first(lambda: _check_kinds(path, trials, rows, targets))
+    return found
+
+
+def read_trial_table(
+    path: Path,
+    trials: Path | None,
+    advance: Advance,
+    *,
+    named: bool = False,
+    key: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> TrialTable:
+    """Read trials with their names and with columns of groups.
+
+    Args:
+        path: As in `read_trials`. A text file with two names on each line has the columns enrollment and test.
+        trials: As in `read_trials`.
+        advance: As in `read_trials`.
+        named: Whether to read the names of the trials.
+        key: The columns that name a trial together. Default: ``trial``, or ``enrollment`` and ``test``, if there are.
+        columns: Those to read as groups.
+
+    Raises:
+        PredictionsError: As `read_trials`, or if a column is missing or two trials have the same name.
+    """
+    import_pyarrow(path)
+    with reading(path):
+        naming = [] if not named else list(PAIR if trials is not None else _naming(path, key))
+        wanted = list(dict.fromkeys([*naming, *columns]))
+        found, texts = _collected(path, _batches(path, trials, wanted, ALONE), advance)
+        _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
+        names = _names(path, [texts[name] for name in naming]) if naming else None
+        return TrialTable(found, names, {name: _groups(texts[name]) for name in columns})
+
+
+def _naming(path: Path, key: Sequence[str]) -> Sequence[str]:
+    return naming_columns(path, key) if _is_table(path) else ()
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".parquet")
+
+
+def _batches(path: Path, trials: Path | None, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
+    if not _is_table(path):
+        yield from batches_of_text(path, trials, columns, world)
+        return
+    if trials is not None:
+        problem = "contains its own labels: --trials is only for text files with two names and a score"
+        raise PredictionsError(path, problem)
+    yield from batches_of_table(path, columns, world)
+
+
+def _collected(
+    path: Path, batches: Iterator[TrialBatch], advance: Advance
+) -> "tuple[Trials, dict[str, pyarrow.ChunkedArray]]":
+    """Return all trials, and the columns of text."""
+    scores, labels, texts = array("d"), array("b"), dict[str, list[Any]]()
+    with reading(path):
+        for batch in batches:
+            scores.frombytes(batch.scores.astype(np.float64).tobytes())
+            labels.frombytes(batch.labels.astype(np.int8).tobytes())
+            for name, values in batch.texts.items():
+                texts.setdefault(name, []).append(values)
+            advance(len(batch.scores))
+    if not scores:
+        return Trials(torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.bool)), {}
+    found = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
+    if not texts:
+        return found, {}
+    import pyarrow
+
+    return found, {name: pyarrow.chunked_array(values) for name, values in texts.items()}
+
+
+def _check_kinds(path: Path, trials: Path | None, rows: int, targets: int) -> None:
+    if not rows:
+        raise PredictionsError(path, "contains no rows")
+    for name, number in (("target", targets), ("non-target", rows - targets)):
+        if not number:
+            raise PredictionsError(
+                trials or path, f"must contain target and non-target trials, but contains no {name} trial"
+            )
+
+
+def _names(path: Path, columns: "Sequence[pyarrow.ChunkedArray]") -> "pyarrow.StringArray":
+    """Join the columns that name a trial; refuse names that appear twice."""
+    from pyarrow import compute
+
+    names = columns[0] if len(columns) == 1 else compute.binary_join_element_wise(*columns, " ")
+    names = names.combine_chunks()
+    if compute.count_distinct(names).as_py() < len(names):
+        counted = compute.value_counts(names)
+        twice = compute.filter(counted.field("values"), compute.greater(counted.field("counts"), 1))
+        raise PredictionsError(
+            path, f"must name each trial once, but {quoted(twice[0].as_py())} appears more than once"
+        )
+    return names
+
+
+def _groups(column: "pyarrow.ChunkedArray") -> Groups:
+    encoded = column.combine_chunks().dictionary_encode()
+    return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(encoded.indices.to_numpy().astype(np.int64)))

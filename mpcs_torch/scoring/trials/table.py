@@ -1,0 +1,78 @@
+"""Read trials from columns of csv and parquet files."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.processes.world import World
+from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
+from mpcs_torch.scoring.chunks import PredictionsError
+from mpcs_torch.scoring.csv_file import Batch, CsvFile
+from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names
+from mpcs_torch.scoring.trials.held import LABEL_RULE, NO_NUMBER, TrialBatch, label_of
+from mpcs_torch.scoring.trials.text import refuse_binary
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ROWS = 2**17
+"""The number of rows of parquet that are read at a time; csv is read in blocks of bytes."""
+NAMES = (("trial",), ("enrollment", "test"))
+"""The columns that name a trial, unless others are given: the first of these that a file has."""
+
+
+def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
+    """Yield scores and labels with some columns of text, of which this process reads its share.
+
+    Raises:
+        PredictionsError: If a column is missing, or a value breaks a rule.
+    """
+    names, needed = _columns_of(path), list(dict.fromkeys(("score", "label", *columns)))
+    if not set(needed) <= set(names):
+        raise PredictionsError(path, f"must have the columns {quoted(needed)}, but has {quoted(names)}")
+    for first, held in islice(_batches(path, columns), world.rank, None, world.size):
+        scores = numbers_of(path, held["score"], "score", first)
+        bad = np.isnan(scores)
+        if bad.any():
+            raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column="score")
+        labels = labels_of(path, held["label"], "label", first, label_of, LABEL_RULE)
+        yield TrialBatch(scores, labels, {name: _texts(path, held[name], name, first) for name in columns})
+
+
+def naming_columns(path: Path, given: Sequence[str]) -> Sequence[str]:
+    """Return the columns that name the trials of a file; none if it has none of the usual ones."""
+    if given:
+        return given
+    names = set(_columns_of(path))
+    return next((columns for columns in NAMES if names.issuperset(columns)), ())
+
+
+def _columns_of(path: Path) -> list[str]:
+    if path.suffix.lower() == ".parquet":
+        return parquet_names(path)
+    refuse_binary(path)
+    return CsvFile(path).names
+
+
+def _batches(path: Path, columns: Sequence[str]) -> Iterator[Batch]:
+    texts = list(dict.fromkeys(["label", *columns]))
+    if path.suffix.lower() == ".csv":
+        return CsvFile(path).batches(numbers=["score"], texts=texts)
+    return parquet_batches(path, ROWS, ["score", *texts])
+
+
+def _texts(path: Path, values: "pyarrow.Array", column: str, first: int) -> "pyarrow.Array":
+    """Return a column as text; refuse missing values."""
+    import pyarrow
+    from pyarrow import compute
+
+    texts = compute.cast(values, pyarrow.string())
+    missing = compute.fill_null(compute.equal(texts, ""), True)
+    if compute.any(missing).as_py():
+        row = compute.index(missing, True).as_py()
+        raise PredictionsError(path, "is missing", row=first + row, column=column)
+    return texts

@@ -1,0 +1,95 @@
+"""Trials with their names and groups: from csv, parquet and Kaldi's lists alike."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pyarrow import csv, parquet
+
+from mpcs_torch.scoring import PredictionsError, TrialTable, read_trial_table
+
+ROWS = [("a", "x", 1.5, "target"), ("b", "x", -0.5, "nontarget"), ("a", "y", 0.5, "nontarget"), ("b", "y", 2.0, "1")]
+
+
+def files(folder: Path) -> dict[str, tuple[Path, Path | None]]:
+    """Write the same trials in each format."""
+    lines = [",".join(map(str, row)) for row in [("enrollment", "test", "score", "label"), *ROWS]]
+    (folder / "s.csv").write_text("\n".join(lines))
+    parquet.write_table(csv.read_csv(folder / "s.csv"), folder / "s.parquet")
+    (folder / "s.txt").write_text("".join(f"{one} {other} {score}\n" for one, other, score, _ in ROWS))
+    (folder / "trials.txt").write_text("".join(f"{one} {other} {label}\n" for one, other, _, label in reversed(ROWS)))
+    return {
+        "csv": (folder / "s.csv", None),
+        "parquet": (folder / "s.parquet", None),
+        "Kaldi": (folder / "s.txt", folder / "trials.txt"),
+    }
+
+
+def read(path: Path, trials: Path | None = None, **wanted: object) -> TrialTable:
+    return read_trial_table(path, trials, lambda rows: None, **wanted)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["csv", "parquet", "Kaldi"])
+def test_names_and_groups_are_read_from_each_format(tmp_path: Path, name: str) -> None:
+    found = read(*files(tmp_path)[name], named=True, columns=["test", "enrollment"])
+    assert found.trials.scores.tolist() == [1.5, -0.5, 0.5, 2.0]
+    assert found.trials.labels.tolist() == [True, False, False, True]
+    assert found.names is not None
+    assert found.names.to_pylist() == ["a x", "b x", "a y", "b y"]
+    assert found.groups["test"].names == ["x", "y"]
+    assert found.groups["test"].codes.tolist() == [0, 0, 1, 1]
+    assert found.groups["enrollment"].codes.tolist() == [0, 1, 0, 1]
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    found = read(*files(tmp_path)["parquet"])
+    assert found.names is None
+    assert found.groups == {}
+
+
+def test_a_trial_is_named_by_the_columns_that_are_given_or_usual(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("score,label,trial,file\n1,1,t1,7\n0,0,t2,8\n")
+    for key, names in (([], ["t1", "t2"]), (["file"], ["7", "8"]), (["file", "trial"], ["7 t1", "8 t2"])):
+        found = read(path, named=True, key=key)
+        assert found.names is not None
+        assert found.names.to_pylist() == names
+    path.write_text("score,label\n1,1\n0,0\n")
+    assert read(path, named=True).names is None
+
+
+def test_numbers_are_groups_too(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("score,label,year\n1,1,2019\n0,0,2020\n2,1,2019\n")
+    parquet.write_table(csv.read_csv(tmp_path / "s.csv"), tmp_path / "s.parquet")
+    for name in ("s.csv", "s.parquet"):
+        assert read(tmp_path / name, columns=["year"]).groups["year"].names == ["2019", "2020"]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "message"),
+    [
+        (
+            "score,label\n1,1\n0,0\n",
+            {"columns": ["speaker"]},
+            "s.csv: must have the columns ['score', 'label', 'speaker']",
+        ),
+        ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "s.csv, row 2, column trial: is missing"),
+        (
+            "score,label,trial\n1,1,a\n0,0,a\n",
+            {"named": True},
+            "s.csv: must name each trial once, but 'a' appears more than once",
+        ),
+        ("score,label\n1,1\n", {}, "s.csv: must contain target and non-target trials, but contains no non-target"),
+    ],
+)
+def test_errors_name_the_column(tmp_path: Path, text: str, wanted: dict[str, object], message: str) -> None:
+    (tmp_path / "s.csv").write_text(text)
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        read(tmp_path / "s.csv", **wanted)
+
+
+def test_text_without_names_has_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "s.txt").write_text("1 1\n0 0\n")
+    with pytest.raises(PredictionsError, match="is text without columns, so it has no 'speaker'"):
+        read(tmp_path / "s.txt", columns=["speaker"])
+    assert read(tmp_path / "s.txt", named=True).names is None
