@@ -33,8 +33,8 @@ class Resamples:
         seed: The seed of the draws, which are the same on every device.
 
     Raises:
-        ValueError: If an argument breaks its rule, if a stratum has fewer than 2 samples to draw from, or there are
-            fewer than 2 clusters. Iterating raises it if more than a tenth of the resamples must be drawn again.
+        ValueError: If an argument breaks its rule, or if fewer than 2 samples, or clusters, are of some stratum.
+            Iterating raises it if more than a tenth of the resamples must be drawn again.
 
     References:
         Efron, Tibshirani: An Introduction to the Bootstrap, 1993. Field, Welsh: Bootstrapping clustered data, Journal
@@ -65,7 +65,7 @@ class Resamples:
 
     @property
     def independent(self) -> int:
-        """The number of independent draws of a resample: clusters, or the samples of the smallest stratum."""
+        """The number of independent samples of the smallest stratum, or of clusters that hold samples of it."""
         return self._independent
 
     @property
@@ -86,7 +86,7 @@ class Resamples:
 
     def _draw(self, rows: int, generator: torch.Generator) -> Tensor:
         if self._clusters is not None:
-            return _draw(self._independent, rows, generator).index_select(1, self._clusters)
+            return _draw(int(self._clusters.amax()) + 1, rows, generator).index_select(1, self._clusters)
         if len(self._strata) == 1:
             return _draw(self.size, rows, generator)
         weights = torch.empty(rows, self.size, dtype=torch.int64)
@@ -101,17 +101,18 @@ class Resamples:
         if self.drawn_again > max(10, DRAWN_AGAIN * self.number):
             raise ValueError(
                 "clusters must be enough for resamples that hold every stratum (such as targets and non-targets), but "
-                f"more than {100 * DRAWN_AGAIN:g} % of the resamples of {self._independent} clusters lack one."
+                f"more than {100 * DRAWN_AGAIN:g} % of the resamples of clusters lack one."
             )
         return weights if held.all() else weights[held]
 
     def _count_independent(self) -> int:
-        if self._clusters is not None:
-            number, units = int(self._clusters.amax()) + 1 if self.size else 0, "clusters"
+        if self._clusters is None:
+            units, numbers = "samples", [len(members) for members in self._strata]
         else:
-            number, units = min(map(len, self._strata), default=0), "samples of each stratum"
+            units, numbers = "clusters", [len(self._clusters[members].unique()) for members in self._strata]  # type: ignore[no-untyped-call]
+        number = min(numbers, default=0)
         if number < 2:
-            raise ValueError(f"a bootstrap needs at least 2 {units}, but got {number}.")
+            raise ValueError(f"a bootstrap needs at least 2 {units} of each stratum, but got {number}.")
         return number
 
 

@@ -46,13 +46,14 @@ def test_resamples_without_a_target_are_drawn_again() -> None:
     weights = all_of(resamples)
     assert len(weights) == 500
     assert weights[:, labels].any(1).all()
+    assert resamples.independent == 3
     assert 10 < resamples.drawn_again < 40  # (27 / 30)^30 = 4 %
     assert torch.equal(weights, all_of(resamples))
 
 
 def test_too_few_clusters_with_targets_are_refused() -> None:
-    resamples = Resamples(30, number=500, strata=torch.arange(30) < 1, clusters=torch.arange(30))
-    with pytest.raises(ValueError, match="more than 10 % of the resamples of 30 clusters lack one"):
+    resamples = Resamples(30, number=500, strata=torch.arange(30) < 2, clusters=torch.arange(30))
+    with pytest.raises(ValueError, match="more than 10 % of the resamples of clusters lack one"):
         all_of(resamples)
 
 
@@ -75,7 +76,7 @@ def test_seeds_give_other_resamples() -> None:
         (1, {}, "a bootstrap needs at least 2 samples of each stratum, but got 1."),
         (0, {}, "a bootstrap needs at least 2 samples of each stratum, but got 0."),
         (3, {"strata": torch.tensor([0, 1, 1])}, "a bootstrap needs at least 2 samples of each stratum, but got 1."),
-        (3, {"clusters": torch.tensor([4, 4, 4])}, "a bootstrap needs at least 2 clusters, but got 1."),
+        (3, {"clusters": torch.tensor([4, 4, 4])}, "a bootstrap needs at least 2 clusters of each stratum, but got 1."),
         (3, {"clusters": torch.ones(3)}, "clusters must be integer codes of shape (3,), but got torch.float32 (3,)."),
         (3, {"strata": torch.tensor([1])}, "strata must be integer codes of shape (3,), but got torch.int64 (1,)."),
     ],
