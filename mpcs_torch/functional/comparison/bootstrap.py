@@ -40,9 +40,11 @@ def bootstrap_interval(statistic: Statistic, resamples: Resamples, *, confidence
 
     .. math:: \Phi\left(\sqrt{n / (n - 1)} \; t_{n - 1, \alpha / 2}\right)
 
-    and at 1 minus that, instead of at :math:`\alpha / 2`. With few clusters the percentile interval is too short, as
-    a normal interval would be that divides by n and takes no quantile of t. Do not use it for statistics that search
-    for the best threshold, such as minimum costs. Needs scipy.
+    and at 1 minus that, instead of at :math:`\alpha / 2`. With few clusters the percentile interval is too
+    short, because it divides by n and takes quantiles of the normal distribution. On simulated trials that share
+    speakers, 95 % intervals of Cllr held the true value in 96 % of sets of 100 speakers, 92 % of sets of 10, and 90 %
+    of sets of 5; drawing single trials, in 80 to 85 % (``python -m tests.benchmarks.comparisons``). Do not use it for
+    statistics that search for the best threshold, such as minimum costs. Needs scipy.
 
     Args:
         statistic: A `Statistic`, such as that of `equal_error_statistic`.
@@ -82,7 +84,8 @@ def paired_bootstrap(
     Unlike a p-value that counts resamples, it has no lowest value that would hide differences after `holm_adjusted`.
     If all resamples have the same difference, it is that of the sign test, :math:`2^{1 - n}`, or 1 without a
     difference. If a resample has an infinite one, it is 1, and the interval is infinite. Where two systems differ on
-    fewer than about ten samples, as in rare errors, the test rejects too often: use `mcnemar_test` there. Needs scipy.
+    fewer than about ten samples, as in rare errors, it can reject too often (in 7 % if they differ on 8): use
+    `mcnemar_test` there. Needs scipy.
 
     Args:
         first: A `Statistic` of the first system.

@@ -15,6 +15,7 @@ from mpcs_torch.functional import (
     bootstrap_interval,
     cllr_statistic,
     equal_error_statistic,
+    mcnemar_test,
     mean_statistic,
     paired_bootstrap,
 )
@@ -92,6 +93,13 @@ def test_a_constant_difference_has_the_p_value_of_the_sign_test() -> None:
     found = paired_bootstrap(*statistics, Resamples(8, clusters=clusters))
     assert found.p_value == 1 / 8
     assert found.low == found.high == pytest.approx(0.1)
+
+
+def test_rare_errors_need_the_exact_test() -> None:
+    """Of 8 samples that one system alone got wrong, the same one has 7 or all in 7 %, if both are wrong as often."""
+    one, seven = torch.arange(300) == 299, torch.arange(300) < 7
+    assert paired_bootstrap(mean_statistic(one), mean_statistic(seven), Resamples(300)).p_value < 0.04
+    assert mcnemar_test(one, seven).p_value == pytest.approx(0.0703125)
 
 
 def test_infinite_costs_show_no_difference() -> None:
