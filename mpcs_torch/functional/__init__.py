@@ -1,5 +1,18 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
+from mpcs_torch.functional.comparison.bootstrap import PairedDifference, bootstrap_interval, paired_bootstrap
+from mpcs_torch.functional.comparison.detection_statistics import (
+    actual_cost_statistic,
+    area_statistic,
+    cllr_statistic,
+    equal_error_statistic,
+)
+from mpcs_torch.functional.comparison.holm import holm_adjusted
+from mpcs_torch.functional.comparison.mcnemar import McNemarTest, mcnemar_test
+from mpcs_torch.functional.comparison.measure import Measure, rate_measure
+from mpcs_torch.functional.comparison.resamples import Resamples
+from mpcs_torch.functional.comparison.sample_statistics import Statistic, expected_concern_statistic, mean_statistic
+from mpcs_torch.functional.comparison.systems import Comparison, compare_systems
 from mpcs_torch.functional.concern.concern_loss import concern_loss
 from mpcs_torch.functional.concern.concession import concession_intervals
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
@@ -24,6 +37,7 @@ from mpcs_torch.functional.detection.area import (
 from mpcs_torch.functional.detection.bayes_error import BayesErrors, normalized_bayes_error
 from mpcs_torch.functional.detection.bootstrap import stratified_bootstrap
 from mpcs_torch.functional.detection.cost import DetectionCost, min_detection_cost, min_detection_cost_details
+from mpcs_torch.functional.detection.cost_interval import cost_interval
 from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
 from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
@@ -57,30 +71,42 @@ from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precisio
 __all__ = [
     "BayesErrors",
     "CohortStatistics",
+    "Comparison",
     "DangerousErrorCounts",
     "DetectionCost",
     "DetectionSummary",
     "EqualError",
     "ErrorRates",
+    "McNemarTest",
+    "Measure",
     "MeasuredProbabilities",
     "OperatingPoint",
+    "PairedDifference",
+    "Resamples",
     "ReversedScoresWarning",
     "RiskCoverage",
     "RiskThreshold",
+    "Statistic",
     "UnattainableLimitError",
     "accuracy",
+    "actual_cost_statistic",
     "actual_detection_cost",
     "actual_detection_cost_details",
+    "area_statistic",
     "bayes_threshold",
+    "bootstrap_interval",
     "brier_score",
     "calibration_slope",
     "class_error_rates",
     "cllr",
+    "cllr_statistic",
     "clopper_pearson",
     "cohort_statistics",
+    "compare_systems",
     "concern_loss",
     "concession_intervals",
     "confusion_matrix",
+    "cost_interval",
     "cross_entropy",
     "dangerous_errors",
     "dangerous_errors_details",
@@ -90,17 +116,22 @@ __all__ = [
     "effective_prior",
     "equal_error_rate",
     "equal_error_rate_details",
+    "equal_error_statistic",
     "expected_concern",
+    "expected_concern_statistic",
     "false_alarm_at_miss",
     "generalized_mean",
     "geometric_accuracy",
     "h_measure",
     "half_total_error_rate",
     "half_total_error_rate_details",
+    "holm_adjusted",
     "least_concern_decision",
     "log_likelihood_ratios",
     "macro_f1",
     "matthews_correlation",
+    "mcnemar_test",
+    "mean_statistic",
     "measured_probabilities",
     "meets_rule_of_30",
     "meta_pattern_concern_score",
@@ -111,9 +142,11 @@ __all__ = [
     "multiclass_quality_metrics",
     "normalize_scores",
     "normalized_bayes_error",
+    "paired_bootstrap",
     "partial_auc",
     "precision_recall_break_even",
     "probability_accuracy",
+    "rate_measure",
     "risk_coverage_area",
     "risk_coverage_area_details",
     "risk_coverage_curve",

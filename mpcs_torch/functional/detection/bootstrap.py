@@ -29,7 +29,8 @@ def stratified_bootstrap(
     Each resample has as many targets and non-targets as the data. They are drawn with replacement: the same number of
     independent uniform draws from the targets, then from the non-targets. Trials are assumed to be independent. Do not
     use it for statistics that search for the best threshold, such as minimum costs: resamples repeat scores, which a
-    threshold overfits, so the interval misses the true value far too often.
+    threshold overfits, so the interval misses the true value far too often. For the same reason compute the equal error
+    rate with ``method="interpolated"`` (see `equal_error_statistic`).
 
     Args:
         statistic: A function of scores and labels, like the detection functions, that returns a tensor of any shape.
@@ -50,10 +51,10 @@ def stratified_bootstrap(
         Efron, Tibshirani: An Introduction to the Bootstrap, 1993, Chapter 13.
 
     Example:
-        >>> from mpcs_torch.functional import equal_error_rate
+        >>> from mpcs_torch.functional import partial_auc
         >>> scores, labels = torch.arange(100.0), torch.arange(100) % 25 > 12
-        >>> low, high = stratified_bootstrap(equal_error_rate, scores, labels, resamples=200)
-        >>> bool(low < equal_error_rate(scores, labels) < high)
+        >>> low, high = stratified_bootstrap(partial_auc, scores, labels, resamples=200)
+        >>> bool(low < partial_auc(scores, labels) < high)
         True
     """
     scores, labels = checked_scores(preds, target)

@@ -1,0 +1,67 @@
+"""The confidence interval of a detection cost at a threshold from other data."""
+
+from math import hypot
+
+from mpcs_torch.functional.detection.interval import clopper_pearson
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
+
+
+def cost_interval(
+    misses: int,
+    targets: int,
+    false_alarms: int,
+    nontargets: int,
+    *,
+    point: OperatingPoint,
+    normalize: bool = True,
+    confidence: float = 0.95,
+) -> tuple[float, float]:
+    r"""Compute the confidence interval of a detection cost at a threshold that was not chosen on the same trials.
+
+    A minimum cost has no valid bootstrap interval. Choose its threshold on development trials instead, count the errors
+    at it on other trials, and this is the interval of the cost that the threshold has. With the two rates
+    :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at the same confidence, and weights
+    :math:`w_i` (cost times prior), its ends are
+
+    .. math:: \sum_i w_i \hat p_i - \sqrt{\sum_i w_i^2 (\hat p_i - l_i)^2}, \qquad
+        \sum_i w_i \hat p_i + \sqrt{\sum_i w_i^2 (u_i - \hat p_i)^2}
+
+    Exact sums over all counts, for 300 random settings of 20 to 1000 targets, up to 10 times as many non-targets, and
+    operating points from 0.5 to 0.001, show that it holds the true cost with a probability of at least ``confidence``
+    (0.95); adding Clopper-Pearson ends with a Bonferroni correction is about a third wider
+    (``python -m tests.benchmarks.comparisons``). It assumes independent trials. Needs scipy.
+
+    Args:
+        misses: The number of rejected targets, from 0 to ``targets``.
+        targets: The number of targets, at least 1.
+        false_alarms: The number of accepted non-targets, from 0 to ``nontargets``.
+        nontargets: The number of non-targets, at least 1.
+        point: The operating point.
+        normalize: Whether the cost is divided by that of the better constant decision.
+        confidence: In (0, 1).
+
+    Returns:
+        The lower and the upper end.
+
+    Raises:
+        ValueError: If an argument breaks its rule above.
+
+    References:
+        Zou, Donner: Construction of confidence intervals about effect measures: a general approach, Statistics in
+        Medicine 27, 2008 (MOVER), here with Clopper-Pearson intervals.
+
+    Example:
+        >>> low, high = cost_interval(4, 100, 30, 1000, point=OperatingPoint(0.1))
+        >>> print(f"{low:.3f} {high:.3f}")
+        0.218 0.438
+    """
+    check_point(point)
+    cost, below, above = 0.0, [], []
+    for errors, trials, weight in ((misses, targets, point.weights[0]), (false_alarms, nontargets, point.weights[1])):
+        low, high = clopper_pearson(errors, trials, confidence=confidence)
+        rate = errors / trials
+        cost += weight * rate
+        below.append(weight * (rate - low))
+        above.append(weight * (high - rate))
+    scale = min(point.weights) if normalize else 1.0
+    return (cost - hypot(*below)) / scale, (cost + hypot(*above)) / scale
