@@ -39,7 +39,7 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Eq. 2 and Section 4.
+        arXiv:2006.00058, Eq. 2; the floor is that of Sections 3 and 4.
 
     Example:
         >>> generalized_mean(torch.tensor([0.9, 0.4]), power=0.0)

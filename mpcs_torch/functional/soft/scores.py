@@ -50,7 +50,7 @@ def soft_stat_scores(
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 3.
+        DCASE 2023, Section 2.1, Eq. 3.
 
     Example:
         >>> import torch
@@ -169,7 +169,7 @@ def soft_fbeta(
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 3.
+        DCASE 2023, Section 2.1, Eq. 3.
 
     Example:
         >>> import torch
