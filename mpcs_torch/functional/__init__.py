@@ -51,6 +51,7 @@ from mpcs_torch.functional.quality.matthews_correlation import matthews_correlat
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
 from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
+from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
 
 __all__ = [
     "BayesErrors",
@@ -59,6 +60,7 @@ __all__ = [
     "DetectionSummary",
     "EqualError",
     "ErrorRates",
+    "FThresholds",
     "MeasuredProbabilities",
     "OperatingPoint",
     "ReversedScoresWarning",
@@ -69,6 +71,7 @@ __all__ = [
     "actual_detection_cost",
     "actual_detection_cost_details",
     "bayes_threshold",
+    "best_f_thresholds",
     "brier_score",
     "calibration_slope",
     "class_error_rates",
