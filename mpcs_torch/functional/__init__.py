@@ -50,7 +50,8 @@ from mpcs_torch.functional.quality.macro_f1 import macro_f1
 from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
-from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
+from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
+from mpcs_torch.functional.soft.stat_scores import SoftStatScores, soft_stat_scores
 from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "ReversedScoresWarning",
     "RiskCoverage",
     "RiskThreshold",
+    "SoftStatScores",
     "UnattainableLimitError",
     "accuracy",
     "actual_detection_cost",
