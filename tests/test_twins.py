@@ -57,6 +57,11 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"threshold": 0.25},
         {"threshold": 0.25, **C, "average": "none", "ignore_index": -1},
     ],
+    "HardF1": [
+        C,
+        {**C, "threshold": 0.3, "average": "macro"},
+        {**C, "threshold": torch.tensor([0.1, 0.2, -torch.inf, torch.inf]), "average": "none", "zero_division": 1.0},
+    ],
     "MacroF1": [C, {**C, "ignore_index": -1}],
     "MatthewsCorrelation": [C, {**C, "ignore_index": -1}],
     "MetaPatternConcernScore": [
@@ -117,7 +122,7 @@ def has_details(name: str) -> bool:
 
 def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
     """A batch as the settings want it, without what is optional."""
-    if name.startswith("Soft"):
+    if ".soft." in getattr(metrics, name).__module__:
         preds, target = soft_batch(SIZE, 0)
     elif "detection" in getattr(metrics, name).__module__:
         preds, target = (class_scores if "num_classes" in settings else detections)(SIZE, 0)

@@ -43,6 +43,14 @@ def score(
         float | None,
         typer.Option(help="MPCS, instead of -t: how far confidences may fall short of certainty. [default: concern's]"),
     ] = None,
+    development: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Soft labels: also measure hard F at the thresholds by class that are best on this file.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -65,9 +73,12 @@ def score(
     names = None if spec is None else spec.class_names
     opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
     entries = None if metrics is None else _entries(metrics)
+    learned = None if development is None else Predictions(development, from_logits=logits)
     settings = {"k": k, "t": t, "concession": concession}
     with joined() as world, row_counter(f"score {predictions.name}", shown=world.is_first) as advance:
-        scores = score_predictions(opened, spec, advance, entries=entries, settings=settings, world=world)
+        scores = score_predictions(
+            opened, spec, advance, entries=entries, settings=settings, world=world, development=learned
+        )
     if not world.is_first:
         return
     if as_json:

@@ -50,6 +50,7 @@ from mpcs_torch.functional.quality.macro_f1 import macro_f1
 from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
+from mpcs_torch.functional.soft.hard import hard_f1
 from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
 from mpcs_torch.functional.soft.stat_scores import SoftStatScores, soft_stat_scores
 from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
@@ -97,6 +98,7 @@ __all__ = [
     "geometric_accuracy",
     "half_total_error_rate",
     "half_total_error_rate_details",
+    "hard_f1",
     "least_concern_decision",
     "log_likelihood_ratios",
     "macro_f1",

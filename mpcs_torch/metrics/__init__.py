@@ -31,6 +31,7 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     WeightedErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
+from mpcs_torch.metrics.soft.hard import HardF1
 from mpcs_torch.metrics.soft.scores import (
     SoftF1,
     SoftFBeta,
@@ -55,6 +56,7 @@ __all__ = [
     "ExpectedConcern",
     "GeometricAccuracy",
     "HalfTotalErrorRate",
+    "HardF1",
     "MacroF1",
     "MacroFScore",
     "MacroPrecision",

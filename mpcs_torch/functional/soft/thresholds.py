@@ -8,10 +8,8 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.soft.hard import HARD_LABEL
 from mpcs_torch.functional.soft.sums import check_beta, check_soft_settings
-
-HARD_LABEL = 0.5
-"""A soft label above it is positive where labels have to be hard."""
 
 
 class FThresholds(NamedTuple):

@@ -19,7 +19,7 @@ class SoftScore(SumMetric):
     beta: float
     """The weight of recall in F, which is precision for 0 and recall for infinity."""
     shared: Tensor
-    """(C,): min(prediction, label) times the weight of the sample, summed."""
+    """(C,): the degree to which prediction and label are both true times the weight of the sample, summed."""
     predicted: Tensor
     """(C,): predictions times the weights of the samples, summed."""
     actual: Tensor

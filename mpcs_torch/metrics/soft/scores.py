@@ -17,6 +17,7 @@ class _TNormScore(SoftScore):
         super().__init__(arguments, ("num_classes", "t_norm"))
 
     def sums_of(self, samples: SoftSamples) -> SoftSums:
+        """Return the sums of a batch."""
         return soft_sums(samples, widest_float(samples.predicted.device), self.t_norm)
 
 

@@ -1,6 +1,8 @@
 """Thresholds by class with the highest hard F, against scikit-learn's curve of all thresholds."""
 
 import math
+import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score, precision_recall_curve
 
-from mpcs_torch.functional import best_f_thresholds
+from mpcs_torch.functional import best_f_thresholds, hard_f1
+from mpcs_torch.metrics import HardF1
 
 
 def drawn(seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,3 +81,26 @@ def test_errors_name_the_wrong_argument() -> None:
         best_f_thresholds(preds, torch.zeros(2), num_classes=1)
     with pytest.raises(ValueError, match="beta must be finite and > 0, but got 0"):
         best_f_thresholds(preds, torch.zeros(2), num_classes=1, beta=0)
+
+
+def test_hard_f_at_the_best_thresholds_is_the_best_f() -> None:
+    preds, target = drawn(3)
+    best = best_f_thresholds(preds, target, num_classes=3)
+    settings: dict[str, Any] = {"num_classes": 3, "average": "none"}
+    assert torch.allclose(hard_f1(preds, target, threshold=best.threshold, **settings), best.fscore)
+    assert (hard_f1(preds, target, **settings) <= best.fscore).all()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "message"),
+    [
+        (torch.zeros(2), r"threshold must be a number or floating point of shape (3,), but got torch.float32 of shape"),
+        (torch.zeros(3).long(), "threshold must be a number or floating point of shape (3,), but got torch.int64 of"),
+        (math.nan, "threshold must not be NaN, but got nan."),
+    ],
+)
+def test_thresholds_that_fit_no_class_are_refused(threshold: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        hard_f1(*drawn(0), num_classes=3, threshold=threshold)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        HardF1(3, threshold=threshold)
