@@ -51,6 +51,7 @@ from mpcs_torch.functional.quality.matthews_correlation import matthews_correlat
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
 from mpcs_torch.functional.soft.hard import hard_f1
+from mpcs_torch.functional.soft.jackknife import JackknifeInterval, jackknife_interval
 from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
 from mpcs_torch.functional.soft.stat_scores import SoftStatScores, soft_stat_scores
 from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
@@ -63,6 +64,7 @@ __all__ = [
     "EqualError",
     "ErrorRates",
     "FThresholds",
+    "JackknifeInterval",
     "MeasuredProbabilities",
     "OperatingPoint",
     "ReversedScoresWarning",
@@ -99,6 +101,7 @@ __all__ = [
     "half_total_error_rate",
     "half_total_error_rate_details",
     "hard_f1",
+    "jackknife_interval",
     "least_concern_decision",
     "log_likelihood_ratios",
     "macro_f1",
