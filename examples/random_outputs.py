@@ -25,7 +25,7 @@ def main() -> None:
     outputs = {f"beta({r:g}, {r:g})": torch.distributions.Beta(r, r).sample(target.shape) for r in SPREADS}
     outputs["constant 0.5"] = torch.full_like(target, 0.5)
     print(f"{(target > 0.5).float().mean():.1%} of the labels are above 0.5; their mean is {target.mean():.3f}\n")
-    print("output             KLD   hard micro  macro   best thresholds micro  macro   soft macro  soft micro [95 %]")
+    print("output              KLD   hard micro  macro   best thresholds micro  macro   soft macro  soft micro [95 %]")
     rows = []
     for name, preds in outputs.items():
         row = scores(preds, target)
@@ -34,7 +34,7 @@ def main() -> None:
         )
         low, high = interval.low.item(), interval.high.item()
         values = "{:7.3f} {:11.3f} {:7.3f} {:19.3f} {:9.3f} {:11.3f}".format(*row[:6])
-        print(f"{name:15} {values} {interval.estimate.item():10.3f} [{low:.3f}, {high:.3f}]")
+        print(f"{name:16} {values} {interval.estimate.item():10.3f} [{low:.3f}, {high:.3f}]")
         rows.append(row)
     draw(torch.tensor(rows), list(outputs))
     print("\nwrote random-outputs.png")

@@ -41,6 +41,7 @@ from mpcs_torch.functional.detection.threshold_cost import (
 from mpcs_torch.functional.probability.brier_score import brier_score
 from mpcs_torch.functional.probability.cross_entropy import cross_entropy
 from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
+from mpcs_torch.functional.probability.mean_curve import MeanCurve, generalized_mean_curve
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
 from mpcs_torch.functional.quality.accuracy import accuracy
@@ -65,6 +66,7 @@ __all__ = [
     "ErrorRates",
     "FThresholds",
     "JackknifeInterval",
+    "MeanCurve",
     "MeasuredProbabilities",
     "OperatingPoint",
     "ReversedScoresWarning",
@@ -97,6 +99,7 @@ __all__ = [
     "expected_concern",
     "false_alarm_at_miss",
     "generalized_mean",
+    "generalized_mean_curve",
     "geometric_accuracy",
     "half_total_error_rate",
     "half_total_error_rate_details",
