@@ -42,6 +42,7 @@ from mpcs_torch.functional.probability.brier_score import brier_score
 from mpcs_torch.functional.probability.cross_entropy import cross_entropy
 from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
 from mpcs_torch.functional.probability.mean_curve import MeanCurve, generalized_mean_curve
+from mpcs_torch.functional.probability.mean_loss import generalized_mean_loss
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
 from mpcs_torch.functional.quality.accuracy import accuracy
@@ -100,6 +101,7 @@ __all__ = [
     "false_alarm_at_miss",
     "generalized_mean",
     "generalized_mean_curve",
+    "generalized_mean_loss",
     "geometric_accuracy",
     "half_total_error_rate",
     "half_total_error_rate_details",

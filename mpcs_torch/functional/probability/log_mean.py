@@ -8,7 +8,7 @@ NEARLY_ZERO = 1e-8
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return log M_r of values from their logarithms (N,) and weights (N,) > 0: a scalar, NaN of none."""
+    """Return log M_r of values from their logarithms (N,), finite where their weights (N,) are 0; NaN of none."""
     if abs(power) < NEARLY_ZERO:
         return (weights * logs).sum() / weights.sum()
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
