@@ -5,9 +5,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from mpcs_torch import ProbabilityAccuracy
-from mpcs_torch.functional import calibration_slope
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans
-from mpcs_torch.plots import reliability
+from mpcs_torch.functional import calibration_slope, generalized_mean, generalized_mean_curve
+from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
+from mpcs_torch.plots import mean_curves, reliability
 
 # Decisiveness and robustness, reported and measured, from Table 1 of George, Barrera and Nelson, arXiv:2006.00058.
 TABLE_1 = {
@@ -16,10 +16,12 @@ TABLE_1 = {
     "AlexNet, ImageNet": (0.465, 0.054, 0.444, 0.054),
     "DenseNet, ImageNet": (0.607, 0.085, 0.573, 0.087),
 }
+FLOORS = (0.05, 0.01, 0.005, 0.001, 0.0)
+"""The floors epsilon of Table 2."""
 
 
 def main() -> None:
-    """Print the slopes of the paper, then those of two models of ours, and draw the reliability of both."""
+    """Print the slopes of the paper, then those of two models of ours; draw their reliability and their means."""
     print("slopes of the classifiers of the paper (below 1 is overconfident):")
     for name, (decisive, robust, *measured) in TABLE_1.items():
         of_paper = [
@@ -31,6 +33,7 @@ def main() -> None:
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
     print("\ntraining          robust  geometric  decisive   slope      (reported / measured)")
+    logits = {}
     for name, steps, noise in (("few steps", 60, 0.0), ("20 percent wrong labels", 800, 0.2)):
         torch.manual_seed(0)
         wrong = torch.rand(700) < noise
@@ -43,7 +46,8 @@ def main() -> None:
             optimizer.step()
         accuracy = ProbabilityAccuracy(num_classes=10)
         with torch.no_grad():
-            accuracy.update(model(inputs[700:]), labels[700:])
+            logits[name] = model(inputs[700:])
+        accuracy.update(logits[name], labels[700:])
         values = accuracy.compute()
         pairs = [
             f"{values[f'reported_{mean}']:.3f} / {values[f'measured_{mean}']:.3f}"
@@ -53,6 +57,19 @@ def main() -> None:
         file = f"certainty-{name.replace(' ', '-')}.png"
         reliability(accuracy.bins(), accuracy.reported(), name).savefig(file, dpi=110)
         print(f"wrote {file}")
+
+    curves = {name: generalized_mean_curve(of, labels[700:], num_classes=10) for name, of in logits.items()}
+    mean_curves(curves).savefig("certainty-means.png", dpi=110)
+    print("wrote certainty-means.png")
+
+    print("\nreported means of the second model, by the floor epsilon of the probabilities, as in Table 2:")
+    print("epsilon   below it  robust  geometric  decisive")
+    of_true = logits[name].softmax(dim=1).gather(1, labels[700:].unsqueeze(1))
+    for epsilon in FLOORS:
+        robust, geometric, decisive = (
+            generalized_mean(of_true, r, epsilon).item() for r in (ROBUST, GEOMETRIC, DECISIVE)
+        )
+        print(f"{epsilon:<9} {(of_true < epsilon).float().mean():8.1%} {robust:7.3f} {geometric:10.3f} {decisive:9.3f}")
 
 
 if __name__ == "__main__":

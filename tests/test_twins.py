@@ -59,6 +59,11 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"threshold": 0.25},
         {"threshold": 0.25, **C, "average": "none", "ignore_index": -1},
     ],
+    "HardF1": [
+        C,
+        {**C, "threshold": 0.3, "average": "macro"},
+        {**C, "threshold": torch.tensor([0.1, 0.2, -torch.inf, torch.inf]), "average": "none", "zero_division": 1.0},
+    ],
     "MacroF1": [C, {**C, "ignore_index": -1}],
     "MatthewsCorrelation": [C, {**C, "ignore_index": -1}],
     "MetaPatternConcernScore": [
@@ -84,11 +89,14 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
-    "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0}],
-    "SoftFBeta": [{**C, "beta": 2.0}, {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0}],
+    "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0, "t_norm": "product"}],
+    "SoftFBeta": [
+        {**C, "beta": 2.0},
+        {**C, "beta": 0.5, "average": "macro", "zero_division": 1.0, "t_norm": "lukasiewicz"},
+    ],
     "SoftKLDivergence": [{}, {"epsilon": 0.1}],
-    "SoftPrecision": [C, {**C, "average": "weighted", "zero_division": 1.0}],
-    "SoftRecall": [C, {**C, "average": "macro", "zero_division": 1.0}],
+    "SoftPrecision": [C, {**C, "average": "weighted", "zero_division": 1.0, "t_norm": "product"}],
+    "SoftRecall": [C, {**C, "average": "macro", "zero_division": 1.0, "t_norm": "product"}],
 }
 """Default settings of each Metric, and others that leave no setting out."""
 
@@ -119,7 +127,7 @@ def has_details(name: str) -> bool:
 
 def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
     """A batch as the settings want it, without what is optional."""
-    if name.startswith("Soft"):
+    if ".soft." in getattr(metrics, name).__module__:
         preds, target = soft_batch(SIZE, 0)
     elif "detection" in getattr(metrics, name).__module__:
         preds, target = (class_scores if "num_classes" in settings else detections)(SIZE, 0)

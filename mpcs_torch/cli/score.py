@@ -47,6 +47,14 @@ def score(
     confusion: Annotated[
         bool, typer.Option("--confusion", help="PREDICTIONS is a confusion matrix instead, as csv.")
     ] = False,
+    development: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Soft labels: also measure hard F at the thresholds by class that are best on this file.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -60,7 +68,8 @@ def score(
     """
     check_report(html, overwrite=overwrite)
     if confusion:
-        of_scores = {"--target": target, "--logits": logits or None, "--k": k, "--t": t, "--concession": concession}
+        of_scores = {"--target": target, "--logits": logits or None, "--development": development}
+        of_scores |= {"--k": k, "--t": t, "--concession": concession}
         unused = [name for name, value in of_scores.items() if value is not None]
         if unused:
             raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=unused[0])
@@ -81,9 +90,12 @@ def score(
     names = None if spec is None else spec.class_names
     opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
     entries = None if metrics is None else _entries(metrics)
+    learned = None if development is None else Predictions(development, from_logits=logits)
     settings = {"k": k, "t": t, "concession": concession}
     with joined() as world, row_counter(f"score {predictions.name}", shown=world.is_first) as advance:
-        scores = score_predictions(opened, spec, advance, entries=entries, settings=settings, world=world)
+        scores = score_predictions(
+            opened, spec, advance, entries=entries, settings=settings, world=world, development=learned
+        )
     if world.is_first:
         _print(predictions, scores, spec, html, as_json=as_json)
 

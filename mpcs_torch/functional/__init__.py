@@ -57,6 +57,8 @@ from mpcs_torch.functional.detection.threshold_cost import (
 from mpcs_torch.functional.probability.brier_score import brier_score
 from mpcs_torch.functional.probability.cross_entropy import cross_entropy
 from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
+from mpcs_torch.functional.probability.mean_curve import MeanCurve, generalized_mean_curve
+from mpcs_torch.functional.probability.mean_loss import generalized_mean_loss
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
 from mpcs_torch.functional.quality.accuracy import accuracy
@@ -66,7 +68,11 @@ from mpcs_torch.functional.quality.macro_f1 import macro_f1
 from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
-from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall, soft_stat_scores
+from mpcs_torch.functional.soft.hard import hard_f1
+from mpcs_torch.functional.soft.jackknife import JackknifeInterval, jackknife_interval
+from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
+from mpcs_torch.functional.soft.stat_scores import SoftStatScores, soft_stat_scores
+from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
 
 __all__ = [
     "BayesErrors",
@@ -77,7 +83,10 @@ __all__ = [
     "DetectionSummary",
     "EqualError",
     "ErrorRates",
+    "FThresholds",
+    "JackknifeInterval",
     "McNemarTest",
+    "MeanCurve",
     "Measure",
     "MeasuredProbabilities",
     "OperatingPoint",
@@ -86,6 +95,7 @@ __all__ = [
     "ReversedScoresWarning",
     "RiskCoverage",
     "RiskThreshold",
+    "SoftStatScores",
     "Statistic",
     "UnattainableLimitError",
     "accuracy",
@@ -94,6 +104,7 @@ __all__ = [
     "actual_detection_cost_details",
     "area_statistic",
     "bayes_threshold",
+    "best_f_thresholds",
     "bootstrap_interval",
     "brier_score",
     "calibration_slope",
@@ -121,11 +132,15 @@ __all__ = [
     "expected_concern_statistic",
     "false_alarm_at_miss",
     "generalized_mean",
+    "generalized_mean_curve",
+    "generalized_mean_loss",
     "geometric_accuracy",
     "h_measure",
     "half_total_error_rate",
     "half_total_error_rate_details",
+    "hard_f1",
     "holm_adjusted",
+    "jackknife_interval",
     "least_concern_decision",
     "log_likelihood_ratios",
     "macro_f1",

@@ -5,6 +5,7 @@ from mpcs_torch.learning.decision_file import DecisionFileError
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss import ConcernLoss, ConcernLossScale, SoftmaxMarginLoss
 from mpcs_torch.learning.lr_scheduler import MPCSLR
+from mpcs_torch.learning.mean_loss import GeneralizedMeanLoss
 from mpcs_torch.learning.recommended import Recipe, recommended
 from mpcs_torch.learning.rule_limit import RuleReport
 from mpcs_torch.learning.selection import SelectionRule
@@ -17,6 +18,7 @@ __all__ = [
     "ConcernLossScale",
     "DecisionFileError",
     "DecisionRule",
+    "GeneralizedMeanLoss",
     "Recipe",
     "RuleReport",
     "SelectionRule",

@@ -39,7 +39,7 @@ class MPCSLR(ReduceLROnPlateau):
     schedule with warmup. That schedule helps together with `SoftmaxMarginLoss` and `functional.least_concern_decision`.
 
     References:
-        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section III-C. Deviations: reference, power,
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section IV-C2. Deviations: reference, power,
         bounds, smoothing and warmup are not in the paper.
 
     Example:

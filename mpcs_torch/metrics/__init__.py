@@ -38,6 +38,7 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     WeightedErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
+from mpcs_torch.metrics.soft.hard import HardF1
 from mpcs_torch.metrics.soft.scores import (
     SoftF1,
     SoftFBeta,
@@ -64,6 +65,7 @@ __all__ = [
     "GeometricAccuracy",
     "HMeasure",
     "HalfTotalErrorRate",
+    "HardF1",
     "MacroF1",
     "MacroFScore",
     "MacroPrecision",

@@ -49,6 +49,7 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     WeightedErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
+from mpcs_torch.metrics.soft.hard import HardF1
 from mpcs_torch.metrics.soft.scores import SoftF1, SoftPrecision, SoftRecall
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels", "trials"]
@@ -191,6 +192,7 @@ ENTRIES = (
         for name, metric in _SOFT.items()
         for average in ("micro", "macro", "weighted")
     ),
+    *(MetricEntry(f"hard_f1_{average}", HardF1, "soft_labels", {"average": average}) for average in ("micro", "macro")),
     MetricEntry("soft_kl_divergence", SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}),
     # Trials of a detector.
     MetricEntry("equal_error_rate", EqualErrorRate, "trials"),

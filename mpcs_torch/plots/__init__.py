@@ -3,6 +3,7 @@
 from mpcs_torch.plots.bayes_error import bayes_error_curve
 from mpcs_torch.plots.confusion import confusion_matrix
 from mpcs_torch.plots.det import det_curves
+from mpcs_torch.plots.mean_curves import mean_curves
 from mpcs_torch.plots.reliability import reliability
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 from mpcs_torch.plots.roc import roc_with_hull
@@ -12,6 +13,7 @@ __all__ = [
     "bayes_error_curve",
     "confusion_matrix",
     "det_curves",
+    "mean_curves",
     "reliability",
     "risk_coverage_figure",
     "roc_with_hull",

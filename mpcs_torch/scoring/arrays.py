@@ -35,8 +35,10 @@ class ArrayFile:
     def __init__(self, path: Path, target: Path | None, *, needs_labels: bool) -> None:
         self.path, self._target, self._needs_labels = path, target, needs_labels
         scores, labels = (array.shape for array in self._open())
-        if len(scores) != 2 or scores[1] < 2:
-            raise PredictionsError(path, f"the scores must have shape (N, C) with C >= 2, but have {quoted(scores)}")
+        fewest = 1 if len(labels) == 2 and labels == scores else 2  # soft labels can be of one class, such as a sound
+        if len(scores) != 2 or scores[1] < fewest:
+            rule = f"the scores must have shape (N, C) with C >= {fewest}"
+            raise PredictionsError(path, f"{rule}, but have {quoted(scores)}")
         if scores[1] > MAX_CLASSES:
             raise PredictionsError(path, f"the scores must have at most {MAX_CLASSES} classes, but have {scores[1]}")
         if labels not in (scores[:1], scores, *([] if needs_labels else [(*scores[:1], 0)])):

@@ -43,7 +43,7 @@ class ColumnFile:
             )
         soft = [name for name in names if name.startswith(SOFT)]
         found = [name for name in names if name != LABEL and not name.startswith(SOFT)]
-        self.columns = _in_order(path, found, class_names)
+        self.columns = _in_order(path, found, class_names, fewest=1 if soft else 2)
         is_unlabelled = not soft and LABEL not in names and not needs_labels
         self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [] if is_unlabelled else [LABEL]
         if not is_unlabelled and ((LABEL in names) == bool(soft) or (soft and set(soft) != set(self._labels))):
@@ -83,10 +83,10 @@ class ColumnFile:
         return int(float(label))
 
 
-def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None) -> list[str]:
+def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *, fewest: int) -> list[str]:
     """Return the columns of scores in the order of the classes: by number if they are numbered, else by name."""
     unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
-    if unnamed or len(found) < 2:
+    if unnamed or len(found) < fewest:
         rule = f"must have a column of scores for each class, and no other columns than {LABEL}"
         raise PredictionsError(path, f"{rule}, but has {quoted(found)}")
     numbered = [str(label) for label in range(len(found))]

@@ -57,6 +57,8 @@ class Predictions:
         if class_names is not None and len(class_names) != len(columns):
             problem = f"has scores for {len(columns)} classes, but {len(class_names)} are expected"
             raise PredictionsError(path, problem)
+        if from_logits and len(columns) == 1:
+            raise PredictionsError(path, "must have at least 2 classes for logits: the softmax of a single one is 1")
         self.class_names = list(columns if class_names is None else class_names)
 
     def chunks(self) -> Iterator[Chunk]:

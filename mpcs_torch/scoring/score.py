@@ -14,6 +14,7 @@ from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.class_rates import class_rates
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.predictions import Predictions
+from mpcs_torch.scoring.tuned import tuned_entries
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
@@ -84,6 +85,7 @@ def score(
     entries: "Sequence[MetricEntry] | None" = None,
     settings: Mapping[str, Any] | None = None,
     world: "World | None" = None,
+    development: Predictions | None = None,
 ) -> Scores:
     """Score all rows in one pass of bounded memory; several processes take turns with the chunks of the file.
 
@@ -95,6 +97,8 @@ def score(
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         world: The processes that score the file together, all of which return the scores of the whole. Default: this
             one.
+        development: An open file of soft labels, which is read as a whole: hard F is also measured at the thresholds
+            that are best there.
 
     Raises:
         PredictionsError: If there is no row, a value breaks a rule, or a metric does not fit the labels.
@@ -104,7 +108,10 @@ def score(
     rank, size = (0, 1) if world is None else (world.rank, world.size)
     for number, (_, probs, target) in enumerate(predictions.chunks()):
         if metrics is None:
-            metrics = _metrics_for(predictions, concern, entries, settings or {}, is_soft=target.ndim == 2)
+            if development is not None and target.ndim == 1:
+                raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
+            tuned = [] if development is None else tuned_entries(development, predictions.class_names)
+            metrics = _metrics_for(predictions, concern, entries, tuned, settings or {}, is_soft=target.ndim == 2)
         if number % size == rank:
             metrics.update(_inputs(probs, metrics.takes), target)
         rows += len(probs)
@@ -118,6 +125,8 @@ def score(
         notes.append(
             f"more than {MAX_MATRIX_CLASSES} classes: metrics of pairs of classes, such as accuracy, are left out"
         )
+    if development is not None and development.path.samefile(predictions.path):
+        notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
     return _scores(rows, predictions.class_names, metrics, notes)
 
 
@@ -125,6 +134,7 @@ def _metrics_for(
     predictions: Predictions,
     concern: ConcernSpec | None,
     entries: "Sequence[MetricEntry] | None",
+    tuned: "Sequence[MetricEntry]",
     settings: Mapping[str, Any],
     *,
     is_soft: bool,
@@ -147,7 +157,7 @@ def _metrics_for(
         problem = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}, but has {classes}"
         raise PredictionsError(predictions.path, problem)
     try:
-        return MetricSet(entries, classes, torch.device("cpu"), concern=concern, **settings)
+        return MetricSet([*entries, *tuned], classes, torch.device("cpu"), concern=concern, **settings)
     except ValueError as error:
         raise PredictionsError(predictions.path, str(error)) from None
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.learning import ConcernLoss, SoftmaxMarginLoss
+from mpcs_torch.learning import ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0, le=1)]
@@ -43,6 +43,11 @@ def softmax_margin(
     return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
+def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # blind to concern
+    """Make a `GeneralizedMeanLoss`."""
+    return GeneralizedMeanLoss(power)
+
+
 def _learnt(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
     return concern if released is None else torch.where(concern.released(), released, concern.matrix())
 
@@ -51,5 +56,6 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "cross_entropy": cross_entropy,
     "concern": concern_loss,
     "softmax_margin": softmax_margin,
+    "generalized_mean": generalized_mean,
 }
 """Called with the `ConcernSpec` of the run."""

@@ -95,6 +95,15 @@ def macro_soft_fbeta(preds: list[list[float]], target: list[list[float]], beta: 
     return sum(values) / len(values)
 
 
+def macro_hard_f1(preds: list[list[float]], target: list[list[float]], threshold: float) -> float:
+    """Compute the mean over classes of the F1 of predictions above a threshold against labels above 0.5."""
+    values = []
+    for p_column, y_column in zip(zip(*preds, strict=True), zip(*target, strict=True), strict=True):
+        pairs = [(p > threshold, y > 0.5) for p, y in zip(p_column, y_column, strict=True)]
+        values.append(_ratio(2 * pairs.count((True, True)), sum(p + y for p, y in pairs)))
+    return sum(values) / len(values)
+
+
 def soft_kl_divergence(preds: list[list[float]], target: list[list[float]]) -> float:
     """Compute the mean binary divergence of elements strictly between 0 and 1."""
     pairs = [(p, y) for ps, ys in zip(preds, target, strict=True) for p, y in zip(ps, ys, strict=True)]

@@ -105,6 +105,15 @@ def test_soft_labels_need_not_sum_to_one(tmp_path: Path) -> None:
     assert scored([tmp_path / "p.csv"])["soft_f1_macro"] == pytest.approx(1)
 
 
+@pytest.mark.parametrize("write", WRITERS)
+def test_soft_labels_can_be_of_one_class(tmp_path: Path, write: Write) -> None:
+    probs, target = soft_batch(30, seed=2)
+    files = write(tmp_path, probs[:, :1], target[:, :1])
+    assert scored(files)["soft_f1_micro"] == pytest.approx(SoftF1(1)(probs[:, 0], target[:, 0]).item())
+    with pytest.raises(PredictionsError, match="must have at least 2 classes for logits: the softmax of a single one"):
+        scored(files, from_logits=True)
+
+
 def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("\ndog,cat,target\n0.1,0.9, cat\n0.8,0.2,cat\n\n")
     animals = ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])
@@ -289,6 +298,9 @@ def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
             scored(list(files))
 
     refused("the scores must have shape (N, C) with C >= 2, but have (300,)", *write_npz(tmp_path, PROBS[:, 0], TARGET))
+    refused(
+        "the scores must have shape (N, C) with C >= 2, but have (300, 1)", *write_npz(tmp_path, PROBS[:, :1], TARGET)
+    )
     refused("the labels must have shape (300,) or (300, 4)", *write_npy(tmp_path, PROBS, TARGET[:5]))
     refused("the labels must be integers, but are torch.float32", *write_npy(tmp_path, PROBS, TARGET.float()))
     refused("the scores must be floating point, but are torch.int64", *write_npz(tmp_path, LOGITS.long(), TARGET))

@@ -10,6 +10,7 @@ from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.probability.log_mean import log_generalized_mean
 
 GEOMETRIC, DECISIVE, ROBUST = 0.0, 1.0, -2 / 3
 """The powers of the three means."""
@@ -39,7 +40,7 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Eq. 2 and Section 4.
+        arXiv:2006.00058, Eq. 2; the floor is that of Sections 3 and 4.
 
     Example:
         >>> generalized_mean(torch.tensor([0.9, 0.4]), power=0.0)
@@ -52,8 +53,8 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
         raise ValueError(f"power must be finite, but got {power}.")
     flat = probs.reshape(-1)
     raise_first([Fault("probs must hold probabilities from 0 to 1", ~((flat >= 0) & (flat <= 1)), flat)])
-    weights = torch.ones_like(flat, dtype=widest_float(probs.device))
-    return mean_of(power_sum(flat, weights, power, epsilon), weights.sum(), power)
+    logs = flat.to(widest_float(probs.device)).clamp(min=epsilon).log()
+    return log_generalized_mean(logs, torch.ones_like(logs), power).exp()
 
 
 def geometric_accuracy(

@@ -50,7 +50,7 @@ def soft_kl_divergence(
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 4.
+        DCASE 2023, Section 2.2 (Table 1) and Section 3 (Table 2).
 
     Example:
         >>> soft_kl_divergence(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]))

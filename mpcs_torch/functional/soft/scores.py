@@ -1,67 +1,15 @@
 """Precision, recall and F where labels are degrees of truth: annotators who disagree, smoothed or mixed labels."""
 
-from typing import NamedTuple
-
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, check_beta, check_soft_settings, score_of, soft_sums
-
-
-class SoftStatScores(NamedTuple):
-    """Degrees of truth summed over samples, for each class: float64 (C,) each."""
-
-    tp: Tensor
-    fp: Tensor
-    fn: Tensor
-    tn: Tensor
-
-
-def soft_stat_scores(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    ignore: Tensor | None = None,
-    *,
-    num_classes: int,
-) -> SoftStatScores:
-    r"""Compute the soft counts of true and false positives and negatives of each class.
-
-    .. math::
-        TP = \sum \min(p, y), \quad FP = \sum \max(p - y, 0), \quad FN = \sum \max(y - p, 0), \quad
-        TN = \sum \min(1 - p, 1 - y)
-
-    With labels and predictions of 0 and 1 they are the usual counts.
-
-    Args:
-        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
-        target: The same shape, floating point, integer or bool, in [0, 1].
-        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        ignore: The shape of ``preds``, bool: True for each element to leave out.
-        num_classes: C, at least 1.
-
-    Returns:
-        ``(C,)`` each, float64 (float32 on MPS), with gradients.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    References:
-        Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 3.
-
-    Example:
-        >>> import torch
-        >>> scores = soft_stat_scores(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
-        >>> print(*(f"{name} {value.item():.1f}" for name, value in scores._asdict().items()))
-        tp 1.1 fp 0.3 fn 0.1 tn 0.5
-    """
-    check_soft_settings(num_classes, "none", 0.0)
-    sums = _checked_sums(preds, target, sample_weight, ignore, num_classes)
-    negatives = sums.elements - sums.predicted - sums.actual + sums.shared
-    return SoftStatScores(sums.shared, sums.predicted - sums.shared, sums.actual - sums.shared, negatives)
+from mpcs_torch.functional.soft.sums import (
+    SoftAverage,
+    TNorm,
+    check_beta,
+    check_soft_settings,
+    checked_sums,
+    score_of,
+)
 
 
 def soft_precision(
@@ -73,8 +21,9 @@ def soft_precision(
     num_classes: int,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
-    r"""Compute the soft precision :math:`\sum \min(p, y) / \sum p`; in [0, 1], higher is better.
+    r"""Compute the soft precision :math:`\sum T(p, y) / \sum p`; in [0, 1], higher is better.
 
     It is the share of what was predicted that is true. Arguments, result and errors are those of `soft_fbeta`.
 
@@ -83,7 +32,7 @@ def soft_precision(
         >>> soft_precision(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.7857, dtype=torch.float64)
     """
-    return _score(preds, target, sample_weight, ignore, num_classes, 0.0, average, zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, 0.0, average, zero_division, t_norm)
 
 
 def soft_recall(
@@ -95,8 +44,9 @@ def soft_recall(
     num_classes: int,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
-    r"""Compute the soft recall :math:`\sum \min(p, y) / \sum y`; in [0, 1], higher is better.
+    r"""Compute the soft recall :math:`\sum T(p, y) / \sum y`; in [0, 1], higher is better.
 
     It is the share of what is true that was predicted. Arguments, result and errors are those of `soft_fbeta`.
 
@@ -105,7 +55,7 @@ def soft_recall(
         >>> soft_recall(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.9167, dtype=torch.float64)
     """
-    return _score(preds, target, sample_weight, ignore, num_classes, float("inf"), average, zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, float("inf"), average, zero_division, t_norm)
 
 
 def soft_f1(
@@ -117,6 +67,7 @@ def soft_f1(
     num_classes: int,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
     r"""Compute the harmonic mean of soft precision and recall; in [0, 1], higher is better.
 
@@ -127,7 +78,7 @@ def soft_f1(
         >>> soft_f1(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.8462, dtype=torch.float64)
     """
-    return _score(preds, target, sample_weight, ignore, num_classes, 1.0, average, zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, 1.0, average, zero_division, t_norm)
 
 
 def soft_fbeta(
@@ -140,13 +91,15 @@ def soft_fbeta(
     beta: float,
     average: SoftAverage = "micro",
     zero_division: float = 0.0,
+    t_norm: TNorm = "minimum",
 ) -> Tensor:
     r"""Compute the F of soft precision and recall; in [0, 1], higher is better.
 
-    .. math:: F_\beta = \frac{(1 + \beta^2) \sum \min(p, y)}{\beta^2 \sum y + \sum p}
+    .. math:: F_\beta = \frac{(1 + \beta^2) \sum T(p, y)}{\beta^2 \sum y + \sum p}, \quad T(p, y) = \min(p, y)
 
     The value keeps its gradient, which is exact except where a prediction equals its label. With labels and predictions
-    of 0 and 1 it is the usual F. Only predictions that equal the labels reach 1.
+    of 0 and 1 it is the usual F. Only predictions that equal the labels reach 1, and that only with the minimum: of the
+    intersections T of fuzzy sets (T-norms) it alone is idempotent, T(x, x) = x.
 
     Args:
         preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]: probabilities of
@@ -160,6 +113,7 @@ def soft_fbeta(
         average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by how
             much of each class is true, ``"none"`` for one value per class.
         zero_division: The value of 0 / 0: 0, 1 or NaN.
+        t_norm: T(p, y): ``"minimum"``, ``"product"`` p y, or ``"lukasiewicz"`` max(p + y - 1, 0), from large to small.
 
     Returns:
         A float64 scalar (float32 on MPS), or ``(C,)`` with ``average="none"``.
@@ -169,7 +123,7 @@ def soft_fbeta(
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 3.
+        DCASE 2023, Section 2.1, Eq. 3.
 
     Example:
         >>> import torch
@@ -177,7 +131,7 @@ def soft_fbeta(
         tensor(0.8871, dtype=torch.float64)
     """
     check_beta(beta)
-    return _score(preds, target, sample_weight, ignore, num_classes, beta, average, zero_division)
+    return _score(preds, target, sample_weight, ignore, num_classes, beta, average, zero_division, t_norm)
 
 
 def _score(
@@ -189,15 +143,8 @@ def _score(
     beta: float,
     average: SoftAverage,
     zero_division: float,
+    t_norm: TNorm,
 ) -> Tensor:
     check_soft_settings(num_classes, average, zero_division)
-    sums = _checked_sums(preds, target, sample_weight, ignore, num_classes)
+    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, t_norm)
     return score_of(sums, beta=beta, average=average, zero_division=zero_division)
-
-
-def _checked_sums(
-    preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int
-) -> SoftSums:
-    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
-    raise_first(samples.find_faults())
-    return soft_sums(samples, widest_float(preds.device))

@@ -6,16 +6,20 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, check_zero_division
-from mpcs_torch.functional.inputs.soft_labels import SoftSamples
+from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
+TNorm = Literal["minimum", "product", "lukasiewicz"]
+"""The degree to which both of two statements are true."""
 
 
 class SoftSums(NamedTuple):
     """Degrees of truth of each class times the weights of the samples, summed over samples: (C,) each."""
 
     shared: Tensor
-    """Sum of min(p, y)."""
+    """Sum of T(p, y), by default of min(p, y)."""
     predicted: Tensor
     """Sum of p."""
     actual: Tensor
@@ -24,12 +28,35 @@ class SoftSums(NamedTuple):
     """Sum of 1 for each element that is not ignored."""
 
 
-def soft_sums(samples: SoftSamples, dtype: torch.dtype) -> SoftSums:
+def checked_sums(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None,
+    ignore: Tensor | None,
+    num_classes: int,
+    t_norm: TNorm,
+) -> SoftSums:
+    """Check a batch, and sum over its samples."""
+    check_choice("t_norm", t_norm, TNorm)
+    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
+    raise_first(samples.find_faults())
+    return soft_sums(samples, widest_float(preds.device), t_norm)
+
+
+def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
     """Sum over the samples in a wide dtype, without looking at a value."""
-    shared = torch.minimum(samples.predicted, samples.actual)
+    shared = _both(samples.predicted, samples.actual, t_norm, dtype)
     return SoftSums(
         *(samples.sum(values, dtype) for values in (shared, samples.predicted, samples.actual, samples.counted))
     )
+
+
+def _both(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
+    """Return T(p, y)."""
+    if t_norm == "minimum":
+        return torch.minimum(p, y)
+    p, y = p.to(dtype), y.to(dtype)  # the sum of a small p and 1 loses digits in float32
+    return p * y if t_norm == "product" else (p + y - 1).clamp(min=0)
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:

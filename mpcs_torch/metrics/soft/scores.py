@@ -1,57 +1,27 @@
 """Soft precision, recall and F: the Metrics of `functional.soft_fbeta` and its special cases."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
-
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.dtypes import widest_float
-from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, flatten_soft
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, check_beta, check_soft_settings, score_of, soft_sums
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.inputs.soft_labels import SoftSamples
+from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, TNorm, check_beta, soft_sums
+from mpcs_torch.metrics.soft.base import SoftScore
 
 
-class _SoftScore(SumMetric):
-    """Hold the sums of degrees of truth, and compute their F."""
+class _TNormScore(SoftScore):
+    """Hold sums of degrees of truth, with the intersection that the setting names."""
 
-    higher_is_better = True
-    plot_upper_bound = 1.0
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        check_choice("t_norm", arguments["t_norm"], TNorm)
+        super().__init__(arguments, ("num_classes", "t_norm"))
 
-    beta: float
-    """The weight of recall in F, which is precision for 0 and recall for infinity."""
-    shared: Tensor
-    """(C,): min(prediction, label) times the weight of the sample, summed."""
-    predicted: Tensor
-    """(C,): predictions times the weights of the samples, summed."""
-    actual: Tensor
-    """(C,): labels times the weights of the samples, summed."""
-    elements: Tensor
-    """(C,): the weights of the elements, summed."""
-
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
-        super().__init__(arguments, value_rules=SOFT_RULES, state_settings=("num_classes",))
-        for name in SoftSums._fields:
-            self.add_sum(name, shape=(self.num_classes,))
-
-    def update(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
-    ) -> None:
-        """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
-        samples = flatten_soft(
-            preds.detach(), target.detach(), num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore
-        )
-        self.admit(samples.find_faults)
-        self.add(**soft_sums(samples, widest_float(preds.device))._asdict())
-
-    def compute(self) -> Tensor:
-        """Return the value of all samples, float64: a scalar, or (C,) with ``average="none"``."""
-        self.check_computable()
-        sums = SoftSums(self.shared, self.predicted, self.actual, self.elements)
-        return score_of(sums, beta=self.beta, average=self.average, zero_division=self.zero_division)
+    def sums_of(self, samples: SoftSamples) -> SoftSums:
+        """Return the sums of a batch."""
+        return soft_sums(samples, widest_float(samples.predicted.device), self.t_norm)
 
 
-class SoftFBeta(_SoftScore):
+class SoftFBeta(_TNormScore):
     """Compute the F of soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
 
     The equation, shapes and rules are those of `mpcs_torch.functional.soft_fbeta`.
@@ -62,6 +32,7 @@ class SoftFBeta(_SoftScore):
         average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by how
             much of each class is true, or ``"none"`` for (C,).
         zero_division: The value of 0 / 0: 0, 1 or NaN.
+        t_norm: The intersection of fuzzy sets: ``"minimum"``, ``"product"`` or ``"lukasiewicz"``.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
@@ -83,6 +54,7 @@ class SoftFBeta(_SoftScore):
         beta: float,
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
+        t_norm: TNorm = "minimum",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -90,7 +62,7 @@ class SoftFBeta(_SoftScore):
         super().__init__(locals())
 
 
-class _FixedBeta(_SoftScore):
+class _FixedBeta(_TNormScore):
     """Compute F for a fixed beta."""
 
     def __init__(
@@ -99,6 +71,7 @@ class _FixedBeta(_SoftScore):
         *,
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
+        t_norm: TNorm = "minimum",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:

@@ -17,9 +17,11 @@ from mpcs_torch.functional import (
     robustness,
 )
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
+from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.conftest import load_oracle
 
 ORACLE = load_oracle("generalized_cases")
+FIELDS = {"geometric": "geometric_accuracy", "decisiveness": "decisiveness", "robustness": "robustness"}
 CASES = [(case, expected) for case in ORACLE["cases"] for expected in case["expected"]]
 
 
@@ -58,6 +60,15 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     ]
     for ours, theirs in zip(bins, expected["bins"], strict=True):
         assert ours == pytest.approx({key: theirs[key] for key in ours}, abs=1e-9)
+    metric = ProbabilityAccuracy(preds.shape[1], from_logits=False, **binning)
+    half = len(preds) // 2
+    for rows in (slice(0, half), slice(half, None)):
+        metric.update(preds[rows], target[rows])
+    whole = {key: value.item() for key, value in metric.compute().items()}
+    for kind in ("reported", "measured"):
+        of_kind = {name: whole[f"{kind}_{field}"] for name, field in FIELDS.items()}
+        assert of_kind == pytest.approx(expected[kind], abs=1e-6)
+    assert whole["slope"] == pytest.approx(float(expected["slope"]), abs=1e-6, nan_ok=True)
     not_counted = preds.numel() - len(preds) - measured.incorrect.sum().item()
     assert not_counted == expected["incorrect_not_in_any_bin"]
 

@@ -14,6 +14,7 @@ from torchmetrics.functional.classification import binary_f1_score, multilabel_f
 from torchvision.transforms import v2
 
 from mpcs_torch.functional import (
+    hard_f1,
     soft_f1,
     soft_fbeta,
     soft_kl_divergence,
@@ -22,7 +23,7 @@ from mpcs_torch.functional import (
     soft_stat_scores,
 )
 from mpcs_torch.learning import SoftF1Loss
-from mpcs_torch.metrics import SoftF1, SoftFBeta, SoftKLDivergence
+from mpcs_torch.metrics import HardF1, SoftF1, SoftFBeta, SoftKLDivergence, SoftPrecision, SoftRecall
 from tests.conftest import load_oracle
 
 ORACLE = load_oracle("soft_cases")
@@ -51,12 +52,31 @@ def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
             theirs = expected[average][name]
             values = [number(v) for v in theirs] if isinstance(theirs, list) else number(theirs)
             assert value.tolist() == pytest.approx(values, abs=1e-6, nan_ok=True), (average, name)
+    ours = {"precision": SoftPrecision, "recall": SoftRecall, "f1": SoftF1}
+    for average in AVERAGES:
+        for name, kind in ours.items():
+            metric = kind(**classes, average=average, zero_division=zero_division)
+            for rows in (slice(0, 1), slice(1, None)):
+                metric.update(preds[rows], target[rows])
+            theirs = expected[average][name]
+            values = [number(v) for v in theirs] if isinstance(theirs, list) else number(theirs)
+            assert metric.compute().tolist() == pytest.approx(values, abs=1e-6, nan_ok=True), (average, name)
+    for average in ("micro", "macro"):
+        hard = number(expected["hard_gt_0.5"][average]["f1"])
+        settings: dict[str, Any] = {**classes, "average": average, "zero_division": zero_division}
+        for value in (hard_f1(preds, target, **settings), HardF1(**settings)(preds, target)):
+            assert value.item() == pytest.approx(hard, abs=1e-6, nan_ok=True)
     scores = soft_stat_scores(preds, target, **classes)
     for name, value in scores._asdict().items():
         assert value.sum().item() == pytest.approx(expected["micro"][name], abs=1e-6)
     assert soft_kl_divergence(preds, target).item() == pytest.approx(number(expected["kld_mean"]), abs=1e-6)
     clamped = soft_kl_divergence(preds, target, epsilon=1e-7).item()
     assert clamped == pytest.approx(number(expected["kld_mean_preds_clamped_1e-7"]), abs=1e-6)
+    columns = zip(preds.reshape(len(preds), -1).T, target.reshape(len(preds), -1).T, strict=True)
+    per_class = [soft_kl_divergence(p, y).item() for p, y in columns]
+    assert per_class == pytest.approx([number(v) for v in expected["kld_per_class"]], abs=1e-6)
+    metric = SoftKLDivergence()
+    assert metric(preds, target).item() == pytest.approx(number(expected["kld_mean"]), abs=1e-6)
 
 
 @pytest.mark.parametrize("point", ORACLE["figure1"]["points"], ids=lambda point: f"eps={point['eps']}")
@@ -65,6 +85,9 @@ def test_figure_1_of_the_paper(point: dict[str, Any]) -> None:
     assert soft_f1(preds, target, num_classes=1).item() == pytest.approx(point["f1"], abs=1e-6)
     assert soft_precision(preds, target, num_classes=1).item() == pytest.approx(point["precision"], abs=1e-6)
     assert soft_recall(preds, target, num_classes=1).item() == pytest.approx(point["recall"], abs=1e-6)
+    assert SoftF1(1)(preds, target).item() == pytest.approx(point["f1"], abs=1e-6)
+    for value in (hard_f1(preds, target, num_classes=1), HardF1(1)(preds, target)):
+        assert value.item() == pytest.approx(point["hard_f1_gt_0_5"], abs=1e-6)
 
 
 @given(seed=st.integers(0, 10**6), beta=st.sampled_from([0.5, 1.0, 2.0]), average=st.sampled_from(AVERAGES))

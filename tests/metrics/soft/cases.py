@@ -1,15 +1,17 @@
 """The cases of the soft family."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from mpcs_torch import metrics
 from mpcs_torch.functional.soft.divergence import divergence_sums
+from mpcs_torch.functional.soft.hard import hard_sums
 from mpcs_torch.functional.soft.sums import soft_sums
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CLASSES, SOFT, flat_soft
-from tests.metrics.case import MetricCase
+from tests.metrics.batches import CLASSES, SOFT, flat_soft, soft_batch
+from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
 
@@ -27,11 +29,27 @@ def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None
     )
 
 
+def close_batch(size: int, seed: int) -> Batch:
+    """Draw predictions close to their labels: of others, too few are hits for an F above 0."""
+    preds, target = soft_batch(size, seed)
+    return 0.3 * preds + 0.7 * target, target
+
+
 SOFT_CASES: dict[type[SumMetric], MetricCase] = {
     metrics.SoftPrecision: soft_case(metrics.SoftPrecision, 0.0),
     metrics.SoftRecall: soft_case(metrics.SoftRecall, float("inf")),
     metrics.SoftF1: soft_case(metrics.SoftF1, 1.0),
     metrics.SoftFBeta: soft_case(metrics.SoftFBeta, 2.0, {"beta": 2.0}),
+    metrics.HardF1: MetricCase(
+        make=lambda **settings: metrics.HardF1(CLASSES, average="macro", **settings),
+        higher_is_better=True,
+        make_other=lambda: metrics.HardF1(CLASSES, average="macro", threshold=0.2),
+        agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
+        oracle=lambda batch: {"": naive.macro_hard_f1(batch[0].tolist(), batch[1].tolist(), 0.5)},
+        core=lambda p, y: hard_sums(flat_soft(p, y), 0.5),
+        fed=replace(SOFT, draw=close_batch),
+        make_stranger=lambda: metrics.SoftF1(CLASSES),
+    ),
     metrics.SoftKLDivergence: MetricCase(
         make=lambda **settings: metrics.SoftKLDivergence(**settings),
         higher_is_better=False,
