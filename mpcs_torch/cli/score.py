@@ -68,7 +68,7 @@ def score(
     """
     check_report(html, overwrite=overwrite)
     if confusion:
-        of_scores = {"--target": target, "--logits": logits or None, "--development": development}
+        of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
         unused = [name for name, value in of_scores.items() if value is not None]
         if unused:
