@@ -192,8 +192,8 @@ def main() -> None:
     print(_shares([stratified_coverage(*size, 1000, 400) for size in sizes], titles))
     print(f"\nThe same by stratified_bootstrap, on the convex hull ({_error(0.95, 200)}):\n")
     print(_shares([hull_coverage(*size, 200, 200) for size in sizes], titles))
-    with _bar("exact coverage of the cost interval", 300) as advance:
-        print(f"\n{exact_coverage(300, advance)}")
+    with _bar("exact coverage of the cost interval", 3000) as advance:
+        print(f"\n{exact_coverage(3000, advance)}")
     sets = 200
     print(f"\nIntervals (95 %) of costs; 100 targets and 1000 non-targets ({_error(0.95, sets)}):\n")
     with _bar("minimum costs", sets) as advance:
