@@ -55,7 +55,8 @@ def detect(
     """Measure how well the scores of a detector separate targets from non-targets, and what its decisions cost.
 
     A csv file has the columns score and label. Any other file is text with one trial on each line: score and label, or
-    with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
+    with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false. Under torchrun, each
+    process holds a share of the trials.
     """
     points = [_numbers(text) for text in point or POINTS]
     check_report(html, overwrite=overwrite)

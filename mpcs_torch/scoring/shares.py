@@ -21,6 +21,8 @@ from mpcs_torch.scoring.trials import Trials
 
 SAMPLE = 1000
 """Without ties, no process holds more than its share of the trials by more than this part of all."""
+BLOCK = 2**18
+"""The number of thresholds at a time, which bounds the memory of looking for those that matter."""
 
 
 def exchange_ranges(trials: Trials, world: World) -> Trials:
@@ -54,29 +56,37 @@ def errors_of_all(
     Args:
         own: The errors of the trials of this process, at its thresholds.
         world: The processes. A process that is alone returns all its thresholds.
-        needed: From the errors of all trials at the thresholds of this process, with those that accept and reject all
+        needed: From the errors of all trials at some thresholds of this process, with those that accept and reject all
             trials around them, it returns the indices of the thresholds that the others need.
     """
     if world.size == 1:
         return own, area_under_roc(own)
-    places = places_of([int(own.targets), int(own.nontargets)], world)
-    (targets, all_targets), (nontargets, all_nontargets) = places
-    misses, false_alarms = own.misses + targets.start, own.false_alarms + (all_nontargets - nontargets.stop)
-    lost = lost_pairs(ErrorCounts(misses, false_alarms, own.thresholds))
-    curve = ErrorCounts(
-        _within(misses, 0, all_targets), _within(false_alarms, all_nontargets, 0), _within(own.thresholds, -inf, inf)
-    )
-    last = len(misses)
-    kept = torch.cat([needed(curve), misses.new_tensor([1, last - 1])]).unique()  # type: ignore[no-untyped-call]
-    told = world.told_by_all((curve.at(kept[(kept > 0) & (kept < last)]), lost))
-    parts = [*(part for part, _ in told), curve.at(misses.new_tensor([last]))]
+    kinds = places_of([int(own.targets), int(own.nontargets)], world)
+    (targets, all_targets), (nontargets, all_nontargets) = kinds
+    higher = all_nontargets - nontargets.stop
+    kept, lost = [], own.misses.new_zeros(())
+    for start in range(0, len(own.misses) - 1, BLOCK):
+        block = slice(start, start + BLOCK + 1)  # of which the last is the first of the next
+        piece = ErrorCounts(own.misses[block] + targets.start, own.false_alarms[block] + higher, own.thresholds[block])
+        lost += lost_pairs(piece)
+        curve = ErrorCounts(
+            _within(piece.misses, 0, all_targets),
+            _within(piece.false_alarms, all_nontargets, 0),
+            _within(piece.thresholds, -inf, inf),
+        )
+        ends = piece.misses.new_tensor([1, len(piece.misses) - 1])
+        places = torch.cat([needed(curve), ends]).unique()  # type: ignore[no-untyped-call]
+        kept.append(curve.at(places[(places >= ends[0]) & (places <= ends[1])]))
+    told = world.told_by_all((kept, lost))
+    end = ErrorCounts(lost.new_tensor([all_targets]), lost.new_tensor([0]), own.thresholds.new_tensor([inf]))
+    parts = [*(part for parts, _ in told for part in parts), end]
     counts = ErrorCounts(*(torch.cat(fields) for fields in zip(*parts, strict=True)))
     return counts, area_of_lost(torch.stack([lost for _, lost in told]).sum(), counts.targets, counts.nontargets)
 
 
-def _within(own: Tensor, first: float, last: float) -> Tensor:
-    """Put values around those of own thresholds, of which the last is not one: it stands for those of other ranks."""
-    return torch.cat([own.new_tensor([first]), own[:-1], own.new_tensor([last])])
+def _within(block: Tensor, first: float, last: float) -> Tensor:
+    """Put values around those of a block of thresholds, of which the last belongs to the next block."""
+    return torch.cat([block.new_tensor([first]), block[:-1], block.new_tensor([last])])
 
 
 def thresholds_that_matter(curve: ErrorCounts, points: Sequence[OperatingPoint], thresholds: Tensor) -> Tensor:

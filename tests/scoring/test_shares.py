@@ -35,6 +35,7 @@ def drawn(seed: int) -> Trials:
 @pytest.mark.filterwarnings("ignore::mpcs_torch.functional.ReversedScoresWarning")
 def test_several_processes_find_the_values_of_one(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shares, "visible_points", lambda x, y: torch.tensor([0]))  # they are many of a small set
+    monkeypatch.setattr(shares, "BLOCK", 301)
 
     def compare(world: World) -> None:
         for seed in range(32 // size):

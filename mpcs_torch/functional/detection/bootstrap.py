@@ -135,12 +135,14 @@ def turning_points(counts: ErrorCounts) -> Tensor:
 
 def _draw(own: range, size: int, generator: torch.Generator) -> Tensor:
     """Draw as many of ``size`` trials with replacement, and count how often each of some was drawn: int64 (own,)."""
-    counts = torch.zeros(len(own) + 2, dtype=torch.int64)  # at the ends, those below and above
-    block = max(BLOCK, len(own))  # larger than the counts, which every block adds up
+    counts = torch.zeros(len(own), dtype=torch.int64)
+    block = max(BLOCK, len(own))  # no shorter than the counts, which every block adds up
     for start in range(0, size, block):
         drawn = torch.randint(size, (min(block, size - start),), generator=generator)
-        counts += drawn.sub_(own.start - 1).clamp_(0, len(own) + 1).bincount(minlength=len(counts))
-    return counts[1:-1]
+        if len(own) < size:
+            drawn = drawn[(drawn >= own.start) & (drawn < own.stop)] - own.start
+        counts += drawn.bincount(minlength=len(own))
+    return counts
 
 
 def _before(drawn: Tensor) -> Tensor:
