@@ -1,33 +1,31 @@
-"""``mpcs detect``: compute the metrics of a file of detection scores."""
+"""``mpcs detect``: compute the metrics of files of detection scores, and compare detectors."""
 
-import json
-import math
-import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
+from mpcs_torch.cli.points import points_of
 
-if TYPE_CHECKING:
-    from mpcs_torch.functional import OperatingPoint
-    from mpcs_torch.processes.world import World
-    from mpcs_torch.scoring import DetectionScores, Trials
 
-POINTS = ("0.5", "0.01", "0.001")
+class Calibration(StrEnum):
+    """A way to calibrate detection scores."""
+
+    LOGISTIC = "logistic"
+    PAV = "pav"
 
 
 def detect(
     scores: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="SCORES",
+            metavar="SCORES...",
             exists=True,
             dir_okay=False,
-            help="csv or text file with the score and label of each trial.",
+            help="csv, parquet or text file with the score and label of each trial; one file for each detector.",
         ),
     ],
     trials: Annotated[
@@ -45,84 +43,113 @@ def detect(
             help="Operating point; repeat for several. Costs are 1 unless given.",
         ),
     ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Also measure decisions that accept scores of at least this.")
+    ] = None,
+    development: Annotated[
+        list[Path] | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Scores of other trials, from which thresholds are learnt; once for each detector, in their order.",
+        ),
+    ] = None,
+    development_trials: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="List of the development trials.")
+    ] = None,
+    at_false_alarm: Annotated[
+        list[float] | None,
+        typer.Option(min=0, max=1, help="Miss rate at the development threshold of this false-alarm rate; repeatable."),
+    ] = None,
+    at_miss: Annotated[
+        list[float] | None,
+        typer.Option(min=0, max=1, help="False-alarm rate at the development threshold of this miss rate; repeatable."),
+    ] = None,
+    calibrate: Annotated[
+        Calibration | None, typer.Option(help="Also measure scores calibrated on the development trials.")
+    ] = None,
+    fuse: Annotated[
+        bool, typer.Option("--fuse", help="Also measure the logistic fusion, fitted on the development trials.")
+    ] = False,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,COLUMN]",
+            show_default="trial, or enrollment and test",
+            help="Columns that name a trial, to match the trials of several files.",
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Measure each group of trials of this column, too; repeatable."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Trials that share a value, such as a speaker, are not independent: draw them together.",
+        ),
+    ] = None,
     resamples: Annotated[
-        int, typer.Option(min=0, help="Number of bootstrap resamples; 0 for no bootstrap intervals.")
+        int, typer.Option(min=0, help="Number of bootstrap resamples; 0 for no bootstrap and no comparison.")
     ] = 200,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
 ) -> None:
-    """Measure how well the scores of a detector separate targets from non-targets, and what its decisions cost.
+    """Measure how well detectors separate targets from non-targets, what their decisions cost, and which is better.
 
-    A csv file has the columns score and label. Any other file is text with one trial on each line: score and label, or
-    with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false. Under torchrun, each
-    process holds a share of the trials.
+    csv and parquet files have the columns score and label. Any other file is text with one trial on each line: score
+    and label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
     """
-    points = [_numbers(text) for text in point or POINTS]
+    needs = {"--at-false-alarm": at_false_alarm, "--at-miss": at_miss, "--calibrate": calibrate, "--fuse": fuse}
+    _check_development(len(scores), len(development or []), [name for name, given in needs.items() if given])
+    if fuse and len(scores) < 2:
+        raise typer.BadParameter("needs at least two files of scores", param_hint="--fuse")
     check_report(html, overwrite=overwrite)
+    points = points_of(point)
 
-    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.cli.detect_output import print_results
+    from mpcs_torch.cli.detect_run import Plan, measured, measured_together, told_warnings
     from mpcs_torch.processes.world import joined
-    from mpcs_torch.scoring import read_trials
+    from mpcs_torch.scoring.detector_files import DetectorFiles
 
-    checked = [_point(text, numbers) for text, numbers in zip(point or POINTS, points, strict=True)]
-    with joined() as world:
-        with row_counter(f"read {scores.name}", shown=world.is_first) as advance:
-            read = read_trials(scores, trials, advance, world=world)
-        found = _scored(read, checked, world, is_llr=llr, resamples=resamples)
+    columns = [*([] if cluster is None else [cluster]), *(by or [])]
+    plan = Plan(
+        DetectorFiles(
+            scores,
+            trials,
+            development or (),
+            development_trials,
+            tuple(key.split(",")) if key else (),
+            tuple(dict.fromkeys(columns)),
+        ),
+        points,
+        is_llr=llr,
+        resamples=resamples,
+        threshold=threshold,
+        p_fa=at_false_alarm or (),
+        p_miss=at_miss or (),
+        calibration=None if calibrate is None else calibrate.value,
+        is_fused=fuse,
+        cluster=cluster,
+        by=by or (),
+    )
+    with joined() as world, told_warnings(shown=world.is_first):
+        found = measured(plan) if world.size == 1 else measured_together(plan, world)
     if not world.is_first:
         return
-    _print(found, as_json=as_json)
+    print_results(found, as_json=as_json, cluster=cluster)
     if html is not None:
         from mpcs_torch.report.detection import write_detection_report
 
-        write_detection_report(scores.name, found, html)
+        write_detection_report(found, html, cluster=cluster)
         typer.echo(f"wrote {html}", err=as_json)
 
 
-def _numbers(text: str) -> list[float]:
-    parts = text.split(",")
-    try:
-        if len(parts) not in (1, 3):
-            raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
-        return [float(part) for part in parts]
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None
-
-
-def _point(text: str, numbers: list[float]) -> "OperatingPoint":
-    from mpcs_torch.functional import OperatingPoint
-    from mpcs_torch.functional.detection.operating_point import check_point
-
-    try:
-        return check_point(OperatingPoint(*numbers))
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None
-
-
-def _scored(
-    trials: "Trials", points: "Sequence[OperatingPoint]", world: "World", *, is_llr: bool, resamples: int
-) -> "DetectionScores":
-    from mpcs_torch.cli.progress import counting_bar
-    from mpcs_torch.scoring import score_detection
-
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        bar = counting_bar("bootstrap", resamples, shown=world.is_first) if resamples else nullcontext(lambda: None)
-        with bar as advance:
-            found = score_detection(trials, points, is_llr=is_llr, resamples=resamples, advance=advance, world=world)
-    for message in dict.fromkeys(str(warning.message) for warning in told if world.is_first):
-        typer.echo(f"mpcs: warning: {message}", err=True)
-    return found
-
-
-def _print(found: "DetectionScores", *, as_json: bool) -> None:
-    counts = found.summary.counts
-    if as_json:
-        finite = {name: value if math.isfinite(value) else None for name, value in found.named().items()}
-        sizes = {"targets": int(counts.targets), "nontargets": int(counts.nontargets)}
-        typer.echo(json.dumps({**sizes, "metrics": finite}, indent=1))
-    else:
-        typer.echo(f"{counts.targets} targets, {counts.nontargets} non-targets\n\n{found.table().markdown()}\n")
-        typer.echo("Costs are divided by that of the better constant decision. In brackets: 95 % Clopper-Pearson.")
-        typer.echo("All intervals assume independent trials. * fewer than 30 errors: may be off by more than 30 %.")
+def _check_development(detectors: int, development: int, needing: Sequence[str]) -> None:
+    if development not in (0, detectors):
+        problem = f"must be given once for each of the {detectors} files of scores, but is given {development} times"
+        raise typer.BadParameter(problem, param_hint="--development")
+    if needing and not development:
+        raise typer.BadParameter("needs --development", param_hint=needing[0])

@@ -34,12 +34,12 @@ def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
 
 
 @contextmanager
-def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[[], None]]:
-    """Show a progress bar; yield a function to call after each item."""
+def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
+    """Show a progress bar; yield a function to call after each item, or with the number of items."""
     columns = (_description(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
         task = progress.add_task(printable(name), total=total)
-        yield lambda: progress.advance(task)
+        yield lambda items=1: progress.advance(task, items)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from mpcs_torch.functional.comparison.mcnemar import McNemarTest, mcnemar_test
 from mpcs_torch.functional.comparison.measure import Measure, rate_measure
 from mpcs_torch.functional.comparison.resamples import Resamples
 from mpcs_torch.functional.comparison.sample_statistics import Statistic, expected_concern_statistic, mean_statistic
-from mpcs_torch.functional.comparison.systems import Comparison, compare_systems
+from mpcs_torch.functional.comparison.systems import Comparison, compare_systems, summarize_comparisons
 from mpcs_torch.functional.concern.concern_loss import concern_loss
 from mpcs_torch.functional.concern.concession import concession_intervals
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
@@ -177,4 +177,5 @@ __all__ = [
     "soft_stat_scores",
     "softmax_margin_loss",
     "stratified_bootstrap",
+    "summarize_comparisons",
 ]

@@ -1,37 +1,50 @@
 """The normalised Bayes error of likelihood ratios over all operating points."""
 
+from collections.abc import Mapping
+
 from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.bayes_error import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.plots.palette import BLUE, GREY, ORANGE
+from mpcs_torch.plots.palette import DARK_GREY, GREY, SYSTEMS
 from mpcs_torch.plots.text import literal
 
 MAX_DRAWN = 5.0
 """The upper limit of the error axis."""
 
 
-def bayes_error_curve(rates: ErrorRates, title: str) -> Figure:
+def bayes_error_curves(systems: Mapping[str, ErrorRates], title: str) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
-    The gap between the lines is due to calibration. Where the error is above 1, ignoring the scores is better. The axis
-    ends at 5 or below. `functional.normalized_bayes_error` describes the values.
+    The gap between the solid and the dashed line of a detector is due to calibration. Where the error is above 1,
+    ignoring the scores is better. The axis ends at 5 or below. The values are those of
+    `functional.normalized_bayes_error`.
 
     Args:
-        rates: The curve of the detector, as returned by `functional.detection_curve` of natural-log likelihood ratios.
+        systems: The curve of each detector by its name, as returned by `functional.detection_curve` of natural-log
+            likelihood ratios.
         title: The title of the figure.
+
+    Raises:
+        ValueError: If there is no system.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
     """
-    errors = bayes_errors_of(rates.counts(), LOG_ODDS)
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    if not systems:
+        raise ValueError("systems must hold at least one curve, but is empty.")
+    errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items()}
+    figure = Figure(figsize=(7, 4.2 + 0.2 * max(0, len(systems) - 2)), layout="constrained")
     axes = figure.add_subplot(xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
-    highest = min(max(1.2, 1.05 * errors.actual.max().item()), MAX_DRAWN)
+    highest = min(max(1.2, *(1.05 * each.actual.max().item() for each in errors.values())), MAX_DRAWN)
     axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, highest))
     axes.title.set_fontsize(10)
-    axes.plot(LOG_ODDS.tolist(), errors.actual.tolist(), color=ORANGE, linewidth=1.5, label="at the Bayes threshold")
-    axes.plot(LOG_ODDS.tolist(), errors.minimum.tolist(), color=BLUE, linewidth=1.5, label="at the best threshold")
+    for number, (name, each) in enumerate(errors.items()):
+        colour = SYSTEMS[number % len(SYSTEMS)]
+        axes.plot(LOG_ODDS.tolist(), each.actual.tolist(), color=colour, linewidth=1.5, label=literal(name))
+        axes.plot(LOG_ODDS.tolist(), each.minimum.tolist(), color=colour, linewidth=1.2, linestyle="--")
+    axes.plot([], [], color=DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
+    axes.plot([], [], color=DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
     axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure

@@ -1,11 +1,14 @@
-"""The ROC of a detector and its convex hull."""
+"""The ROC of a detector and its convex hull, and those of several."""
 
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of
 from mpcs_torch.plots.curves import thinned
-from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE
+from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE, SYSTEMS
 from mpcs_torch.plots.text import literal
 
 
@@ -24,13 +27,7 @@ def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None) -
     corners = hull_of(counts)
     hull = corners.rates()
     equal = crossing_of(hull).rate.item()
-    figure = Figure(figsize=(5.6, 5.6), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="false-alarm rate", ylabel="hit rate", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
-    )
-    axes.set_title(literal(title), fontsize=10)
-    axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)
-    axes.plot([0, 1], [1, 0], color=LIGHT_GREY, linewidth=0.8, linestyle=":")
+    figure, axes = _axes(title)
     x, y = thinned(rates.p_fa, rates.p_miss)
     area = area_under_roc(counts).item() if area is None else area
     axes.plot(x, [1 - miss for miss in y], color=BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
@@ -39,3 +36,35 @@ def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None) -
     axes.plot(equal, 1 - equal, "o", color=ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
     axes.legend(loc="lower right", fontsize=9)
     return figure
+
+
+def roc_curves(systems: Mapping[str, ErrorRates], title: str) -> Figure:
+    """Draw the hit rate over the false-alarm rate of several detectors.
+
+    Args:
+        systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
+        title: The title of the figure.
+
+    Raises:
+        ValueError: If there is no system.
+    """
+    if not systems:
+        raise ValueError("systems must hold at least one curve, but is empty.")
+    figure, axes = _axes(title)
+    for number, (name, rates) in enumerate(systems.items()):
+        x, y = thinned(rates.p_fa, rates.p_miss)
+        label = f"{literal(name)}, area {area_under_roc(rates.counts()).item():.4f}"
+        axes.plot(x, [1 - miss for miss in y], color=SYSTEMS[number % len(SYSTEMS)], linewidth=1.5, label=label)
+    axes.legend(loc="lower right", fontsize=9)
+    return figure
+
+
+def _axes(title: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(5.6, 5.6), layout="constrained")
+    axes = figure.add_subplot(
+        xlabel="false-alarm rate", ylabel="hit rate", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
+    )
+    axes.set_title(literal(title), fontsize=10)
+    axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)
+    axes.plot([0, 1], [1, 0], color=LIGHT_GREY, linewidth=0.8, linestyle=":")
+    return figure, axes

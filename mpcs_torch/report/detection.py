@@ -1,38 +1,84 @@
-"""The report page of a detector."""
+"""The report page of detectors."""
 
 from pathlib import Path
 
-from mpcs_torch.control_characters import printable
+from matplotlib.figure import Figure
+
 from mpcs_torch.files import replace_text
-from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
+from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.plots import (
+    bayes_error_curves,
+    condition_chart,
+    det_curves,
+    roc_curves,
+    roc_with_hull,
+    score_histograms,
+)
 from mpcs_torch.report.render import data_uri, render
-from mpcs_torch.scoring import DetectionScores
+from mpcs_torch.scoring.bootstrap import EQUAL_ERROR
+from mpcs_torch.scoring.conditions import Conditions
+from mpcs_torch.scoring.detection_scores import notes
+from mpcs_torch.scoring.detector_results import Results
 
 
-def write_detection_report(name: str, found: DetectionScores, path: Path) -> None:
-    """Write a page with the metrics of a detector and its DET curve, ROC, score histograms and (for LLRs) Bayes error.
+def write_detection_report(found: Results, path: Path, *, cluster: str | None) -> None:
+    """Write a page with the metrics of detectors, their comparison and conditions, and their curves.
 
     Args:
-        name: The name of the detector, such as that of its file.
-        found: The metrics.
+        found: What was measured.
         path: The HTML file to write.
+        cluster: The column of clusters that intervals take into account.
     """
-    name = printable(name)
-    rates = found.summary.counts.rates()
-    figures = [
-        det_curves({name: rates}, points=found.points),
-        roc_with_hull(rates, "ROC", area=found.summary.area.item()),
-        score_histograms(rates, "scores"),
-    ]
-    if found.is_llr:
-        figures.append(bayes_error_curve(rates, "normalised Bayes error"))
+    first = next(iter(found.scores.values()))
+    names = list(found.scores)
     page = render(
         "detection",
-        name=name,
-        targets=int(rates.targets),
-        nontargets=int(rates.nontargets),
-        is_reversed=found.summary.area.item() < 0.5,
-        table=found.table(),
-        figures=[data_uri(figure) for figure in figures],
+        name=names[0] if len(names) == 1 else f"{len(names)} detectors",
+        targets=int(first.summary.counts.targets),
+        nontargets=int(first.summary.counts.nontargets),
+        reversed=[name for name, scores in found.scores.items() if scores.summary.area.item() < 0.5],
+        verdicts=summarize_comparisons(found.comparisons),
+        table=(first if len(names) == 1 else found).table(),
+        notes=notes(list(found.scores.values()), cluster),
+        comparisons=found.comparison_table() if found.comparisons else None,
+        figures=[data_uri(figure) for figure in _figures(found)],
+        columns=[
+            {
+                "name": column,
+                "chart": data_uri(_chart(column, of_column)),
+                "tables": [(each.detector, each.table(), each.incomplete) for each in of_column],
+            }
+            for column, of_column in _by_column(found).items()
+        ],
     )
     replace_text(path, page)
+
+
+def _figures(found: Results) -> list[Figure]:
+    rates = {name: scores.summary.counts.rates() for name, scores in found.scores.items()}
+    scores = list(found.scores.values())
+    figures = [det_curves(rates, points=scores[0].points)]
+    if len(rates) == 1:
+        [(_name, curve)] = rates.items()
+        figures.append(roc_with_hull(curve, "ROC", area=scores[0].summary.area.item()))
+        figures.append(score_histograms(curve, "scores"))
+    else:
+        figures.append(roc_curves(rates, "ROC"))
+    ratios = {name: curve for name, curve in rates.items() if found.scores[name].is_llr}
+    if ratios:
+        figures.append(bayes_error_curves(ratios, "normalised Bayes error"))
+    return figures
+
+
+def _by_column(found: Results) -> dict[str, list[Conditions]]:
+    columns: dict[str, list[Conditions]] = {}
+    for conditions in found.conditions:
+        columns.setdefault(conditions.column, []).append(conditions)
+    return columns
+
+
+def _chart(column: str, of_column: list[Conditions]) -> Figure:
+    names = of_column[0].worst_first()
+    values = {each.detector: [each.value(name, EQUAL_ERROR) for name in names] for each in of_column}
+    pooled = {each.detector: each.pooled_value(EQUAL_ERROR) for each in of_column}
+    return condition_chart(values, pooled, names, metric=EQUAL_ERROR, column=column)

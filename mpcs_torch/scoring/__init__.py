@@ -13,7 +13,8 @@ from mpcs_torch.scoring.calibration_file import (
     save_calibration,
 )
 from mpcs_torch.scoring.chunks import PredictionsError
-from mpcs_torch.scoring.detection import DetectionScores, score_detection
+from mpcs_torch.scoring.detection import score_detection
+from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.score import Scores, score
 from mpcs_torch.scoring.trials import Trials, TrialTable, read_trial_table, read_trials

@@ -5,10 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.functional.detection.bootstrap import Resample, interval_of_resamples, turning_points
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
@@ -20,60 +17,52 @@ Statistic = Callable[[Resample], Tensor]
 EQUAL_ERROR, AREA, CLLR = "equal error rate", "area under the ROC", "Cllr"
 
 
-def actual_cost(point: OperatingPoint) -> str:
-    """Return the name of the actual cost at an operating point."""
-    return f"actual cost, {point.label()}"
-
-
 def bootstrap_intervals(
     trials: Trials,
     own: ErrorCounts,
-    points: Sequence[OperatingPoint],
     *,
     is_llr: bool,
     resamples: int,
     confidence: float,
-    advance: Callable[[], None],
+    advance: Callable[[int], None],
     world: World,
 ) -> dict[str, tuple[float, float]]:
     """Compute the intervals of the metrics that have one, by name, from the trials of this process and their errors.
 
-    Minimum costs and the calibration loss have none: resamples repeat scores, which the best threshold overfits.
+    That of the equal error rate is of the rate on straight lines between the points of the curve: the convex hull of a
+    resample lies below the curve of the population.
     """
     places = places_of([int(own.targets), int(own.nontargets)], world)
-    statistics: list[Statistic] = [_curve_statistic(own, points if is_llr else [], world)]
-    names = [EQUAL_ERROR, AREA]
+    statistics, names = [_curve_statistic(own, world)], [EQUAL_ERROR, AREA]
     if is_llr:
-        names += [*map(actual_cost, points), CLLR]
         statistics.append(_cllr_statistic(trials, [number for _, number in places], world))
+        names.append(CLLR)
     low, high = interval_of_resamples(
         lambda drawn: torch.cat([statistic(drawn) for statistic in statistics]),
         places,
         trials.scores.device,
         resamples=resamples,
         confidence=confidence,
-        advance=advance,
+        advance=lambda: advance(1),
     )
     return dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
 
 
-def _curve_statistic(own: ErrorCounts, points: Sequence[OperatingPoint], world: World) -> Statistic:
-    """Return a function that computes equal error rate, area, and the actual costs at operating points."""
-    wanted = own.thresholds.new_tensor([point.bayes_threshold for point in points])
-
-    def looked_up(curve: ErrorCounts) -> Tensor:
-        return torch.searchsorted(curve.thresholds, wanted).clamp(max=len(curve.thresholds) - 1)
-
-    few = own.at(torch.cat([turning_points(own), looked_up(own)]).unique())  # type: ignore[no-untyped-call]
+def _curve_statistic(own: ErrorCounts, world: World) -> Statistic:
+    """Return a function that computes equal error rate and area."""
+    few = own.at(turning_points(own))
 
     def statistic(drawn: Resample) -> Tensor:
-        errors, area = errors_of_all(
-            drawn.errors(few), world, lambda curve: torch.cat([hull_vertices(curve), looked_up(curve)])
-        )
-        costs = [cost_at(errors, point, point.bayes_threshold).normalized for point in points]
-        return torch.stack([equal_error_of(errors, "rocch").rate, area, *costs])
+        errors, area = errors_of_all(drawn.errors(few), world, _around_equal_rates)
+        return torch.stack([equal_error_of(errors, "interpolated").rate, area])
 
     return statistic
+
+
+def _around_equal_rates(curve: ErrorCounts) -> Tensor:
+    """Return the indices of the last threshold with fewer misses than false alarms, in rates, and of the next."""
+    after = (curve.misses * curve.nontargets >= curve.false_alarms * curve.targets).int().argmax()
+    return torch.stack([(after - 1).clamp(min=0), after])
 
 
 def _cllr_statistic(trials: Trials, numbers: Sequence[int], world: World) -> Statistic:

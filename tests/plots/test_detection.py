@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost_details
-from mpcs_torch.plots import bayes_error_curve, det_curves, roc_with_hull, score_histograms
+from mpcs_torch.plots import bayes_error_curves, det_curves, roc_with_hull, score_histograms
 from mpcs_torch.plots.curves import thinned
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -58,7 +58,7 @@ def test_perfect_and_tiny_sets_can_be_drawn() -> None:
     for scores, labels in ((torch.tensor([0.0, 1.0]), torch.tensor([0, 1])), (torch.zeros(4), torch.arange(4) % 2)):
         det_curves({"one": detection_curve(scores, labels)}, points=POINTS).canvas.draw()
         roc_with_hull(detection_curve(scores, labels), "one").canvas.draw()
-        bayes_error_curve(detection_curve(scores, labels), "one").canvas.draw()
+        bayes_error_curves({"one": detection_curve(scores, labels)}, "one").canvas.draw()
         score_histograms(detection_curve(scores, labels), "one").canvas.draw()
 
 
@@ -67,8 +67,8 @@ def test_roc_shows_both_areas() -> None:
     assert labels_of(figure) == ["ROC, area 0.7500", "convex hull, area 0.8750", "equal error rate 25.00 %"]
 
 
-def test_bayes_error_curve_draws_the_loss_of_calibration() -> None:
-    figure = bayes_error_curve(detection_curve(SCORES + 3, LABELS), "shifted")
+def test_bayes_error_curves_draw_the_loss_of_calibration() -> None:
+    figure = bayes_error_curves({"shifted": detection_curve(SCORES + 3, LABELS)}, "shifted")
     actual, minimum = (line.get_ydata() for line in figure.axes[0].lines[:2])
     assert all(a >= b - 1e-12 for a, b in zip(actual, minimum, strict=True))
     assert max(actual) > 1 >= max(minimum)
@@ -103,7 +103,7 @@ def test_special_characters_in_names_are_shown() -> None:
     figure.canvas.draw()
     roc_with_hull(rates, "$x_^$").canvas.draw()
     score_histograms(rates, "$x_^$").canvas.draw()
-    bayes_error_curve(rates, "$x_^$").canvas.draw()
+    bayes_error_curves({"$x_^$": rates}, "$x_^$").canvas.draw()
 
 
 def test_histograms_cover_all_finite_floats() -> None:

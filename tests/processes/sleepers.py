@@ -1,6 +1,7 @@
 """A pool of workers that write their numbers and sleep: ``python -m tests.processes.sleepers FOLDER``."""
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -14,4 +15,5 @@ def sleep(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells ignore for jobs in the background
     list(run_in_processes(sleep, [Path(sys.argv[1])] * 2))

@@ -35,7 +35,10 @@ def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
         workers = min(2, pool._cores())
         assert soon(lambda: len(list(tmp_path.glob("*.worker"))) == workers, 60)
         parent.send_signal(number)
-        parent.wait(5)
+        try:
+            parent.wait(5)
+        finally:
+            parent.kill()
     children = [int(path.stem) for path in tmp_path.glob("*.worker")]
     assert soon(lambda: not any(map(is_running, children)), 5), "workers run on"
     assert os.getpid() not in children

@@ -11,7 +11,7 @@ from mpcs_torch.functional.comparison.holm import holm_adjusted
 from mpcs_torch.functional.comparison.mcnemar import mcnemar_test
 from mpcs_torch.functional.comparison.measure import Measure
 from mpcs_torch.functional.comparison.resamples import Resamples
-from mpcs_torch.functional.comparison.verdict import verdict_of
+from mpcs_torch.functional.comparison.verdict import better_of, verdict_of
 from mpcs_torch.functional.detection.interval import check_confidence
 
 
@@ -27,6 +27,8 @@ class Comparison(NamedTuple):
     found: PairedDifference
     adjusted_p_value: float
     """In [0, 1]: the p-value after Holm's correction for all comparisons."""
+    better: str | None
+    """The name of the system that is shown to be better; None if the data do not show which."""
     verdict: str
     """A sentence."""
 
@@ -84,9 +86,59 @@ def compare_systems(
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
     level = 1 - confidence
     return [
-        Comparison(a, b, measure.name, found, p, verdict_of(a, b, measure, found, p, len(rows), level))
+        Comparison(
+            a,
+            b,
+            measure.name,
+            found,
+            p,
+            better_of(a, b, measure, found, p, level),
+            verdict_of(a, b, measure, found, p, len(rows), level),
+        )
         for (a, b, measure, found), p in zip(rows, adjusted, strict=True)
     ]
+
+
+def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    """Say in a sentence for each metric which system is best, as far as the data show it.
+
+    Args:
+        comparisons: All that `compare_systems` returned.
+
+    Returns:
+        The verdict of each metric: of two systems, that of their comparison.
+
+    Example:
+        >>> from mpcs_torch.functional import rate_measure
+        >>> wrong = [torch.arange(400) % n == 0 for n in (20, 5, 4)]
+        >>> found = compare_systems(["A", "B", "C"], [rate_measure("error rate", wrong)], Resamples(400))
+        >>> summarize_comparisons(found)
+        ['By error rate, A is better than B and C.']
+    """
+    by_measure: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        by_measure.setdefault(comparison.measure, []).append(comparison)
+    return [rows[0].verdict if len(rows) == 1 else _summary(measure, rows) for measure, rows in by_measure.items()]
+
+
+def _summary(measure: str, rows: Sequence[Comparison]) -> str:
+    systems = list(dict.fromkeys(name for row in rows for name in (row.first, row.second)))
+    beaten = {row.second if row.better == row.first else row.first for row in rows if row.better is not None}
+    best = [name for name in systems if name not in beaten]
+    if not beaten:
+        return f"By {measure}, the data do not show that any of {_listed(systems)} is better than another."
+    worse = [name for name in systems if name in beaten]
+    if len(best) == 1:
+        lost = [row.second if row.better == row.first else row.first for row in rows if row.better == best[0]]
+        rest = [name for name in worse if name not in lost]
+        unshown = f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
+        return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
+    each = "each is worse than one of them" if len(worse) > 1 else "it is worse than one of them"
+    return f"By {measure}, the data do not show which of {_listed(best)} is best; {_listed(worse)}: {each}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _check(systems: Sequence[str], measures: Sequence[Measure]) -> None:

@@ -6,6 +6,15 @@ from mpcs_torch.functional.comparison.bootstrap import PairedDifference
 from mpcs_torch.functional.comparison.measure import Measure
 
 
+def better_of(
+    first: str, second: str, measure: Measure, found: PairedDifference, p_value: float, level: float
+) -> str | None:
+    """Return the name of the system that is shown to be better; the arguments are those of `verdict_of`."""
+    if not isfinite(found.difference) or found.difference == 0 or p_value > level:
+        return None
+    return second if (found.difference < 0) == measure.lower_is_better else first
+
+
 def verdict_of(
     first: str, second: str, measure: Measure, found: PairedDifference, p_value: float, comparisons: int, level: float
 ) -> str:

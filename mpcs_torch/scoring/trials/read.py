@@ -66,7 +66,8 @@ def read_trial_table(
     Raises:
         PredictionsError: As `read_trials`, or if a column is missing or two trials have the same name.
     """
-    import_pyarrow(path)
+    if named or columns:
+        import_pyarrow(path)
     with reading(path):
         naming = [] if not named else list(PAIR if trials is not None else _naming(path, key))
         wanted = list(dict.fromkeys([*naming, *columns]))
@@ -143,4 +144,4 @@ def _names(path: Path, columns: "Sequence[pyarrow.ChunkedArray]") -> "pyarrow.St
 
 def _groups(column: "pyarrow.ChunkedArray") -> Groups:
     encoded = column.combine_chunks().dictionary_encode()
-    return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(encoded.indices.to_numpy().astype(np.int64)))
+    return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(encoded.indices.to_numpy().astype(np.int64).copy()))

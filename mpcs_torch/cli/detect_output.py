@@ -1,0 +1,78 @@
+"""The output of ``mpcs detect``: tables and verdicts, or JSON."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.scoring import DetectionScores
+from mpcs_torch.scoring.detection_scores import notes
+from mpcs_torch.scoring.detector_results import Results
+
+
+def print_results(found: Results, *, as_json: bool, cluster: str | None) -> None:
+    """Print everything that was measured."""
+    if as_json:
+        typer.echo(json.dumps(_plain(found), indent=1))
+        return
+    first = next(iter(found.scores.values()))
+    counts = first.summary.counts
+    typer.echo(f"{counts.targets} targets, {counts.nontargets} non-targets\n")
+    typer.echo((first if len(found.scores) == 1 else found).table().markdown())
+    for note in notes(list(found.scores.values()), cluster):
+        typer.echo(f"\n{note}")
+    if found.comparisons:
+        typer.echo(f"\n{found.comparison_table().markdown()}\n")
+        typer.echo("\n".join(summarize_comparisons(found.comparisons)))
+    for conditions in found.conditions:
+        title = f"{conditions.detector}, by {conditions.column}"
+        typer.echo(f"\n{title}\n\n{conditions.table().markdown()}")
+        if conditions.incomplete:
+            typer.echo(f"\nWithout targets or without non-targets: {', '.join(conditions.incomplete)}.")
+
+
+def _plain(found: Results) -> dict[str, Any]:
+    first = next(iter(found.scores.values()))
+    counts = first.summary.counts
+    plain: dict[str, Any] = {"targets": int(counts.targets), "nontargets": int(counts.nontargets)}
+    if len(found.scores) == 1:
+        plain["metrics"] = _finite(first.named())
+    else:
+        plain["detectors"] = {name: _finite(scores.named()) for name, scores in found.scores.items()}
+    if found.comparisons:
+        plain["comparisons"] = [
+            {
+                "measure": row.measure,
+                "first": row.first,
+                "second": row.second,
+                **_finite(row.found._asdict()),
+                "adjusted_p_value": row.adjusted_p_value,
+                "verdict": row.verdict,
+            }
+            for row in found.comparisons
+        ]
+    if found.conditions:
+        plain["conditions"] = [
+            {
+                "detector": conditions.detector,
+                "column": conditions.column,
+                "groups": {name: _with_sizes(scores) for name, scores in conditions.by_name.items()},
+                "incomplete": conditions.incomplete,
+                **{name: _finite(values) for name, values in conditions.summaries().items()},
+            }
+            for conditions in found.conditions
+        ]
+    return plain
+
+
+def _with_sizes(scores: DetectionScores) -> dict[str, Any]:
+    counts = scores.summary.counts
+    return {"targets": int(counts.targets), "nontargets": int(counts.nontargets), "metrics": _finite(scores.named())}
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Replace NaN and infinity, which JSON does not have, by None."""
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}

@@ -1,0 +1,101 @@
+"""Thresholds that were not chosen on the trials that are measured: given ones, and those of development trials."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional.detection.area import check_rate
+from mpcs_torch.functional.detection.convex_hull import hull_vertices
+from mpcs_torch.functional.detection.cost import min_cost_of
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, middle_of
+from mpcs_torch.scoring.trials import Trials
+
+Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
+EVEN = OperatingPoint(0.5)
+"""Its raw cost is the half total error rate."""
+
+
+class FixedThreshold(NamedTuple):
+    """A threshold, and which of its consequences is measured."""
+
+    name: str
+    """Of the value, as tables show it."""
+    threshold: float
+    """Scores of at least this are accepted."""
+    shown: Shown
+    """``"cost"``: the normalised cost at the operating point."""
+    point: OperatingPoint = EVEN
+
+
+def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
+    """Return the thresholds for log-likelihood ratios, with the actual costs there."""
+    return [FixedThreshold(f"actual cost, {point.label()}", point.bayes_threshold, "cost", point) for point in points]
+
+
+def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
+    """Return a threshold with the cost of each operating point, and with the half total error rate."""
+    costs = [FixedThreshold(f"cost at {threshold:g}, {point.label()}", threshold, "cost", point) for point in points]
+    return [*costs, FixedThreshold(f"half total error rate at {threshold:g}", threshold, "half total error rate")]
+
+
+def learned_thresholds(
+    development: Trials,
+    points: Sequence[OperatingPoint],
+    *,
+    p_fa: Sequence[float] = (),
+    p_miss: Sequence[float] = (),
+) -> list[FixedThreshold]:
+    """Learn thresholds from development trials: of minimum costs, of equal error rates, and of limited error rates.
+
+    Each is the middle of the interval of thresholds that are equally good: scores near its ends can be far from as good
+    on other trials.
+
+    Args:
+        development: Trials of the same detector that are not those to be measured.
+        points: The operating points of the minimum costs.
+        p_fa: The highest false-alarm rates at which the miss rate is wanted, each in [0, 1].
+        p_miss: The highest miss rates at which the false-alarm rate is wanted, each in [0, 1].
+
+    Raises:
+        ValueError: If the trials lack targets or non-targets, or a rate breaks its rule.
+    """
+    for name, limits in (("p_fa", p_fa), ("p_miss", p_miss)):
+        for limit in limits:
+            check_rate(name, limit)
+    counts = count_errors(*checked_scores(*development))
+    vertices = hull_vertices(counts)
+    found = [
+        FixedThreshold(
+            f"cost at the development threshold, {point.label()}",
+            min_cost_of(counts, vertices, point).threshold.item(),
+            "cost",
+            point,
+        )
+        for point in points
+    ]
+    nearest = equal_error_of(counts, "nearest")
+    equal = middle_of(nearest.low, nearest.high).item()
+    found.append(FixedThreshold("half total error rate at the development threshold", equal, "half total error rate"))
+    rates = counts.rates()
+    for limit in p_fa:
+        threshold = _middle_of_best(counts, rates.p_fa <= limit, rates.p_miss)
+        name = f"miss rate at the development threshold of {100 * limit:g} % false alarms"
+        found.append(FixedThreshold(name, threshold, "miss rate"))
+    for limit in p_miss:
+        threshold = _middle_of_best(counts, rates.p_miss <= limit, rates.p_fa)
+        name = f"false-alarm rate at the development threshold of {100 * limit:g} % misses"
+        found.append(FixedThreshold(name, threshold, "false-alarm rate"))
+    return found
+
+
+def _middle_of_best(counts: ErrorCounts, is_allowed: Tensor, rate: Tensor) -> float:
+    """Return the middle of the thresholds with the lowest rate of those allowed; infinite to accept or reject all."""
+    best = (is_allowed & (rate == rate[is_allowed].min())).nonzero().squeeze(1)
+    first, last = int(best[0]), int(best[-1])
+    if last == 0:
+        return -torch.inf
+    return middle_of(counts.thresholds[max(first - 1, 0)], counts.thresholds[last]).item()
