@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from math import isnan
 from pathlib import Path
 from typing import Annotated
 
@@ -106,6 +107,8 @@ def detect(
     _check_development(len(scores), len(development or []), [name for name, given in needs.items() if given])
     if fuse and len(scores) < 2:
         raise typer.BadParameter("needs at least two files of scores", param_hint="--fuse")
+    if threshold is not None and isnan(threshold):
+        raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     check_report(html, overwrite=overwrite)
     points = points_of(point)
 

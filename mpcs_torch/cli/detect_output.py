@@ -46,8 +46,7 @@ def _plain(found: Results) -> dict[str, Any]:
         plain["comparisons"] = [
             {
                 "measure": row.measure,
-                "first": row.first,
-                "second": row.second,
+                "detectors": [row.first, row.second],
                 **_finite(row.found._asdict()),
                 "adjusted_p_value": row.adjusted_p_value,
                 "verdict": row.verdict,

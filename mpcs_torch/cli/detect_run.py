@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from mpcs_torch.cli.progress import counting_bar, row_counter
-from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional import OperatingPoint, TooFewSamplesError
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring import read_trials, score_detection
 from mpcs_torch.scoring.detector_files import DetectorFiles, read_detectors
@@ -63,7 +63,7 @@ def measured(plan: Plan) -> Results:
     ]
     rounds = len(detectors) + (len(compared) > 1)
     bar = counting_bar("bootstrap", rounds * plan.resamples) if plan.resamples else nullcontext(lambda _: None)
-    with bar as advance_resamples:
+    with bar as advance_resamples, told_if_too_few(plan.cluster):
         return measure_detectors(
             detectors,
             [[*plan.given(), *own] for own in learned],
@@ -95,6 +95,15 @@ def measured_together(plan: Plan, world: World) -> Results:
             world=world,
         )
     return Results({path.name: found}, [], [])
+
+
+@contextmanager
+def told_if_too_few(cluster: str | None) -> Iterator[None]:
+    """Refuse data that are too few for the intervals that were asked for."""
+    try:
+        yield
+    except TooFewSamplesError as error:
+        raise typer.BadParameter(str(error), param_hint="--resamples" if cluster is None else "--cluster") from None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from mpcs_torch.functional.comparison.detection_statistics import (
 from mpcs_torch.functional.comparison.holm import holm_adjusted
 from mpcs_torch.functional.comparison.mcnemar import McNemarTest, mcnemar_test
 from mpcs_torch.functional.comparison.measure import Measure, rate_measure
-from mpcs_torch.functional.comparison.resamples import Resamples
+from mpcs_torch.functional.comparison.resamples import Resamples, TooFewSamplesError
 from mpcs_torch.functional.comparison.sample_statistics import Statistic, expected_concern_statistic, mean_statistic
 from mpcs_torch.functional.comparison.systems import Comparison, compare_systems, summarize_comparisons
 from mpcs_torch.functional.concern.concern_loss import concern_loss
@@ -97,6 +97,7 @@ __all__ = [
     "RiskThreshold",
     "SoftStatScores",
     "Statistic",
+    "TooFewSamplesError",
     "UnattainableLimitError",
     "accuracy",
     "actual_cost_statistic",

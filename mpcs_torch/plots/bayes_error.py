@@ -1,6 +1,7 @@
 """The normalised Bayes error of likelihood ratios over all operating points."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 from matplotlib.figure import Figure
 
@@ -13,7 +14,7 @@ MAX_DRAWN = 5.0
 """The upper limit of the error axis."""
 
 
-def bayes_error_curves(systems: Mapping[str, ErrorRates], title: str) -> Figure:
+def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
     The gap between the solid and the dashed line of a detector is due to calibration. Where the error is above 1,
@@ -22,27 +23,28 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates], title: str) -> Figure:
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve` of natural-log
-            likelihood ratios.
+            likelihood ratios. None for a detector whose scores are none: its colour is left out, so that all figures of
+            some detectors have the same colours.
         title: The title of the figure.
 
     Raises:
-        ValueError: If there is no system.
+        ValueError: If there is no curve.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
     """
-    if not systems:
-        raise ValueError("systems must hold at least one curve, but is empty.")
-    errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items()}
-    figure = Figure(figsize=(7, 4.2 + 0.2 * max(0, len(systems) - 2)), layout="constrained")
+    colours = dict(zip(systems, cycle(SYSTEMS), strict=False))
+    errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None}
+    if not errors:
+        raise ValueError("systems must hold at least one curve, but holds none.")
+    figure = Figure(figsize=(7, 4.2 + 0.1 * max(0, len(errors) - 1)), layout="constrained")
     axes = figure.add_subplot(xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
     highest = min(max(1.2, *(1.05 * each.actual.max().item() for each in errors.values())), MAX_DRAWN)
     axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, highest))
     axes.title.set_fontsize(10)
-    for number, (name, each) in enumerate(errors.items()):
-        colour = SYSTEMS[number % len(SYSTEMS)]
-        axes.plot(LOG_ODDS.tolist(), each.actual.tolist(), color=colour, linewidth=1.5, label=literal(name))
-        axes.plot(LOG_ODDS.tolist(), each.minimum.tolist(), color=colour, linewidth=1.2, linestyle="--")
+    for name, each in errors.items():
+        axes.plot(LOG_ODDS.tolist(), each.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))
+        axes.plot(LOG_ODDS.tolist(), each.minimum.tolist(), color=colours[name], linewidth=1.2, linestyle="--")
     axes.plot([], [], color=DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
     axes.plot([], [], color=DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
     axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")

@@ -64,8 +64,8 @@ def _figures(found: Results) -> list[Figure]:
         figures.append(score_histograms(curve, "scores"))
     else:
         figures.append(roc_curves(rates, "ROC"))
-    ratios = {name: curve for name, curve in rates.items() if found.scores[name].is_llr}
-    if ratios:
+    ratios = {name: curve if found.scores[name].is_llr else None for name, curve in rates.items()}
+    if any(ratios.values()):
         figures.append(bayes_error_curves(ratios, "normalised Bayes error"))
     return figures
 

@@ -3,7 +3,6 @@
 import random
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -13,14 +12,18 @@ from mpcs_torch.functional import (
     OperatingPoint,
     actual_detection_cost_details,
     cllr,
+    clopper_pearson,
+    cost_interval,
     equal_error_rate,
     equal_error_rate_details,
+    half_total_error_rate,
     min_cllr,
     min_detection_cost_details,
     partial_auc,
     stratified_bootstrap,
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
+from mpcs_torch.scoring.thresholds import given_threshold
 from mpcs_torch.scoring.trials import table, text
 from tests.metrics.detection.cases import detections
 
@@ -162,28 +165,42 @@ def test_intervals_are_those_of_sorting_every_resample() -> None:
     trials = trials_of(200)
 
     def statistic(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        actual = actual_detection_cost_details(scores, labels, points=POINTS).normalized
-        others = (equal_error_rate(scores, labels), partial_auc(scores, labels), cllr(scores, labels))
-        return torch.stack([*others, *actual])
+        rate = equal_error_rate(scores, labels, method="interpolated")
+        return torch.stack([rate, partial_auc(scores, labels), cllr(scores, labels)])
 
     low, high = stratified_bootstrap(statistic, *trials, resamples=50)
     named = score_detection(trials, POINTS, is_llr=True, resamples=50).named()
-    costs = [f"actual cost, {point.label()}" for point in POINTS]
-    for place, name in enumerate(["equal error rate", "area under the ROC", "Cllr", *costs]):
+    for place, name in enumerate(["equal error rate", "area under the ROC", "Cllr"]):
         ends = named[f"{name}, low"], named[f"{name}, high"]
-        assert ends == pytest.approx((low[place].item(), high[place].item()), rel=1e-12 if name == "Cllr" else 0, abs=0)
+        assert ends == pytest.approx((low[place].item(), high[place].item()), rel=1e-12)
+
+
+def test_costs_at_fixed_thresholds_have_exact_intervals() -> None:
+    trials = trials_of()
+    found = score_detection(trials, POINTS, is_llr=True, resamples=0, fixed=given_threshold(0.7, POINTS))
+    named = found.named()
+    misses = int((trials.scores[trials.labels] < 0.7).sum())
+    alarms = int((trials.scores[~trials.labels] >= 0.7).sum())
+    name = f"cost at 0.7, {POINTS[1].label()}"
+    assert (named[f"{name}, low"], named[f"{name}, high"]) == cost_interval(misses, 100, alarms, 200, point=POINTS[1])
+    assert (named[f"{name}, miss rate, low"], named[f"{name}, miss rate, high"]) == clopper_pearson(misses, 100)
+    half = named["half total error rate at 0.7"]
+    assert half == half_total_error_rate(*trials, threshold=0.7)
+    assert named["half total error rate at 0.7, low"] < half < named["half total error rate at 0.7, high"]
+    assert f"actual cost, {POINTS[0].label()}, low" in named
 
 
 def test_intervals_contain_their_values_and_few_errors_are_marked() -> None:
-    calls: list[Any] = []
-    found = score_detection(trials_of(60), POINTS, is_llr=True, resamples=40, advance=lambda: calls.append(0))
-    assert len(calls) == 40
+    calls: list[int] = []
+    found = score_detection(trials_of(60), POINTS, is_llr=True, resamples=40, advance=calls.append)
+    assert sum(calls) == 40
     named = found.named()
     for name in ("equal error rate", "area under the ROC", "Cllr"):
         assert named[f"{name}, low"] < named[name] < named[f"{name}, high"]
     assert not [name for name in named if name.endswith(", low") and name.startswith(("minimum", "calibration"))]
     costs = [row for row in found.table().rows if "cost" in row[0]]
     assert len(costs) == 4
-    assert all("* (" in row[4] for row in costs)
+    assert all("*" in row[4] for row in costs)
+    assert ["(" in row[4] for row in costs] == [row[0].startswith("actual") for row in costs]
     many = score_detection(trials_of(3000), POINTS[:1], is_llr=False, resamples=0)
     assert all("*" not in "".join(row) for row in many.table().rows)

@@ -11,6 +11,10 @@ DRAWN_AGAIN = 0.1
 """The share of resamples that may be drawn again: beyond it, the clusters are too few to judge their spread by."""
 
 
+class TooFewSamplesError(ValueError):
+    """There are too few samples, or too few clusters of them, to judge their spread by."""
+
+
 class Resamples:
     """Draw bootstrap resamples of samples, or of whole clusters of them.
 
@@ -33,8 +37,9 @@ class Resamples:
         seed: The seed of the draws, which are the same on every device.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if fewer than 2 samples, or clusters, are of some stratum.
-            Iterating raises it if more than a tenth of the resamples must be drawn again.
+        ValueError: If an argument breaks its rule.
+        TooFewSamplesError: If fewer than 2 samples, or clusters, are of some stratum. Iterating raises it if more than
+            a tenth of the resamples must be drawn again.
 
     References:
         Efron, Tibshirani: An Introduction to the Bootstrap, 1993. Field, Welsh: Bootstrapping clustered data, Journal
@@ -99,7 +104,7 @@ class Resamples:
         held = torch.stack([weights[:, members].any(1) for members in self._strata]).all(0)
         self.drawn_again += int((~held).sum())
         if self.drawn_again > max(10, DRAWN_AGAIN * self.number):
-            raise ValueError(
+            raise TooFewSamplesError(
                 "clusters must be enough for resamples that hold every stratum (such as targets and non-targets), but "
                 f"more than {100 * DRAWN_AGAIN:g} % of the resamples of clusters lack one."
             )
@@ -112,7 +117,7 @@ class Resamples:
             units, numbers = "clusters", [len(self._clusters[members].unique()) for members in self._strata]  # type: ignore[no-untyped-call]
         number = min(numbers, default=0)
         if number < 2:
-            raise ValueError(f"a bootstrap needs at least 2 {units} of each stratum, but got {number}.")
+            raise TooFewSamplesError(f"a bootstrap needs at least 2 {units} of each stratum, but got {number}.")
         return number
 
 

@@ -1,0 +1,198 @@
+"""``mpcs detect`` with several files, development trials, clusters and conditions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.calibration import LogisticCalibration, LogisticFusion
+from mpcs_torch.functional import OperatingPoint, cllr, equal_error_rate, min_detection_cost_details, partial_auc
+from tests.cli.test_cli import one_line, run
+
+NAMES = ("a", "b", "c")
+
+
+class Simulated:
+    """Three detectors of the same trials, the second the best; in files whose rows are in different orders."""
+
+    def __init__(self, folder: Path, seed: int, size: int = 400) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.labels = torch.arange(size) % 4 == 0
+        self.speakers = torch.randint(30, (size,), generator=generator)
+        self.noisy = torch.rand(size, generator=generator) < 0.4
+        self.scores, self.paths = {}, []
+        for name, distance in zip(NAMES, (1.5, 3.0, 1.5), strict=True):
+            noise = torch.randn(size, generator=generator, dtype=torch.float64)
+            scores = (2 * (noise + (distance - 0.8 * self.noisy) * self.labels)).round(decimals=3)
+            self.scores[name] = scores
+            order = torch.randperm(size, generator=generator).tolist()
+            rows = [f"t{i},s{self.speakers[i]},{self.noisy[i]},{scores[i]},{int(self.labels[i])}" for i in order]
+            self.paths.append(folder / f"{name}-{seed}.csv")
+            self.paths[-1].write_text("\n".join(["trial,speaker,noisy,score,label", *rows]))
+
+
+@pytest.fixture
+def evaluation(tmp_path: Path) -> Simulated:
+    return Simulated(tmp_path, 1)
+
+
+@pytest.fixture
+def development(tmp_path: Path) -> Simulated:
+    return Simulated(tmp_path, 2)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
+    assert run("detect", *arguments, "--json") == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def learning(development: Simulated) -> list[object]:
+    return [argument for path in development.paths for argument in ("--development", path)]
+
+
+def test_detectors_are_compared_on_the_same_trials(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, *evaluation.paths, "--point", 0.5)
+    assert list(found["detectors"]) == ["a-1", "b-1", "c-1"]
+    for name, scores in evaluation.scores.items():
+        rate = equal_error_rate(scores, evaluation.labels).item()
+        assert found["detectors"][f"{name}-1"]["equal error rate"] == pytest.approx(rate)
+    pairs = {tuple(row["detectors"]): row for row in found["comparisons"]}
+    assert pairs["a-1", "b-1"]["adjusted_p_value"] < 0.01
+    assert pairs["a-1", "c-1"]["adjusted_p_value"] > 0.05
+    rates = [equal_error_rate(evaluation.scores[n], evaluation.labels, method="interpolated").item() for n in "ab"]
+    assert pairs["a-1", "b-1"]["difference"] == pytest.approx(rates[1] - rates[0])
+    assert run("detect", *evaluation.paths, "--point", 0.5) == 0
+    out = capsys.readouterr().out
+    assert "By equal error rate (interpolated), b-1 is better than a-1 and c-1." in out
+    assert "| metric                | a-1 " in out
+
+
+def test_thresholds_calibrations_and_a_fusion_are_learnt(
+    evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--point", 0.2, "--calibrate", "logistic", "--fuse", "--at-false-alarm", 0.1, "--at-miss", 0.1)
+    found = told(capsys, *evaluation.paths, *learning(development), *options, "--resamples", 20)["detectors"]
+    assert list(found) == ["a-1", "b-1", "c-1", "a-1, calibrated", "b-1, calibrated", "c-1, calibrated", "fusion"]
+    learned = min_detection_cost_details(development.scores["b"], development.labels, points=OperatingPoint(0.2))
+    assert found["b-1"]["cost at the development threshold, p = 0.2, threshold"] == learned.threshold
+    threshold = found["b-1"]["miss rate at the development threshold of 10 % false alarms, threshold"]
+    missed = evaluation.scores["b"][evaluation.labels] < threshold
+    name = "miss rate at the development threshold of 10 % false alarms"
+    assert found["b-1"][name] == pytest.approx(missed.double().mean().item())
+    assert "false-alarm rate at the development threshold of 10 % misses" in found["b-1"]
+    module = LogisticCalibration(0.2).fit(development.scores["a"], development.labels)
+    ratios = cllr(module(evaluation.scores["a"]), evaluation.labels)
+    assert found["a-1, calibrated"]["Cllr"] == pytest.approx(ratios.item())
+    stacked = [torch.stack([held.scores[name] for name in NAMES], dim=1) for held in (development, evaluation)]
+    fused = LogisticFusion(3, 0.2).fit(stacked[0], development.labels)(stacked[1])
+    assert found["fusion"]["area under the ROC"] == pytest.approx(partial_auc(fused, evaluation.labels).item())
+
+
+def test_pav_calibrates_one_detector(
+    evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--development", development.paths[0], "--calibrate", "pav", "--resamples", 0)
+    found = told(capsys, evaluation.paths[0], *options)["detectors"]
+    assert list(found) == ["a-1.csv", "a-1.csv, calibrated"]
+    assert found["a-1.csv, calibrated"]["calibration loss"] is None or found["a-1.csv, calibrated"]["Cllr"] > 0
+
+
+def test_each_condition_is_measured(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, evaluation.paths[0], "--by", "noisy", "--by", "speaker", "--point", 0.5, "--resamples", 0)
+    by_noise, by_speaker = found["conditions"]
+    for name, chosen in (("True", evaluation.noisy), ("False", ~evaluation.noisy)):
+        rate = equal_error_rate(evaluation.scores["a"][chosen], evaluation.labels[chosen]).item()
+        assert by_noise["groups"][name]["metrics"]["equal error rate"] == pytest.approx(rate)
+        assert by_noise["groups"][name]["targets"] == int(evaluation.labels[chosen].sum())
+    rates = [group["metrics"]["equal error rate"] for group in by_noise["groups"].values()]
+    assert by_noise["worst"]["equal error rate"] == max(rates)
+    assert by_noise["spread"]["equal error rate"] == pytest.approx(max(rates) - min(rates))
+    assert by_noise["mean of conditions"]["equal error rate"] == pytest.approx(sum(rates) / 2)
+    assert len(by_speaker["groups"]) + len(by_speaker["incomplete"]) == 30
+    assert run("detect", evaluation.paths[0], "--by", "noisy", "--resamples", 0) == 0
+    assert "a-1.csv, by noisy" in capsys.readouterr().out
+
+
+def test_clusters_change_intervals_and_not_values(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+    options = (evaluation.paths[0], "--point", 0.5, "--threshold", 1)
+    plain, clustered = (told(capsys, *options, *more)["metrics"] for more in ((), ("--cluster", "speaker")))
+    assert set(plain) == set(clustered)
+    ends = {name for name in plain if name.endswith((", low", ", high"))}
+    assert {name: plain[name] for name in set(plain) - ends} == {name: clustered[name] for name in set(plain) - ends}
+    for name in ("equal error rate", "cost at 1, p = 0.5", "half total error rate at 1"):
+        assert clustered[f"{name}, low"] != plain[f"{name}, low"]
+        assert clustered[f"{name}, low"] < clustered[name] < clustered[f"{name}, high"]
+
+
+def test_a_report_shows_all_detectors(
+    evaluation: Simulated, development: Simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "r.html"
+    options = ("--fuse", "--by", "noisy", "--cluster", "speaker", "--resamples", 20, "--html", page)
+    assert run("detect", *evaluation.paths, *learning(development), *options) == 0
+    text = page.read_text()
+    assert text.count("data:image/svg+xml") == 4  # DET, ROC, Bayes error of the fusion, conditions
+    assert "<h1>4 detectors</h1>" in text
+    assert "bootstrap of whole clusters (speaker)" in text
+    assert "<h3>fusion</h3>" in text
+
+
+def changed(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("\nt7,", "\nt999,", "b-1.csv: has no score for 1 trials of {folder}/a-1.csv, such as 't7'"),
+        ("trial,", "name,", "b-1.csv: must name its trials (a column trial, or --key) as the other file does"),
+        ("\nt8,", "\nt9,", "b-1.csv: must name each trial once, but 't9' appears more than once"),
+    ],
+)
+def test_trials_that_do_not_match_are_refused(
+    evaluation: Simulated, old: str, new: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(evaluation.paths[1], old, new)
+    assert run("detect", *evaluation.paths) == 2
+    assert message.format(folder=tmp_path) in one_line(capsys.readouterr().err)
+
+
+def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("score,label\n1,1\n2,0\n3,1\n0,0\n")
+    (tmp_path / "b.csv").write_text("score,label\n3,1\n1,0\n2,1\n0,0\n")
+    files = tmp_path / "a.csv", tmp_path / "b.csv"
+    assert told(capsys, *files, "--resamples", 0)["detectors"]["b"]["equal error rate"] == 0
+    changed(files[1], "2,1", "2,0")
+    assert run("detect", *files) == 2
+    assert "b.csv: row 3 must have the label that it has in " in one_line(capsys.readouterr().err)
+    (tmp_path / "b.csv").write_text("score,label\n3,1\n1,0\n")
+    assert run("detect", *files) == 2
+    assert "b.csv: has 2 trials, but " in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--fuse",), "--fuse: needs --development"),
+        (("--at-miss", 0.1), "--at-miss: needs --development"),
+        (("--development", "DEV"), "must be given once for each of the 3 files of scores, but is given 1 times"),
+        (("--by", "colour"), "must have the columns ['score', 'label', 'trial', 'colour'], but has ["),
+        (("--cluster", "one"), "a bootstrap needs at least 2 clusters of each stratum, but got 1"),
+        (("--threshold", "nan"), "--threshold: must be a number, but is nan"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    evaluation: Simulated,
+    development: Simulated,
+    options: tuple[object, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = evaluation.paths[0]
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"{lines[0]},one", *(f"{line},x" for line in lines[1:])]))
+    given = [development.paths[0] if option == "DEV" else option for option in options]
+    assert run("detect", *evaluation.paths, *given) == 2
+    assert message in one_line(capsys.readouterr().err)
