@@ -55,8 +55,10 @@ def write_detection_report(found: Results, path: Path, *, cluster: str | None) -
 
 
 def _figures(found: Results) -> list[Figure]:
-    rates = {name: scores.summary.counts.rates() for name, scores in found.scores.items()}
-    scores = list(found.scores.values())
+    # A calibrated detector has the curves of the scores as they were.
+    drawn = {name: found.scores[name] for name in found.compared or found.scores}
+    rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
+    scores = list(drawn.values())
     figures = [det_curves(rates, points=scores[0].points)]
     if len(rates) == 1:
         [(_name, curve)] = rates.items()
@@ -64,7 +66,7 @@ def _figures(found: Results) -> list[Figure]:
         figures.append(score_histograms(curve, "scores"))
     else:
         figures.append(roc_curves(rates, "ROC"))
-    ratios = {name: curve if found.scores[name].is_llr else None for name, curve in rates.items()}
+    ratios = {name: curve if drawn[name].is_llr else None for name, curve in rates.items()}
     if any(ratios.values()):
         figures.append(bayes_error_curves(ratios, "normalised Bayes error"))
     return figures

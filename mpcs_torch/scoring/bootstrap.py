@@ -14,7 +14,7 @@ from mpcs_torch.scoring.shares import errors_of_all, places_of
 from mpcs_torch.scoring.trials import Trials
 
 Statistic = Callable[[Resample], Tensor]
-EQUAL_ERROR, AREA, CLLR = "equal error rate", "area under the ROC", "Cllr"
+EQUAL_ERROR, AREA, H_MEASURE, CLLR = "equal error rate", "area under the ROC", "H-measure", "Cllr"
 
 
 def bootstrap_intervals(

@@ -8,7 +8,7 @@ import torch
 
 from mpcs_torch.functional import OperatingPoint, ReversedScoresWarning
 from mpcs_torch.functional.detection.errors import missing_kind
-from mpcs_torch.scoring.bootstrap import AREA, EQUAL_ERROR
+from mpcs_torch.scoring.bootstrap import AREA, EQUAL_ERROR, H_MEASURE
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.detectors import Detector
@@ -16,7 +16,7 @@ from mpcs_torch.scoring.thresholds import FixedThreshold
 from mpcs_torch.scoring.trials import Groups, Trials
 from mpcs_torch.tables import Table
 
-HIGHER_IS_BETTER = (AREA,)
+HIGHER_IS_BETTER = (AREA, H_MEASURE)
 MOST_SHOWN = 40
 """The number of conditions above which a table shows only the worst ones."""
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, clopper_pearson, cost_interval
+from mpcs_torch.functional.detection.area import break_even_of
 from mpcs_torch.functional.detection.bayes_error import LOG_ODDS
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
@@ -16,12 +17,13 @@ from mpcs_torch.functional.detection.errors import (
     middle_of,
     warn_if_reversed,
 )
+from mpcs_torch.functional.detection.h_measure import h_measure_of
 from mpcs_torch.functional.detection.llr_cost import softplus
 from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.detection.summary import summary_of
 from mpcs_torch.functional.detection.visible import bin_edges, drawn_range
 from mpcs_torch.processes.world import ALONE, World
-from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, bootstrap_intervals, mean_cost
+from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, H_MEASURE, bootstrap_intervals, mean_cost
 from mpcs_torch.scoring.cluster_intervals import cluster_intervals
 from mpcs_torch.scoring.detection_scores import CONFIDENCE, DetectionScores, Interval, Value
 from mpcs_torch.scoring.shares import errors_of_all, exchange_ranges, thresholds_that_matter
@@ -112,6 +114,8 @@ def _chosen_here(summary: DetectionSummary, points: Sequence[OperatingPoint]) ->
     return [
         Value(EQUAL_ERROR, summary.equal_error.rate.item(), cost=equal),
         Value(AREA, summary.area.item()),
+        Value(H_MEASURE, h_measure_of(summary.hull.rates()).item()),
+        Value("precision-recall break-even, errors", break_even_of(summary.hull).item()),
         *minimum,
         Value(f"minimum {CLLR}", summary.min_cllr.item()),
     ]

@@ -88,8 +88,8 @@ def notes(scores: Sequence[DetectionScores], cluster: str | None) -> list[str]:
             "thresholds), the area and Cllr; Clopper-Pearson for error rates, and for costs combined from them."
         )
     told.append(
-        "Minimum costs, minimum Cllr and calibration loss have none: their threshold is chosen on these trials, and no "
-        "interval is known to hold; --development learns it on others."
+        "The other metrics have none: their thresholds are chosen on these trials, and no interval is known to hold. "
+        "--development learns thresholds on others."
     )
     told.append("* fewer than 30 errors: may be off by more than 30 %.")
     return told

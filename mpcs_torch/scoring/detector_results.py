@@ -23,6 +23,8 @@ class Results(NamedTuple):
     comparisons: list[Comparison]
     conditions: list[Conditions]
     """One for each detector and column."""
+    compared: Sequence[str] = ()
+    """The names of the detectors that are compared, in pairs; none if there is only one."""
 
     def table(self) -> Table:
         """Return a row for each metric and a column for each detector, with intervals."""
@@ -104,7 +106,7 @@ def measure_detectors(
         for column, groups in conditions.items()
         for detector, own in pairs
     ]
-    return Results(scores, comparisons, by_condition)
+    return Results(scores, comparisons, by_condition, compared)
 
 
 def _cell(scores: DetectionScores, name: str) -> str:

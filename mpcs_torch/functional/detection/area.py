@@ -185,7 +185,7 @@ def false_alarm_of_trials(found: Sequence[BinaryTrials], p_miss: float) -> Tenso
 
 def break_even_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
     """Compute the numbers of errors of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return of_each_class(found, lambda trials: _break_even(hull_of(trials.errors())))
+    return of_each_class(found, lambda trials: break_even_of(hull_of(trials.errors())))
 
 
 def check_max_p_fa(max_p_fa: float) -> None:
@@ -200,7 +200,8 @@ def check_rate(name: str, rate: float) -> None:
         raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")
 
 
-def _break_even(hull: ErrorCounts) -> Tensor:
+def break_even_of(hull: ErrorCounts) -> Tensor:
+    """Compute the number of errors of each kind from a convex hull."""
     misses = hull.misses.double()
     gap = misses - hull.false_alarms  # rises from below 0 to above
     after = (gap >= 0).int().argmax()

@@ -56,10 +56,11 @@ def h_measure(
 
 def h_measure_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
     """Compute the measures of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return of_each_class(found, lambda trials: _h_measure(hull_of(trials.errors()).rates()))
+    return of_each_class(found, lambda trials: h_measure_of(hull_of(trials.errors()).rates()))
 
 
-def _h_measure(hull: ErrorRates) -> Tensor:
+def h_measure_of(hull: ErrorRates) -> Tensor:
+    """Compute the measure from a convex hull."""
     share = hull.targets.double() / (hull.targets + hull.nontargets)
     misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
     # From one vertex to the next it pays to miss more and raise fewer false alarms once c is above this.

@@ -1,0 +1,102 @@
+"""Every expectation of the detection oracles, through ``mpcs detect`` and through the Metrics."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch import OperatingPoint, metrics
+from tests.cli.test_cli import run
+from tests.conftest import load_oracle
+from tests.functional.detection.test_detection import CASES, H_MEASURE, near, points_of, scores_of
+
+DEVELOPED = [case for case in CASES if "dev_target" in case]
+
+
+def written(path: Path, targets: list[Any], nontargets: list[Any]) -> Path:
+    rows = [*(f"{score},1" for score in targets), *(f"{score},0" for score in nontargets)]
+    path.write_text("\n".join(["score,label", *rows]))
+    return path
+
+
+def measured(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    assert run("detect", *arguments, "--resamples", 0, "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)["metrics"]
+    return {name: float("inf") if value is None else value for name, value in found.items()}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_the_command_gives_every_expectation(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = case["expected"]
+    rows = {OperatingPoint(*point): row for point, row in points_of(expected["min_dcf"])}
+    options = [word for p in rows for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")]
+    found = measured(capsys, written(tmp_path / "s.csv", case["target"], case["nontarget"]), "--llr", *options)
+    assert found["equal error rate"] == near(expected["eer_rocch"])
+    assert found["area under the ROC"] == near(expected["auc"])
+    assert found["H-measure"] == near(H_MEASURE[case["name"]])
+    assert found["precision-recall break-even, errors"] == near(expected["prbep_error_count"])
+    assert found["Cllr"] == near(expected["cllr"])
+    assert found["minimum Cllr"] == near(expected["min_cllr"])
+    for point, row in rows.items():
+        assert found[f"minimum cost, {point.label()}"] == near(row["normalized"])
+    for point, row in points_of(expected["act_dcf_bayes"]):
+        name = f"actual cost, {point.label()}"
+        assert found[name] == near(row["normalized"])
+        assert (found[f"{name}, miss rate"], found[f"{name}, false-alarm rate"]) == (
+            near(row["p_miss"]),
+            near(row["p_fa"]),
+        )
+
+
+@pytest.mark.parametrize("case", DEVELOPED, ids=lambda case: case["name"])
+def test_thresholds_of_development_trials(
+    case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {OperatingPoint(*point): row for point, row in points_of(case["expected"]["dev_threshold_dcf"])}
+    development = written(tmp_path / "dev.csv", case["dev_target"], case["dev_nontarget"])
+    options = [word for p in rows for word in ("--point", f"{p.p_target!r},{p.c_miss!r},{p.c_fa!r}")]
+    evaluation = written(tmp_path / "s.csv", case["target"], case["nontarget"])
+    found = measured(capsys, evaluation, "--development", development, *options)
+    for point, row in rows.items():
+        name, middle = f"cost at the development threshold, {point.label()}", row["with_midpoint_threshold"]
+        assert found[f"{name}, threshold"] == near(middle["threshold"])
+        assert found[name] == near(middle["eval_act_dcf_norm"])
+    half = case["expected"]["hter_at_dev_eer_threshold"]
+    name = "half total error rate at the development threshold"
+    assert (found[f"{name}, threshold"], found[name]) == (near(half["threshold"]), near(half["hter"]))
+
+
+@pytest.mark.filterwarnings("ignore:the area under the ROC")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_the_metrics_give_every_expectation(case: dict[str, Any]) -> None:
+    scores, labels = scores_of(case)
+    expected = case["expected"]
+    points = [OperatingPoint(*point) for point, _ in points_of(expected["min_dcf"])]
+    values = {
+        metrics.EqualErrorRate(): expected["eer_rocch"],
+        metrics.EqualErrorRate(method="interpolated"): expected["eer_interpolated"],
+        metrics.PartialAUC(): expected["auc"],
+        metrics.PrecisionRecallBreakEven(): expected["prbep_error_count"],
+        metrics.HMeasure(): H_MEASURE[case["name"]],
+        metrics.Cllr(): expected["cllr"],
+        metrics.MinCllr(): expected["min_cllr"],
+    }
+    for metric, value in values.items():
+        metric.update(scores, labels)
+        assert metric.compute().item() == near(value)
+    for kind, rows in (
+        (metrics.MinDetectionCost, expected["min_dcf"]),
+        (metrics.ActualDetectionCost, expected["act_dcf_bayes"]),
+    ):
+        cost = kind(points)
+        cost.update(scores, labels)
+        assert cost.compute().tolist() == [near(row["normalized"]) for row in rows]
+
+
+def test_no_case_is_left_out() -> None:
+    assert len(load_oracle("detection_cases")["cases"]) == len(CASES) == len(H_MEASURE)
+    assert torch.tensor([len(case["expected"]) for case in CASES]).min() >= 10
