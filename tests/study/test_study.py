@@ -13,7 +13,7 @@ from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.functional import least_concern_decision, meta_pattern_concern_score
 from mpcs_torch.study import tasks as study_module
 from mpcs_torch.study.figure import study_figure
-from mpcs_torch.study.plans import LOSSES, METHODS, RECIPE, STUDIES, Plan
+from mpcs_torch.study.plans import LOSSES, RECIPE, STUDIES, Plan
 from mpcs_torch.study.results import RECIPE_WAYS, Arm, Study, results_table, tune, verdict
 from mpcs_torch.study.tasks import Outcome, StudyTask, finish_task, hold_out, study_config, tuning_tasks
 from mpcs_torch.study.ways import WAYS, Measure, Way
@@ -71,7 +71,7 @@ def test_further_seeds_choose_among_tuned_methods_alone() -> None:
         measures = {way: (replace(v, accuracy=v.accuracy - 0.5), test) for way, (v, test) in one.measures.items()}
         return replace(one, measures=measures)
 
-    outcomes = [worse_later(m, rate, seed) for m in METHODS for rate in RATES for seed in range(SEEDS)]
+    outcomes = [worse_later(m, rate, seed) for m in STUDIES["mnist"].methods for rate in RATES for seed in range(SEEDS)]
     tuned = tune(outcomes, PLAN)
     assert Study(outcomes, tuned, PLAN).baseline.method == "cosine"
     later = range(SEEDS, 3 * SEEDS)
@@ -141,7 +141,7 @@ def test_the_table_the_verdict_and_the_figure_hold_every_arm(study: Study) -> No
     results = [study.result(arm) for arm in study.arms()]
     table = results_table(study, results)
     assert table.rows[0][0] == "cosine (baseline)"
-    assert {row[0].split(" + ")[0] for row in table.rows[1:]} | {"cosine"} == set(METHODS)
+    assert {row[0].split(" + ")[0] for row in table.rows[1:]} | {"cosine"} == set(STUDIES["mnist"].methods)
     text = verdict(study, results, [study.result(arm) for arm in study.candidates()])
     assert text.startswith("Under 6 fresh seeds, 6 to 11, against the best plain method, cosine:\n- ")
     assert text.count("(validation picks it)") == 1
@@ -153,7 +153,11 @@ def test_the_table_the_verdict_and_the_figure_hold_every_arm(study: Study) -> No
 
 def test_every_method_runs_at_every_rate_under_every_seed(tmp_path: Path) -> None:
     tasks = tuning_tasks("mnist", 2, tmp_path, tmp_path)
-    assert len(tasks) == 2 * len(METHODS) * len(STUDIES["mnist"].learning_rates) == len({task.name for task in tasks})
+    assert (
+        len(tasks)
+        == 2 * len(STUDIES["mnist"].methods) * len(STUDIES["mnist"].learning_rates)
+        == len({task.name for task in tasks})
+    )
     assert all(study_config(task).name == task.name for task in tasks)
 
 
