@@ -35,8 +35,9 @@ def det_curves(
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point, in a box
-    of the Clopper-Pearson intervals of both rates, which assume independent trials. To the left of and below the dotted
-    lines, rates are based on fewer than 30 errors (in the smallest set).
+    of the Clopper-Pearson intervals of both rates. They assume independent trials, and a threshold from elsewhere: with
+    the best one of the same trials, each interval held the true rate in 93 to 98 % of simulated sets, and both in 88 to
+    94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors (in the smallest set).
 
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
