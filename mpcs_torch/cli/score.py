@@ -13,7 +13,7 @@ from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
 if TYPE_CHECKING:
     from mpcs_torch.concern import ConcernSpec
     from mpcs_torch.metrics.by_name import MetricEntry
-    from mpcs_torch.scoring.score import Scores
+    from mpcs_torch.scoring.scores import Scores
 
 
 def score(

@@ -10,7 +10,7 @@ from mpcs_torch.files import replace_text
 from mpcs_torch.plots import confusion_matrix, reliability
 from mpcs_torch.report.render import data_uri, render
 from mpcs_torch.scoring import Scores
-from mpcs_torch.scoring.score import MOST_CLASSES
+from mpcs_torch.scoring.scores import MOST_CLASSES
 
 
 def write_score_report(name: str, scores: Scores, concern: ConcernSpec | None, path: Path) -> None:
