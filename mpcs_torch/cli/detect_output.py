@@ -1,12 +1,11 @@
 """The output of ``mpcs detect``: tables and verdicts, or JSON."""
 
 import json
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import typer
 
+from mpcs_torch.cli.json_values import finite, plain_comparisons
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring import DetectionScores
 from mpcs_torch.scoring.detection_scores import notes
@@ -39,20 +38,11 @@ def _plain(found: Results) -> dict[str, Any]:
     counts = first.summary.counts
     plain: dict[str, Any] = {"targets": int(counts.targets), "nontargets": int(counts.nontargets)}
     if len(found.scores) == 1:
-        plain["metrics"] = _finite(first.named())
+        plain["metrics"] = finite(first.named())
     else:
-        plain["detectors"] = {name: _finite(scores.named()) for name, scores in found.scores.items()}
+        plain["detectors"] = {name: finite(scores.named()) for name, scores in found.scores.items()}
     if found.comparisons:
-        plain["comparisons"] = [
-            {
-                "measure": row.measure,
-                "detectors": [row.first, row.second],
-                **_finite(row.found._asdict()),
-                "adjusted_p_value": row.adjusted_p_value,
-                "verdict": row.verdict,
-            }
-            for row in found.comparisons
-        ]
+        plain["comparisons"] = plain_comparisons(found.comparisons)
     if found.conditions:
         plain["conditions"] = [
             {
@@ -60,7 +50,7 @@ def _plain(found: Results) -> dict[str, Any]:
                 "column": conditions.column,
                 "groups": {name: _with_sizes(scores) for name, scores in conditions.by_name.items()},
                 "incomplete": conditions.incomplete,
-                **{name: _finite(values) for name, values in conditions.summaries().items()},
+                **{name: finite(values) for name, values in conditions.summaries().items()},
             }
             for conditions in found.conditions
         ]
@@ -69,9 +59,4 @@ def _plain(found: Results) -> dict[str, Any]:
 
 def _with_sizes(scores: DetectionScores) -> dict[str, Any]:
     counts = scores.summary.counts
-    return {"targets": int(counts.targets), "nontargets": int(counts.nontargets), "metrics": _finite(scores.named())}
-
-
-def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
-    """Replace NaN and infinity, which JSON does not have, by None."""
-    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+    return {"targets": int(counts.targets), "nontargets": int(counts.nontargets), "metrics": finite(scores.named())}

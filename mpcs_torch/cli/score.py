@@ -1,29 +1,25 @@
 """``mpcs score``: compute the metrics of a file of predictions."""
 
-import json
-import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
 
 if TYPE_CHECKING:
-    from mpcs_torch.concern import ConcernSpec
     from mpcs_torch.metrics.by_name import MetricEntry
-    from mpcs_torch.scoring.score import Scores
 
 
 def score(
     predictions: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            metavar="PREDICTIONS",
+            metavar="PREDICTIONS...",
             exists=True,
             dir_okay=False,
-            help="npz, npy, pt, csv or parquet file with one row per sample.",
+            help="npz, npy, pt, csv or parquet file with one row per sample; one file for each model.",
         ),
     ],
     concern: Annotated[
@@ -55,11 +51,32 @@ def score(
             help="Soft labels: also measure hard F at the thresholds by class that are best on this file.",
         ),
     ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable."),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Rows that share a value, such as a patient, are not independent: draw them together.",
+        ),
+    ] = None,
+    resamples: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            show_default="200 for several files or --cluster, else 0",
+            help="Number of bootstrap resamples for intervals and comparisons; 0 for none of them.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
 ) -> None:
-    """Compute all metrics that a file of predictions allows, in one pass with bounded memory.
+    """Compute all metrics that files of predictions allow, and compare models.
+
+    Each file is read in one pass with bounded memory. Files of several models have the same rows in the same order.
 
     npz and pt files contain preds (N, C) and target. csv and parquet files contain a column of scores for each class,
     named after the class or numbered from 0, and a column target, or columns target_NAME of soft labels. npy files
@@ -70,51 +87,45 @@ def score(
     if confusion:
         of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
+        of_scores |= {"--by": by, "--cluster": cluster, "--resamples": resamples}
         unused = [name for name, value in of_scores.items() if value is not None]
         if unused:
             raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=unused[0])
+    for option, given in (("--confusion", confusion), ("--development", development is not None)):
+        if given and len(predictions) > 1:
+            raise typer.BadParameter("is for one file of predictions", param_hint=option)
 
-    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.cli.score_output import print_scores
+    from mpcs_torch.cli.score_run import scored
     from mpcs_torch.concern import load_concern
     from mpcs_torch.processes.world import joined
-    from mpcs_torch.scoring import Predictions
-    from mpcs_torch.scoring import score as score_predictions
+    from mpcs_torch.scoring.model_files import ModelFiles
+    from mpcs_torch.scoring.models import ModelScores
 
     spec = None if concern is None else load_concern(concern)
-    if confusion:
-        from mpcs_torch.scoring.confusion_file import score_confusion
-
-        found = score_confusion(predictions, spec, entries=None if metrics is None else _entries(metrics))
-        _print(predictions, found, spec, html, as_json=as_json)
-        return
-    names = None if spec is None else spec.class_names
-    opened = Predictions(predictions, target=target, from_logits=logits, class_names=names)
     entries = None if metrics is None else _entries(metrics)
-    learned = None if development is None else Predictions(development, from_logits=logits)
-    settings = {"k": k, "t": t, "concession": concession}
-    with joined() as world, row_counter(f"score {predictions.name}", shown=world.is_first) as advance:
-        scores = score_predictions(
-            opened, spec, advance, entries=entries, settings=settings, world=world, development=learned
-        )
-    if world.is_first:
-        _print(predictions, scores, spec, html, as_json=as_json)
+    with joined() as world:
+        if confusion:
+            from mpcs_torch.scoring.confusion_file import score_confusion
 
-
-def _print(
-    predictions: Path, scores: "Scores", concern: "ConcernSpec | None", html: Path | None, *, as_json: bool
-) -> None:
-    if as_json:
-        typer.echo(json.dumps(_finite(_plain(scores)), indent=1))
-    else:
-        shown = ", ".join(scores.class_names[:10]) + (", ..." if len(scores.class_names) > 10 else "")
-        tables = [table.markdown() for table in (scores.table(), scores.class_table()) if table is not None]
-        typer.echo("\n\n".join([f"{scores.rows} rows, {len(scores.class_names)} classes: {shown}", *tables]))
-    for warning in scores.warnings():
-        typer.echo(f"warning: {warning}", err=True)
+            found = ModelScores({predictions[0].name: score_confusion(predictions[0], spec, entries=entries)})
+        else:
+            found = scored(
+                ModelFiles(predictions, target, logits, by or (), cluster),
+                spec,
+                world,
+                entries=entries,
+                settings={"k": k, "t": t, "concession": concession},
+                development=development,
+                resamples=resamples,
+            )
+    if not world.is_first:
+        return
+    print_scores(found, as_json=as_json)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        write_score_report(predictions.name, scores, concern, html)
+        write_score_report(found, spec, html)
         typer.echo(f"wrote {html}", err=as_json)
 
 
@@ -127,17 +138,3 @@ def _entries(metrics: str) -> "list[MetricEntry]":
         return [find_entry(name.strip()) for name in metrics.split(",")]
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--metrics") from None
-
-
-def _plain(scores: "Scores") -> dict[str, Any]:
-    plain: dict[str, Any] = {"rows": scores.rows, "classes": scores.class_names, "metrics": scores.values}
-    if scores.confusion is not None:
-        plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
-    return plain
-
-
-def _finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON does not have, by None."""
-    if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,10 +1,11 @@
 """Chunks of rows, and errors with a place, for the readers of all formats of predictions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from types import MappingProxyType
+from typing import Any, NamedTuple, TextIO
 
 from torch import Tensor
 
@@ -39,6 +40,8 @@ class Chunk(NamedTuple):
     """(n, C)."""
     target: Tensor
     """(n,) labels, or (n, C) soft labels; (n, 0) if the file has no labels."""
+    texts: Mapping[str, Any] = MappingProxyType({})
+    """By name, as arrow arrays (n,): columns that were asked for, and that are neither scores nor labels."""
 
     @property
     def is_soft(self) -> bool:

@@ -1,7 +1,7 @@
 """Read predictions from columns of csv and parquet files.
 
 The columns ``NAME`` contain the scores of the classes; the column ``target`` contains labels, or the columns
-``target_NAME`` contain soft labels.
+``target_NAME`` contain soft labels. Other columns, such as a patient, must be asked for.
 """
 
 from collections import Counter
@@ -28,7 +28,9 @@ MOST_EXACT = 2**53 - 1
 class ColumnFile:
     """A table with a header that is read in batches of rows."""
 
-    def __init__(self, path: Path, class_names: Sequence[str] | None, *, needs_labels: bool) -> None:
+    def __init__(
+        self, path: Path, class_names: Sequence[str] | None, *, needs_labels: bool, texts: Sequence[str] = ()
+    ) -> None:
         self.path = path
         self._csv = None if path.suffix == ".parquet" else _csv_file(path)
         names = parquet_names(path) if self._csv is None else self._csv.names
@@ -41,6 +43,11 @@ class ColumnFile:
             raise PredictionsError(
                 path, f"columns must have different names, but {quoted(repeated)} appear more than once"
             )
+        taken = {LABEL, *(class_names or ())} & set(texts)
+        if taken:
+            raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {LABEL}, so it cannot name groups")
+        self._texts = [name for name in names if name in texts]
+        names = [name for name in names if name not in texts]
         soft = [name for name in names if name.startswith(SOFT)]
         found = [name for name in names if name != LABEL and not name.startswith(SOFT)]
         self.columns = _in_order(path, found, class_names, fewest=1 if soft else 2)
@@ -55,14 +62,15 @@ class ColumnFile:
         """Yield all rows in chunks."""
         for batch in self._batches():
             scores = self._matrix(batch, self.columns)
-            yield Chunk(batch.first_row, scores, self._target(batch) if self._labels else scores[:, :0])
+            target = self._target(batch) if self._labels else scores[:, :0]
+            yield Chunk(batch.first_row, scores, target, {name: batch.columns[name] for name in self._texts})
 
     def _batches(self) -> Iterator[Batch]:
         if self._csv is None:
             return parquet_batches(self.path, rows_at_a_time(len(self.columns)))
         if self._labels == [LABEL]:
-            return self._csv.batches(numbers=self.columns, texts=self._labels)
-        return self._csv.batches(numbers=[*self.columns, *self._labels], texts=[])
+            return self._csv.batches(numbers=self.columns, texts=[*self._labels, *self._texts])
+        return self._csv.batches(numbers=[*self.columns, *self._labels], texts=self._texts)
 
     def _target(self, batch: Batch) -> Tensor:
         if self._labels != [LABEL]:

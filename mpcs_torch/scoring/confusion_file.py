@@ -12,7 +12,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.chunks import PredictionsError, check_columns, lines_of, reading
-from mpcs_torch.scoring.score import Scores
+from mpcs_torch.scoring.scores import Scores
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when a matrix is scored
     from mpcs_torch.metrics.by_name import MetricEntry

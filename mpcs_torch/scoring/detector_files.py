@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mpcs_torch.control_characters import printable
 from mpcs_torch.scoring.detectors import Detector, in_order_of
+from mpcs_torch.scoring.system_names import names_of
 from mpcs_torch.scoring.trials import Groups, Trials, TrialTable, read_trial_table
 
 Advance = Callable[[int], None]
@@ -52,7 +52,7 @@ def read_detectors(files: DetectorFiles, *, is_llr: bool, is_fused: bool, advanc
         _, held = _matched(files.development, files.development_trials, files, advance, named=True)
     elif files.development:
         held = [read_trial_table(path, files.development_trials, advance).trials for path in files.development]
-    names = _names_of(files.paths)
+    names = names_of(files.paths)
     detectors = [Detector(name, own, is_llr, other) for name, own, other in zip(names, trials, held, strict=True)]
     return ReadDetectors(detectors, tables[0].groups)
 
@@ -75,8 +75,3 @@ def _matched(
     pairs = list(zip(paths, tables, strict=True))[1:]
     others = [in_order_of(tables[0], table, (paths[0], path)) for path, table in pairs]
     return tables, [tables[0].trials, *others]
-
-
-def _names_of(paths: Sequence[Path]) -> list[str]:
-    names = [path.name if len(paths) == 1 else path.stem for path in paths]
-    return [printable(name) for name in (names if len(set(names)) == len(names) else map(str, paths))]

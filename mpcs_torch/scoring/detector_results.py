@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mpcs_torch.functional import Comparison, OperatingPoint
+from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.conditions import Conditions, score_conditions
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores
@@ -34,20 +35,7 @@ class Results(NamedTuple):
 
     def comparison_table(self) -> Table:
         """Return a row for each pair of detectors and metric."""
-        header = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
-        rows = [
-            [
-                row.measure,
-                row.first,
-                row.second,
-                f"{row.found.difference:.4g}",
-                f"{row.found.low:.4g} to {row.found.high:.4g}",
-                f"{row.found.p_value:.2g}",
-                f"{row.adjusted_p_value:.2g}",
-            ]
-            for row in self.comparisons
-        ]
-        return Table(header, rows)
+        return comparison_table(self.comparisons)
 
 
 def measure_detectors(

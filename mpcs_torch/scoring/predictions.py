@@ -28,6 +28,8 @@ class Predictions:
         from_logits: Whether the scores are logits, to which softmax is applied, instead of probabilities.
         class_names: The classes in index order. Default: the columns of scores in their order.
         needs_labels: Whether a file without labels is refused. Otherwise its chunks have targets (n, 0).
+        texts: Columns of a ``.csv`` or ``.parquet`` file that are neither scores nor labels, such as a patient. Chunks
+            hold those that the file has.
 
     Raises:
         PredictionsError: If the file cannot be read; the message names row and column if they are known.
@@ -41,6 +43,7 @@ class Predictions:
         from_logits: bool,
         class_names: Sequence[str] | None = None,
         needs_labels: bool = True,
+        texts: Sequence[str] = (),
     ) -> None:
         if path.suffix not in (*ARRAYS, *COLUMNS):
             raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
@@ -51,7 +54,7 @@ class Predictions:
             self._source = (
                 ArrayFile(path, target, needs_labels=needs_labels)
                 if path.suffix in ARRAYS
-                else ColumnFile(path, class_names, needs_labels=needs_labels)
+                else ColumnFile(path, class_names, needs_labels=needs_labels, texts=texts)
             )
         columns = self._source.columns
         if class_names is not None and len(class_names) != len(columns):
@@ -99,7 +102,7 @@ class Predictions:
             row += len(chunk.scores)
 
     def _checked(self, chunk: Chunk) -> Chunk:
-        first, scores, target = chunk
+        first, scores, target, texts = chunk
         if not scores.is_floating_point():
             raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
         tolerance = max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
@@ -109,7 +112,7 @@ class Predictions:
         if chunk.is_soft:
             degrees = target.double()
             self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
-            return Chunk(first, probs, degrees)
+            return Chunk(first, probs, degrees, texts)
         total = probs.sum(dim=1, keepdim=True)
         off = ~((total - 1).abs() <= tolerance).squeeze(1)
         if off.any():
@@ -117,7 +120,8 @@ class Predictions:
             all_ruled_out = "the logits must not all be -inf"
             problem = f"the probabilities must sum to 1, but sum to {total[row].item():g} (for logits pass --logits)"
             raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
-        return Chunk(first, probs / total, target if target.ndim == 2 else self._checked_labels(target, first))
+        labels = target if target.ndim == 2 else self._checked_labels(target, first)
+        return Chunk(first, probs / total, labels, texts)
 
     def _refuse_scores(self, scores: Tensor, first: int, tolerance: float) -> None:
         lowest, highest = scores.aminmax()  # one pass; both are NaN if a score is

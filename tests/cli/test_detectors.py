@@ -58,7 +58,7 @@ def test_detectors_are_compared_on_the_same_trials(evaluation: Simulated, capsys
     for name, scores in evaluation.scores.items():
         rate = equal_error_rate(scores, evaluation.labels).item()
         assert found["detectors"][f"{name}-1"]["equal error rate"] == pytest.approx(rate)
-    pairs = {tuple(row["detectors"]): row for row in found["comparisons"]}
+    pairs = {tuple(row["systems"]): row for row in found["comparisons"]}
     assert pairs["a-1", "b-1"]["adjusted_p_value"] < 0.01
     assert pairs["a-1", "c-1"]["adjusted_p_value"] > 0.05
     rates = [equal_error_rate(evaluation.scores[n], evaluation.labels, method="interpolated").item() for n in "ab"]

@@ -35,11 +35,12 @@ def mean_statistic(values: Tensor) -> Statistic:
     """
     if values.ndim != 1 or not (values.is_floating_point() or values.dtype == torch.bool):
         raise ValueError(f"values must be floating point or bools (N,), but got {values.dtype} {tuple(values.shape)}.")
-    numbers = values.double()
-    bad = numbers.isnan() | (numbers == -torch.inf)
-    if bad.any():
-        raise ValueError(f"values must not be NaN or -inf, but got {numbers[bad][0].item()}.")
-    return lambda weights: weighted_mean(weights.to(numbers.device), numbers)
+    if values.is_floating_point():
+        bad = values.isnan() | (values == -torch.inf)
+        if bad.any():
+            raise ValueError(f"values must not be NaN or -inf, but got {values[bad][0].item()}.")
+    # Converted at each call: of the samples, a statistic holds no more than what it was given.
+    return lambda weights: weighted_mean(weights.to(values.device), values.double())
 
 
 def expected_concern_statistic(
@@ -84,12 +85,13 @@ def expected_concern_statistic(
     )
     raise_first(decided.find_faults())
     by_class = without_diagonal(matrix).double()
-    cost = by_class[decided.labels.target, decided.predicted]
-    is_class = torch.nn.functional.one_hot(decided.labels.target, num_classes).double()
+    labels = decided.labels.target
+    cost = by_class[labels, decided.predicted]
 
     def statistic(weights: Tensor) -> Tensor:
         drawn = weights.to(cost)
-        constant: Tensor = (drawn @ is_class @ by_class).amin(1)
+        of_class = drawn.new_zeros(len(drawn), num_classes).scatter_add_(1, labels.expand(len(drawn), -1), drawn)
+        constant: Tensor = (of_class @ by_class).amin(1)
         return drawn @ cost / constant
 
     return statistic

@@ -1,0 +1,73 @@
+"""The output of ``mpcs score``: tables and verdicts, or JSON."""
+
+import json
+from typing import Any
+
+import typer
+
+from mpcs_torch.cli.json_values import finite, plain_comparisons
+from mpcs_torch.control_characters import printable
+from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.scoring.comparison_table import comparison_table
+from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.scores import Scores
+
+
+def print_scores(found: ModelScores, *, as_json: bool) -> None:
+    """Print everything that was measured."""
+    if as_json:
+        typer.echo(json.dumps(finite(_plain(found)), indent=1))
+    else:
+        typer.echo("\n\n".join(_parts(found)))
+    for model, scores in found.scores.items():
+        of_model = f"{model}: " if len(found.scores) > 1 else ""
+        for warning in scores.warnings():
+            typer.echo(f"warning: {of_model}{warning}", err=True)
+
+
+def _parts(found: ModelScores) -> list[str]:
+    first = found.first
+    names = ", ".join(first.class_names[:10]) + (", ..." if len(first.class_names) > 10 else "")
+    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}", found.table().markdown()]
+    parts += [printable(note) for note in found.notes]
+    if len(found.scores) == 1 and (by_class := first.class_table()) is not None:
+        parts.append(by_class.markdown())
+    if found.comparisons:
+        parts += [comparison_table(found.comparisons).markdown(), "\n".join(summarize_comparisons(found.comparisons))]
+    for groups in found.groups:
+        parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table().markdown()]
+    return parts
+
+
+def _plain(found: ModelScores) -> dict[str, Any]:
+    first = found.first
+    plain: dict[str, Any] = {"rows": first.rows, "classes": first.class_names}
+    if len(found.scores) == 1:
+        plain |= _plain_scores(first)
+    else:
+        plain["models"] = {name: _plain_scores(scores) for name, scores in found.scores.items()}
+    if found.comparisons:
+        plain["comparisons"] = plain_comparisons(found.comparisons)
+        plain["verdicts"] = summarize_comparisons(found.comparisons)
+    if found.groups:
+        plain["groups"] = [
+            {
+                "model": groups.model,
+                "column": groups.column,
+                "groups": {
+                    name: {"rows": groups.rows[name], "metrics": groups.values[name]} for name in groups.worst_first()
+                },
+                **groups.summaries(),
+            }
+            for groups in found.groups
+        ]
+    return plain
+
+
+def _plain_scores(scores: Scores) -> dict[str, Any]:
+    plain: dict[str, Any] = {"metrics": scores.values}
+    if scores.intervals:
+        plain["intervals"] = dict(scores.intervals)
+    if scores.confusion is not None:
+        plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
+    return plain

@@ -1,0 +1,66 @@
+"""The work of ``mpcs score`` between its options and its output."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from mpcs_torch.cli.progress import counting_bar, row_counter
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.processes.world import World
+from mpcs_torch.scoring import Predictions, PredictionsError, score
+from mpcs_torch.scoring.model_files import ModelFiles, open_models
+from mpcs_torch.scoring.models import ModelScores, score_models, with_intervals
+
+if TYPE_CHECKING:
+    from mpcs_torch.metrics.by_name import MetricEntry
+
+RESAMPLES = 200
+"""For several files or clusters. One file has none by default: a bootstrap takes several times as long as scoring."""
+
+
+def scored(
+    files: ModelFiles,
+    concern: ConcernSpec | None,
+    world: World,
+    *,
+    entries: "Sequence[MetricEntry] | None",
+    settings: Mapping[str, Any],
+    development: Path | None,
+    resamples: int | None,
+) -> ModelScores:
+    """Score the files, and compare them if they are several."""
+    if resamples is None:
+        resamples = RESAMPLES if len(files.paths) > 1 or files.cluster is not None else 0
+    if world.size > 1 and (len(files.paths) > 1 or files.columns or resamples):
+        problem = "several processes score one file, without --by, --cluster and --resamples"
+        raise typer.BadParameter(problem, param_hint="PREDICTIONS")
+    opened = open_models(files, None if concern is None else concern.class_names)
+    learned = None if development is None else Predictions(development, from_logits=files.from_logits)
+    shown = f"score {', '.join(path.name for path in files.paths)}"
+    with row_counter(shown, shown=world.is_first) as advance:
+        if len(opened) == 1 and not files.columns and not resamples:
+            [(name, predictions)] = opened.items()
+            alone = score(
+                predictions, concern, advance, entries=entries, settings=settings, world=world, development=learned
+            )
+            return ModelScores({name: alone})
+        found, kept = score_models(
+            opened,
+            concern,
+            advance,
+            entries=entries,
+            settings=settings,
+            development=learned,
+            by=files.by,
+            cluster=files.cluster,
+            keeps=resamples > 0,
+        )
+    if kept is None:
+        return found
+    with counting_bar("bootstrap", resamples * (1 + (len(opened) > 1))) as advance_resamples:
+        try:
+            return with_intervals(found, kept, cluster=files.cluster, resamples=resamples, advance=advance_resamples)
+        except ValueError as error:
+            raise PredictionsError(files.paths[0], f"{error} Pass --resamples 0 to leave it out.") from None

@@ -1,0 +1,131 @@
+"""The rows that several files of predictions share, with their labels and groups."""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.scoring.arrow_columns import labels_of
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError
+
+
+class GroupColumn:
+    """A column that says to which group each row belongs: 8 bytes for a row, and the names of the groups."""
+
+    def __init__(self) -> None:
+        self._codes, self._by_name = array("q"), dict[str, int]()
+
+    @property
+    def names(self) -> list[str]:
+        """The groups, in the order in which they occur."""
+        return list(self._by_name)
+
+    @property
+    def codes(self) -> Tensor:
+        """``(N,)``, int64: the place of the group of each row in `names`."""
+        return torch.frombuffer(self._codes, dtype=torch.int64)
+
+    def add(self, found: Tensor) -> None:
+        """Add the codes of the next rows."""
+        self._codes.frombytes(found.numpy().tobytes())
+
+    def code_of(self, value: Any) -> int | None:
+        """Return the code of a group, which may be new; None for a missing value."""
+        name = _text(value)
+        return None if not name else self._by_name.setdefault(name, len(self._by_name))
+
+    def known_code_of(self, value: Any) -> int | None:
+        """Return the code of a group, -1 for a new one; None for a missing value."""
+        name = _text(value)
+        return None if not name else self._by_name.get(name, -1)
+
+
+class MatchedRows:
+    """The labels and groups of the rows of the first file, which the rows of the others must have too.
+
+    Args:
+        columns: The columns of groups. The first file must have them; those that another file has must be equal.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns = {name: GroupColumn() for name in columns}
+        self._labels = array("q")
+        self._first: Path | None = None
+        self._rows = self._place = 0
+        self._is_soft = False
+
+    @property
+    def labels(self) -> Tensor:
+        """``(N,)``, int64: the label of each row; empty if they are soft."""
+        return torch.frombuffer(self._labels, dtype=torch.int64) if self._labels else torch.empty(0, dtype=torch.int64)
+
+    def add(self, path: Path, class_names: Sequence[str], chunk: Chunk) -> dict[str, Tensor]:
+        """Hold or check the next rows of a file; return the code of the group of each row, by column.
+
+        Raises:
+            PredictionsError: If the rows are not those of the first file.
+        """
+        self._first = self._first or path
+        if path == self._first:
+            codes = {name: self._codes(path, chunk, name, column.code_of) for name, column in self.columns.items()}
+            for name, found in codes.items():
+                self.columns[name].add(found)
+            if not chunk.is_soft:
+                self._labels.frombytes(chunk.target.numpy().tobytes())
+            self._rows, self._is_soft = self._rows + len(chunk.scores), chunk.is_soft
+            return codes
+        rows = slice(self._place, self._place + len(chunk.scores))
+        self._check(path, class_names, chunk, rows)
+        self._place = rows.stop
+        return {name: column.codes[rows] for name, column in self.columns.items()}
+
+    def end(self, path: Path) -> None:
+        """Check that a file had all rows.
+
+        Raises:
+            PredictionsError: If it had fewer than the first.
+        """
+        if path != self._first and self._place < self._rows:
+            raise PredictionsError(path, f"has {self._place} rows, but {self._first} has {self._rows}")
+        self._place = 0
+
+    def _check(self, path: Path, class_names: Sequence[str], chunk: Chunk, rows: slice) -> None:
+        if chunk.is_soft != self._is_soft:
+            kinds = ("one class", "soft labels")
+            problem = f"has {kinds[chunk.is_soft]} for each row, but {self._first} has {kinds[self._is_soft]}"
+            raise PredictionsError(path, problem)
+        if rows.stop > self._rows:
+            raise PredictionsError(path, f"has more rows than {self._first}, which has {self._rows}")
+        if not chunk.is_soft:
+            held = self.labels[rows]
+            differs = chunk.target != held
+            if differs.any():
+                place = int(differs.nonzero()[0])
+                own, first = (quoted(class_names[int(labels[place])]) for labels in (chunk.target, held))
+                problem = f"the label must be {first} as in {self._first}, but is {own}: rows are matched in order"
+                raise PredictionsError(path, problem, row=chunk.first_row + place)
+        for name, column in self.columns.items():
+            if name in chunk.texts:
+                found, expected = self._codes(path, chunk, name, column.known_code_of), column.codes[rows]
+                if not found.equal(expected):
+                    place = int((found != expected).nonzero()[0])
+                    group = quoted(column.names[int(expected[place])])
+                    problem = f"must be {group} as in {self._first}, but is {quoted(_text(chunk.texts[name][place]))}"
+                    raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
+
+    def _codes(self, path: Path, chunk: Chunk, name: str, code_of: Callable[[Any], int | None]) -> Tensor:
+        texts: Mapping[str, Any] = chunk.texts
+        if name not in texts:
+            raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(name)}")
+        found = labels_of(path, texts[name], name, chunk.first_row, code_of, "must name a group")
+        return torch.from_numpy(found)
+
+
+def _text(value: Any) -> str:
+    """Return what a cell of csv, parquet or arrow holds, as text."""
+    plain = value.as_py() if hasattr(value, "as_py") else value
+    return "" if plain is None else str(plain).strip()

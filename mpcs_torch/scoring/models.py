@@ -1,0 +1,204 @@
+"""The metrics of one or several classifiers on the same rows, their comparison, and their groups of rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional import Comparison, Resamples
+from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
+from mpcs_torch.scoring.chunks import Chunk
+from mpcs_torch.scoring.group_scores import GroupedMetrics, GroupScores
+from mpcs_torch.scoring.main_measures import (
+    ACCURACY,
+    MAIN,
+    KeptSamples,
+    Samples,
+    compare_models,
+    main_intervals,
+    main_measures,
+)
+from mpcs_torch.scoring.matched_rows import MatchedRows
+from mpcs_torch.scoring.predictions import Predictions
+from mpcs_torch.scoring.score import score
+from mpcs_torch.scoring.scores import Scores
+from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
+    from mpcs_torch.metrics.by_name import MetricEntry
+
+Advance = Callable[[int], None]
+REPEATED = (
+    "Without --concern, every error is dangerous and costs the same: models are compared by wrong decisions and MPCS."
+)
+
+
+class ModelScores(NamedTuple):
+    """All that is measured of some classifiers."""
+
+    scores: dict[str, Scores]
+    """By model."""
+    comparisons: Sequence[Comparison] = ()
+    groups: Sequence[GroupScores] = ()
+    """One for each column and model."""
+    notes: Sequence[str] = ()
+    """What a reader must know of intervals and comparisons."""
+
+    @property
+    def first(self) -> Scores:
+        """The scores of the first model."""
+        return next(iter(self.scores.values()))
+
+    def table(self) -> Table:
+        """Return a row for each metric, and for several models a column for each, with its intervals."""
+        if len(self.scores) == 1:
+            return self.first.table()
+        names = list(dict.fromkeys(name for scores in self.scores.values() for name in scores.values))
+        rows = [[name, *(_cell(scores, name) for scores in self.scores.values())] for name in names]
+        return Table(["metric", *self.scores], rows)
+
+
+class KeptModels(NamedTuple):
+    """What intervals and comparisons of models need: 26 bytes for a row and model, when they are computed."""
+
+    chosen: ChosenMetrics
+    samples: list[Samples]
+    """Of each model."""
+    labels: Tensor
+    """(N,), int64."""
+    clusters: Tensor | None
+    """(N,), int64: which rows are drawn together; None if they are independent."""
+
+
+def score_models(
+    opened: Mapping[str, Predictions],
+    concern: ConcernSpec | None,
+    advance: Advance,
+    *,
+    entries: "Sequence[MetricEntry] | None" = None,
+    settings: Mapping[str, Any] | None = None,
+    development: Predictions | None = None,
+    by: Sequence[str] = (),
+    cluster: str | None = None,
+    keeps: bool = False,
+) -> tuple[ModelScores, KeptModels | None]:
+    """Score files with the same rows, each in one pass.
+
+    Held for a row are its label and its group in each column; if rows are kept, also 16 bytes for each model.
+
+    Args:
+        opened: The file of each model, which has the columns of groups among its texts.
+        concern: Which errors matter, for the metrics that ask.
+        advance: Called with the number of rows that were added, to show progress.
+        entries: The metrics. Default: all that the labels allow.
+        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
+        development: An open file of soft labels for thresholds, as in `score`.
+        by: Columns of the first file: each of their groups is measured too.
+        cluster: A column of the first file that says which rows are drawn together. Default: rows are independent.
+        keeps: Whether to keep what `with_intervals` needs.
+
+    Returns:
+        The scores; and what was kept, or None if no metric of `MAIN` is measured.
+
+    Raises:
+        PredictionsError: If a file cannot be scored, or rows do not match.
+    """
+    rows = MatchedRows(list(dict.fromkeys([*by, *([] if cluster is None else [cluster])])))
+    scores, groups, samples = dict[str, Scores](), list[GroupScores](), list[Samples]()
+    chosen: ChosenMetrics | None = None
+    for name, predictions in opened.items():
+        of_file = _Pass(predictions, rows, by, keeps=keeps)
+        scores[name] = score(
+            predictions,
+            concern,
+            advance,
+            entries=entries,
+            settings=settings,
+            development=development,
+            listener=of_file,
+        )
+        rows.end(predictions.path)
+        chosen = of_file.chosen
+        groups += [
+            of_column.scores(name, rows.columns[column].names, scores[name])
+            for column, of_column in of_file.grouped.items()
+        ]
+        samples += [] if of_file.kept is None else [of_file.kept.samples()]
+    groups.sort(key=lambda each: by.index(each.column))
+    found = ModelScores(scores, groups=groups)
+    if not keeps or chosen is None:
+        return found, None
+    if not any(entry.name in (ACCURACY, *MAIN) for entry in chosen.entries):  # such as soft labels
+        return found._replace(notes=[f"Only {', '.join((ACCURACY, *MAIN))} have intervals and are compared."]), None
+    clusters = None if cluster is None else rows.columns[cluster].codes
+    return found, KeptModels(chosen, samples, rows.labels, clusters)
+
+
+def with_intervals(
+    found: ModelScores, kept: KeptModels, *, cluster: str | None, resamples: int, advance: Advance
+) -> ModelScores:
+    """Add the intervals of the main metrics, and the comparison of several models.
+
+    Args:
+        found: The scores.
+        kept: What was kept with them.
+        cluster: The name of the column of clusters.
+        resamples: The number of bootstrap resamples, at least 1.
+        advance: Called with the number of resamples after each batch. There are as many for the intervals, and as many
+            again for a comparison.
+
+    Raises:
+        ValueError: If there are fewer than 2 rows or clusters.
+    """
+    measures = main_measures(kept.samples, kept.labels, kept.chosen)
+    drawn = Resamples(len(kept.labels), number=resamples, clusters=kept.clusters)
+    intervals = main_intervals(measures, drawn, advance)
+    pairs = zip(found.scores.items(), intervals, strict=True)
+    scores = {name: own._replace(intervals=of_model) for (name, own), of_model in pairs}
+    comparisons: Sequence[Comparison] = ()
+    notes = [*found.notes, _assumption(cluster, drawn.independent)]
+    if len(scores) > 1:
+        has_concern = kept.chosen.concern is not None
+        notes += [] if has_concern else [REPEATED]
+        comparisons = compare_models(list(scores), measures, drawn, has_concern=has_concern, advance=advance)
+    return ModelScores(scores, comparisons, found.groups, notes)
+
+
+class _Pass:
+    """The pass through the file of a model: its rows are matched, grouped and kept."""
+
+    def __init__(self, predictions: Predictions, rows: MatchedRows, by: Sequence[str], *, keeps: bool) -> None:
+        self._predictions, self._rows, self._by, self._keeps = predictions, rows, by, keeps
+        self.kept: KeptSamples | None = None
+        self.grouped = dict[str, GroupedMetrics]()
+
+    def begin(self, chosen: ChosenMetrics) -> None:
+        """Learn the metrics, before the first row."""
+        self.chosen = chosen
+        self.kept = KeptSamples(chosen) if self._keeps and not chosen.is_soft else None
+        self.grouped = {column: GroupedMetrics(self._predictions.path, column, chosen) for column in self._by}
+
+    def add(self, chunk: Chunk) -> None:
+        """See the next rows."""
+        codes = self._rows.add(self._predictions.path, self._predictions.class_names, chunk)
+        if self.kept is not None:
+            self.kept.add(chunk)
+        for column, grouped in self.grouped.items():
+            grouped.add(chunk, codes[column])
+
+
+def _assumption(cluster: str | None, independent: int) -> str:
+    if cluster is not None:
+        return f"95 % intervals: bootstrap of {independent} whole clusters ({cluster})."
+    return (
+        "95 % intervals assume independent rows: Clopper-Pearson for rates of errors, bootstrap for mpcs and "
+        "expected_concern. With --cluster COLUMN, rows that share a value (a patient) are drawn together."
+    )
+
+
+def _cell(scores: Scores, name: str) -> str:
+    if name not in scores.values:
+        return ""
+    interval = scores.interval(name)
+    return f"{scores.values[name]:.5g}" + (f" ({interval})" if interval else "")
