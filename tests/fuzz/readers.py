@@ -15,7 +15,14 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.samples import read_samples
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.scoring import Predictions, load_calibration, read_trials, rewrite_scores, save_calibration
+from mpcs_torch.scoring import (
+    Predictions,
+    load_calibration,
+    read_trial_table,
+    read_trials,
+    rewrite_scores,
+    save_calibration,
+)
 from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
@@ -76,6 +83,10 @@ def _trials(name: str, trials: str | None = None) -> Callable[[Path], object]:
     return lambda folder: read_trials(folder / name, None if trials is None else folder / trials, lambda rows: None)
 
 
+def _trial_table(name: str) -> Callable[[Path], object]:
+    return lambda folder: read_trial_table(folder / name, None, lambda rows: None, named=True, columns=["test"])
+
+
 def _decide(folder: Path) -> object:
     rule = DecisionRule.load(folder / "rule")
     return rule(torch.zeros(2, len(rule.concern.class_names)))
@@ -125,6 +136,9 @@ def readers() -> dict[str, Reader]:
     text = "".join(f"{row[0]!r} {label}\n" for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True))
     pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
     trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
+    columns = {"test": np.array([f"t{n}" for n in range(20)]), "enrollment": np.array(["é", "m"] * 10)}
+    trial_arrays = {"scores": PROBS[:, 0].numpy(), "labels": np.arange(20) % 2 == 0, **columns}
+    trial_npz = _saved(lambda path: np.savez_compressed(path, **trial_arrays), ".npz")
     mnist = {
         f"MNIST/raw/{part}-{kind}": _idx((2, 28, 28) if "images" in kind else (2,))
         for part in ("train", "t10k")
@@ -147,6 +161,8 @@ def readers() -> dict[str, Reader]:
         "pt": Reader({"p.pt": pt}, _predictions("p.pt")),
         "pt pickle": Reader({"p.pt": pt}, _predictions("p.pt"), damaged_member),
         "trials csv": Reader({"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")),
+        "trials npz": Reader({"s.npz": trial_npz}, _trial_table("s.npz")),
+        "trials npz members": Reader({"s.npz": trial_npz}, _trial_table("s.npz"), damaged_member),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
         "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
         "rewritten trials": Reader(

@@ -13,22 +13,28 @@ from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.csv_file import import_pyarrow
 from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable
-from mpcs_torch.scoring.trials.table import batches_of_table, naming_columns
+from mpcs_torch.scoring.trials.npz import LABELS, SCORES, batches_of_npz, npz_names
+from mpcs_torch.scoring.trials.table import batches_of_table, table_names
 from mpcs_torch.scoring.trials.text import PAIR, batches_of_text
 
 if TYPE_CHECKING:
     import pyarrow
 
 Advance = Callable[[int], None]
+KINDS = {".csv": "table", ".parquet": "table", ".npz": "npz"}
+"""By suffix, in lower case; any other file is text."""
+NAMES = (("trial",), PAIR)
+"""The columns that name a trial, unless others are given: the first of these that a file has."""
 
 
 def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: World = ALONE) -> Trials:
     """Read the scores and labels of a detector; of several processes, each reads a share of them.
 
     Args:
-        path: A csv or parquet file with columns ``score`` and ``label``, or a text file with one trial on each line:
-            score and label, or with ``trials`` two names and the score. Labels are 1, target or true for target trials,
-            and 0, nontarget or false for non-target trials.
+        path: A csv or parquet file with columns ``score`` and ``label``, an npz file with arrays ``scores`` and
+            ``labels``, or a text file with one trial on each line: score and label, or with ``trials`` two names and
+            the score. Labels are 1, target or true for target trials, and 0, nontarget or false for non-target trials;
+            those of npz are integers or bools.
         trials: A list of trials in Kaldi's format: two names and the label on each line.
         advance: Called with the number of rows after each batch, to show progress.
         world: The processes that read the file together. Default: this one.
@@ -68,7 +74,7 @@ def read_trial_table(
     """
     import_pyarrow(path)
     with reading(path):
-        naming = [] if not named else list(PAIR if trials is not None else _naming(path, key))
+        naming = _naming(path, trials, key) if named else ()
         wanted = list(dict.fromkeys([*naming, *columns]))
         found, texts = _collected(path, _batches(path, trials, wanted, ALONE), advance)
         _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
@@ -76,22 +82,35 @@ def read_trial_table(
         return TrialTable(found, names, {name: _groups(texts[name]) for name in columns})
 
 
-def _naming(path: Path, key: Sequence[str]) -> Sequence[str]:
-    return naming_columns(path, key) if _is_table(path) else ()
+def columns_of(path: Path, trials: Path | None) -> list[str]:
+    """Return the columns of text that a file has for its trials, besides scores and labels."""
+    with reading(path):
+        if _kind(path) == "table":
+            return [name for name in table_names(path) if name not in ("score", "label")]
+        if _kind(path) == "npz":
+            return [name for name in npz_names(path) if name not in (SCORES, LABELS)]
+        return list(PAIR) if trials is not None else []
 
 
-def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".parquet")
+def _naming(path: Path, trials: Path | None, given: Sequence[str]) -> Sequence[str]:
+    if given and _kind(path) in ("table", "npz"):
+        return given
+    names = set(columns_of(path, trials))
+    return next((columns for columns in NAMES if names.issuperset(columns)), ())
+
+
+def _kind(path: Path) -> str:
+    return KINDS.get(path.suffix.lower(), "text")
 
 
 def _batches(path: Path, trials: Path | None, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
-    if not _is_table(path):
-        yield from batches_of_text(path, trials, columns, world)
-        return
+    kind = _kind(path)
+    if kind == "text":
+        return batches_of_text(path, trials, columns, world)
     if trials is not None:
         problem = "contains its own labels: --trials is only for text files with two names and a score"
         raise PredictionsError(path, problem)
-    yield from batches_of_table(path, columns, world)
+    return (batches_of_table if kind == "table" else batches_of_npz)(path, columns, world)
 
 
 def _collected(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 ROWS = 2**17
 """The number of rows of parquet that are read at a time; csv is read in blocks of bytes."""
-NAMES = (("trial",), ("enrollment", "test"))
-"""The columns that name a trial, unless others are given: the first of these that a file has."""
 
 
 def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
@@ -31,7 +29,7 @@ def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterat
     Raises:
         PredictionsError: If a column is missing, or a value breaks a rule.
     """
-    names, needed = _columns_of(path), list(dict.fromkeys(("score", "label", *columns)))
+    names, needed = table_names(path), list(dict.fromkeys(("score", "label", *columns)))
     if not set(needed) <= set(names):
         raise PredictionsError(path, f"must have the columns {quoted(needed)}, but has {quoted(names)}")
     for first, held in islice(_batches(path, columns), world.rank, None, world.size):
@@ -43,15 +41,8 @@ def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterat
         yield TrialBatch(scores, labels, {name: _texts(path, held[name], name, first) for name in columns})
 
 
-def naming_columns(path: Path, given: Sequence[str]) -> Sequence[str]:
-    """Return the columns that name the trials of a file; none if it has none of the usual ones."""
-    if given:
-        return given
-    names = set(_columns_of(path))
-    return next((columns for columns in NAMES if names.issuperset(columns)), ())
-
-
-def _columns_of(path: Path) -> list[str]:
+def table_names(path: Path) -> list[str]:
+    """Return the names of the columns."""
     if path.suffix.lower() == ".parquet":
         return parquet_names(path)
     refuse_binary(path)
