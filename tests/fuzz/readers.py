@@ -36,6 +36,7 @@ Files = Mapping[str, bytes]
 GENERATOR = torch.Generator().manual_seed(0)
 PROBS = torch.rand(20, 3, generator=GENERATOR, dtype=torch.float64).softmax(dim=1)
 TARGET = torch.arange(20) % 3
+HDF5 = Path(__file__).parents[1] / "oracles" / "data" / "hdf5"
 
 
 class Reader(NamedTuple):
@@ -85,6 +86,10 @@ def _trials(name: str, trials: str | None = None) -> Callable[[Path], object]:
 
 def _trial_table(name: str) -> Callable[[Path], object]:
     return lambda folder: read_trial_table(folder / name, None, lambda rows: None, named=True, columns=["test"])
+
+
+def _hdf5(toolkit: str) -> Files:
+    return {f"{kind}.h5": (HDF5 / f"{toolkit}-{kind}.h5").read_bytes() for kind in ("scores", "key")}
 
 
 def _decide(folder: Path) -> object:
@@ -163,6 +168,8 @@ def readers() -> dict[str, Reader]:
         "trials csv": Reader({"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")),
         "trials npz": Reader({"s.npz": trial_npz}, _trial_table("s.npz")),
         "trials npz members": Reader({"s.npz": trial_npz}, _trial_table("s.npz"), damaged_member),
+        "trials HDF5": Reader(_hdf5("sidekit"), _trials("scores.h5", "key.h5")),
+        "trials HDF5 of PyBOSARIS": Reader(_hdf5("pybosaris"), _trials("scores.h5", "key.h5")),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
         "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
         "rewritten trials": Reader(

@@ -137,5 +137,5 @@ def test_files_that_are_no_npz_or_end_early_are_refused(tmp_path: Path) -> None:
     message = "must have the arrays ['scores', 'labels'], but has ['preds', 'target']"
     with pytest.raises(PredictionsError, match=re.escape(message)):
         read(tmp_path / "s.npz")
-    with pytest.raises(PredictionsError, match="contains its own labels: --trials is only for text files"):
+    with pytest.raises(PredictionsError, match="contains its own labels: --trials is only for HDF5, and for text"):
         read(tmp_path / "s.npz", tmp_path / "s.npz")

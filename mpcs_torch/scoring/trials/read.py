@@ -12,6 +12,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.csv_file import import_pyarrow
+from mpcs_torch.scoring.trials.hdf5 import batches_of_hdf5
 from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable
 from mpcs_torch.scoring.trials.npz import LABELS, SCORES, batches_of_npz, npz_names
 from mpcs_torch.scoring.trials.table import batches_of_table, table_names
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 Advance = Callable[[int], None]
-KINDS = {".csv": "table", ".parquet": "table", ".npz": "npz"}
+KINDS = {".csv": "table", ".parquet": "table", ".npz": "npz", ".h5": "HDF5", ".hdf5": "HDF5"}
 """By suffix, in lower case; any other file is text."""
 NAMES = (("trial",), PAIR)
 """The columns that name a trial, unless others are given: the first of these that a file has."""
@@ -31,11 +32,12 @@ def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: Wor
     """Read the scores and labels of a detector; of several processes, each reads a share of them.
 
     Args:
-        path: A csv or parquet file with columns ``score`` and ``label``, an npz file with arrays ``scores`` and
-            ``labels``, or a text file with one trial on each line: score and label, or with ``trials`` two names and
-            the score. Labels are 1, target or true for target trials, and 0, nontarget or false for non-target trials;
-            those of npz are integers or bools.
-        trials: A list of trials in Kaldi's format: two names and the label on each line.
+        path: A csv or parquet file with columns ``score`` and ``label``; an npz file with arrays ``scores`` and
+            ``labels``; a text file with one trial on each line, score and label, or with ``trials`` two names and the
+            score; or with ``trials`` an HDF5 file with the matrix of scores of SIDEKIT, BOSARIS or PyBOSARIS, in which
+            pairs that are no trials are ignored. Labels are 1, target or true for target trials, and 0, nontarget or
+            false for non-target trials; those of npz are integers or bools.
+        trials: A list of trials: text in Kaldi's format, two names and the label on each line, or a Key in HDF5.
         advance: Called with the number of rows after each batch, to show progress.
         world: The processes that read the file together. Default: this one.
 
@@ -62,7 +64,7 @@ def read_trial_table(
     """Read trials with their names and with columns of groups.
 
     Args:
-        path: As in `read_trials`. A text file with two names on each line has the columns enrollment and test.
+        path: As in `read_trials`. HDF5, and text with two names on each line, have the columns enrollment and test.
         trials: As in `read_trials`.
         advance: As in `read_trials`.
         named: Whether to read the names of the trials.
@@ -89,7 +91,7 @@ def columns_of(path: Path, trials: Path | None) -> list[str]:
             return [name for name in table_names(path) if name not in ("score", "label")]
         if _kind(path) == "npz":
             return [name for name in npz_names(path) if name not in (SCORES, LABELS)]
-        return list(PAIR) if trials is not None else []
+        return list(PAIR) if trials is not None or _kind(path) == "HDF5" else []
 
 
 def _naming(path: Path, trials: Path | None, given: Sequence[str]) -> Sequence[str]:
@@ -107,8 +109,10 @@ def _batches(path: Path, trials: Path | None, columns: Sequence[str], world: Wor
     kind = _kind(path)
     if kind == "text":
         return batches_of_text(path, trials, columns, world)
+    if kind == "HDF5":
+        return batches_of_hdf5(path, trials, columns, world)
     if trials is not None:
-        problem = "contains its own labels: --trials is only for text files with two names and a score"
+        problem = "contains its own labels: --trials is only for HDF5, and for text with two names and a score"
         raise PredictionsError(path, problem)
     return (batches_of_table if kind == "table" else batches_of_npz)(path, columns, world)
 
