@@ -14,6 +14,7 @@ VERBS = (
     "reproduce",
     "score",
     "detect",
+    "convert",
     "calibrate",
     "decide",
     "select",

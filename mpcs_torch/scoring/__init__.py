@@ -16,13 +16,25 @@ from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.detection import DetectionScores, score_detection
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.score import Scores, score
-from mpcs_torch.scoring.trials import Trials, TrialTable, read_trial_table, read_trials
+from mpcs_torch.scoring.trials import (
+    Key,
+    Trials,
+    TrialTable,
+    columns_of,
+    read_key,
+    read_trial_table,
+    read_trials,
+    write_key,
+    write_ndx,
+    write_trials,
+)
 from mpcs_torch.scoring.write import rewrite_scores, write_predictions
 
 __all__ = [
     "CalibrationFileError",
     "DetectionScores",
     "FittedCalibration",
+    "Key",
     "Predictions",
     "PredictionsError",
     "SavedCalibration",
@@ -30,14 +42,19 @@ __all__ = [
     "TrialTable",
     "Trials",
     "calibrate_predictions",
+    "columns_of",
     "fit_to_predictions",
     "fit_to_trials",
     "load_calibration",
+    "read_key",
     "read_trial_table",
     "read_trials",
     "rewrite_scores",
     "save_calibration",
     "score",
     "score_detection",
+    "write_key",
+    "write_ndx",
     "write_predictions",
+    "write_trials",
 ]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 SUFFIXES = (".h5", ".hdf5")
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 """By the library's number. Others may come from plug-ins, which are programs."""
-MOST_PACKED = 2**20
-"""Bytes of a packed chunk: gzip unpacks it to at most `FREE_BYTES`, whatever size it declares. Writers that choose the
-size of chunks stay below that."""
+MOST_PACKED = 2**20 + 2**12
+"""Bytes of a packed chunk: gzip unpacks it to about `FREE_BYTES` at most, whatever size it declares. h5py chooses
+chunks of less than 2^20 bytes before they are packed."""
 NAMES = 2**16
 """How many names are read at a time."""
 
@@ -28,6 +28,14 @@ def is_hdf5(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
+def import_h5py(path: Path) -> None:
+    """Refuse to read or write a file if h5py is not installed."""
+    try:
+        import h5py  # noqa: F401
+    except ImportError:
+        raise PredictionsError(path, "requires h5py: pip install 'mpcs_torch[hdf5]'") from None
+
+
 @contextmanager
 def opened_hdf5(path: Path) -> "Iterator[h5py.File]":
     """Open a file to read it.
@@ -35,10 +43,9 @@ def opened_hdf5(path: Path) -> "Iterator[h5py.File]":
     Raises:
         PredictionsError: If h5py is not installed.
     """
-    try:
-        import h5py
-    except ImportError:
-        raise PredictionsError(path, "requires h5py: pip install 'mpcs_torch[hdf5]'") from None
+    import_h5py(path)
+    import h5py
+
     with h5py.File(path, "r") as file:
         yield file
 

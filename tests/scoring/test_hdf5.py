@@ -234,4 +234,4 @@ def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_limits_are_those_of_other_files() -> None:
     assert hdf5_file.FREE_BYTES == untrusted_files.FREE_BYTES
-    assert 1032 * hdf5_file.MOST_PACKED < 1.01 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"
+    assert 1032 * hdf5_file.MOST_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"

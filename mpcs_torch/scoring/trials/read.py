@@ -60,6 +60,7 @@ def read_trial_table(
     named: bool = False,
     key: Sequence[str] = (),
     columns: Sequence[str] = (),
+    both_kinds: bool = True,
 ) -> TrialTable:
     """Read trials with their names and with columns of groups.
 
@@ -70,6 +71,7 @@ def read_trial_table(
         named: Whether to read the names of the trials.
         key: The columns that name a trial together. Default: ``trial``, or ``enrollment`` and ``test``, if there are.
         columns: Those to read as groups.
+        both_kinds: Whether there must be target and non-target trials.
 
     Raises:
         PredictionsError: As `read_trials`, or if a column is missing or two trials have the same name.
@@ -79,7 +81,8 @@ def read_trial_table(
         naming = _naming(path, trials, key) if named else ()
         wanted = list(dict.fromkeys([*naming, *columns]))
         found, texts = _collected(path, _batches(path, trials, wanted, ALONE), advance)
-        _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
+        if both_kinds or not len(found.labels):
+            _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
         names = _names(path, [texts[name] for name in naming]) if naming else None
         return TrialTable(found, names, {name: _groups(texts[name]) for name in columns})
 
