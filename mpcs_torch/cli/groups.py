@@ -15,6 +15,7 @@ VERBS = (
     "score",
     "detect",
     "convert",
+    "normalize",
     "calibrate",
     "decide",
     "select",

@@ -21,14 +21,16 @@ from mpcs_torch.scoring.trials import (
     Trials,
     TrialTable,
     columns_of,
+    normalize_trials,
     read_key,
     read_trial_table,
     read_trials,
+    rewrite_scores,
     write_key,
     write_ndx,
     write_trials,
 )
-from mpcs_torch.scoring.write import rewrite_scores, write_predictions
+from mpcs_torch.scoring.write import write_predictions
 
 __all__ = [
     "CalibrationFileError",
@@ -46,6 +48,7 @@ __all__ = [
     "fit_to_predictions",
     "fit_to_trials",
     "load_calibration",
+    "normalize_trials",
     "read_key",
     "read_trial_table",
     "read_trials",

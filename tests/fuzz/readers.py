@@ -24,6 +24,7 @@ from mpcs_torch.scoring import (
     save_calibration,
 )
 from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
+from mpcs_torch.scoring.trials.cohort import read_cohort
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.ucr import load_ucr
@@ -88,6 +89,14 @@ def _trial_table(name: str) -> Callable[[Path], object]:
     return lambda folder: read_trial_table(folder / name, None, lambda rows: None, named=True, columns=["test"])
 
 
+def _rewritten(name: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> None:
+        out = folder / f"out-{name}"
+        rewrite_scores(folder / name, out, lambda scores, *_: scores, lambda rows: None, given=["test"])
+
+    return read
+
+
 def _hdf5(toolkit: str) -> Files:
     return {f"{kind}.h5": (HDF5 / f"{toolkit}-{kind}.h5").read_bytes() for kind in ("scores", "key")}
 
@@ -128,6 +137,11 @@ def _parquet(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({**columns, "target": TARGET.tolist()}), path)
 
 
+def _parquet_trials(path: Path) -> None:
+    columns = {"test": [f"t{n}" for n in range(20)], "score": PROBS[:, 0].tolist(), "label": [0, 1] * 10}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
 def readers() -> dict[str, Reader]:
     """Return all readers by name."""
     arrays = {"preds": PROBS.numpy(), "target": TARGET.numpy()}
@@ -140,6 +154,7 @@ def readers() -> dict[str, Reader]:
     calibration = _saved(lambda path: save_calibration(vector, path))
     text = "".join(f"{row[0]!r} {label}\n" for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True))
     pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
+    cohort = "".join(f"m{n % 4} c{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist())).encode()
     trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
     columns = {"test": np.array([f"t{n}" for n in range(20)]), "enrollment": np.array(["é", "m"] * 10)}
     trial_arrays = {"scores": PROBS[:, 0].numpy(), "labels": np.arange(20) % 2 == 0, **columns}
@@ -170,11 +185,15 @@ def readers() -> dict[str, Reader]:
         "trials npz members": Reader({"s.npz": trial_npz}, _trial_table("s.npz"), damaged_member),
         "trials HDF5": Reader(_hdf5("sidekit"), _trials("scores.h5", "key.h5")),
         "trials HDF5 of PyBOSARIS": Reader(_hdf5("pybosaris"), _trials("scores.h5", "key.h5")),
+        "trials parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _trial_table("s.parquet")),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
         "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
-        "rewritten trials": Reader(
-            {"s": pairs.encode()},
-            lambda f: rewrite_scores(f / "s", f / "out", lambda scores: scores, lambda rows: None),
+        "rewritten trials": Reader({"s": pairs.encode()}, _rewritten("s")),
+        "rewritten parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _rewritten("s.parquet")),
+        "cohort text": Reader({"c": cohort}, lambda folder: read_cohort(folder / "c", lambda rows: None)),
+        "cohort csv": Reader(
+            {"c.csv": b"name,cohort,score\n" + cohort.replace(b" ", b",")},
+            lambda folder: read_cohort(folder / "c.csv", lambda rows: None),
         ),
         "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points")),
         "samples npz members": Reader(

@@ -1,16 +1,15 @@
 """Fill open files with trials: csv, parquet, npz, and text in Kaldi's format."""
 
-import csv
 import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
-from io import StringIO
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from mpcs_torch.scoring.csv_file import write_csv_rows
 from mpcs_torch.scoring.trials.held import Groups, TrialTable
 from mpcs_torch.scoring.trials.npz import LABELS, SCORES
 from mpcs_torch.scoring.trials.text import PAIR
@@ -21,11 +20,11 @@ ROWS = 2**16
 
 def fill_csv(file: BinaryIO, table: TrialTable) -> None:
     """Write a header, the columns of groups, scores and labels."""
-    _write_rows(file, [[*table.groups, "score", "label"]])
+    write_csv_rows(file, [[*table.groups, "score", "label"]])
     for rows in _blocks(table):
         columns = [_texts(group, rows) for group in table.groups.values()]
         scores = map(repr, table.trials.scores[rows].tolist())
-        _write_rows(file, zip(*columns, scores, table.trials.label_names(rows), strict=True))
+        write_csv_rows(file, zip(*columns, scores, table.trials.label_names(rows), strict=True))
 
 
 def fill_parquet(file: BinaryIO, table: TrialTable) -> None:
@@ -71,12 +70,6 @@ def _texts(group: Groups, rows: slice) -> list[str]:
 
 def _text_array(group: Groups, rows: slice) -> NDArray[np.str_]:
     return np.array(_texts(group, rows))
-
-
-def _write_rows(file: BinaryIO, rows: Any) -> None:
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    file.write(text.getvalue().encode())
 
 
 def _write_array(
