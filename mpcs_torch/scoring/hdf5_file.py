@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".h5", ".hdf5")
 FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
 """By the library's number. Others may come from plug-ins, which are programs."""
+PACKERS = {1, 32000}
+"""Of those, the ones that make chunks smaller; one after the other would multiply what they expand to."""
 MOST_PACKED = 2**20 + 2**12
 """Bytes of a packed chunk: gzip unpacks it to about `FREE_BYTES` at most, whatever size it declares. h5py chooses
 chunks of less than 2^20 bytes before they are packed."""
@@ -139,8 +141,8 @@ def _check_size(file: "h5py.File", name: str, found: "h5py.Dataset") -> None:
     """Refuse a dataset that would fill the memory, and filters that are not built in."""
     properties, size = found.id.get_create_plist(), Path(file.filename).stat().st_size
     filters = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
-    if not set(filters) <= FILTERS.keys():
-        raise FileRuleError(f"{quoted(name)} must be packed by {', '.join(FILTERS.values())} alone")
+    if not set(filters) <= FILTERS.keys() or sum(number in PACKERS for number in filters) > 1:
+        raise FileRuleError(f"{quoted(name)} must be packed once, by {', '.join(FILTERS.values())} alone")
     for shape in (found.shape, found.chunks or ()):
         declared = math.prod(shape) * found.dtype.itemsize
         if declared > FREE_BYTES and declared > MOST_EXPANSION * size:

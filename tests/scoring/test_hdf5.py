@@ -185,6 +185,14 @@ def plug_in(file: h5py.File) -> None:
     h5py.h5d.create(file.id, b"scores", h5py.h5t.NATIVE_DOUBLE, space, properties)
 
 
+def packed_twice(file: h5py.File) -> None:
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((2, 3))
+    properties.set_deflate(9)
+    properties.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL)
+    h5py.h5d.create(file.id, b"scores", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((2, 3)), properties)
+
+
 @pytest.mark.parametrize(
     ("add", "message"),
     [
@@ -193,7 +201,8 @@ def plug_in(file: h5py.File) -> None:
         (huge, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares 8796"),
         (huge_chunk, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares"),
         (packed_chunk, "'scores' must be packed in chunks of at most 16 bytes, but one has"),
-        (plug_in, "'scores' must be packed by gzip, shuffle, fletcher32, lzf alone"),
+        (plug_in, "'scores' must be packed once, by gzip, shuffle, fletcher32, lzf alone"),
+        (packed_twice, "'scores' must be packed once, by gzip, shuffle, fletcher32, lzf alone"),
     ],
 )
 def test_datasets_that_are_elsewhere_or_too_large_are_refused(
