@@ -6,7 +6,7 @@ those that nobody needs after one.
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,9 +33,21 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
 
 def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
     """Let ``write`` fill a file that replaces ``path``, or creates it, in one step; after an error nothing changes."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    write_whole(temporary, write, flush=flush)
-    rename(temporary, path, flush=flush)
+    replace_together({path: write}, flush=flush)
+
+
+def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, flush: bool = True) -> None:
+    """Replace or create files as `replace_whole` does, but only after all could be written."""
+    temporaries = {path: path.with_name(f".{path.name}.tmp") for path in writers}
+    try:
+        for path, write in writers.items():
+            write_whole(temporaries[path], write, flush=flush)
+    except BaseException:
+        for temporary in temporaries.values():
+            temporary.unlink(missing_ok=True)
+        raise
+    for path, temporary in temporaries.items():
+        rename(temporary, path, flush=flush)
 
 
 def replace_text(path: Path, text: str, *, flush: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Read arrays of numbers from npy files without numpy's own reader, which raises errors of many kinds."""
+"""Read arrays of numbers and text from npy files without numpy's own reader, which raises errors of many kinds."""
 
 import math
 import warnings
@@ -43,11 +43,15 @@ class NpyHeader(NamedTuple):
             raise TruncatedArrayError(self.shape[0], row + 1, column)
 
 
-def read_header(file: IO[bytes]) -> NpyHeader:
+def read_header(file: IO[bytes], *, most_characters: int = 0) -> NpyHeader:
     """Read the header of an array of numbers, and leave the file at its first value.
 
+    Args:
+        file: The file, at its start.
+        most_characters: Also take text of at most so many characters each. Default: none.
+
     Raises:
-        FileRuleError: If the file is not an npy file of numbers of at most 8 bytes.
+        FileRuleError: If the file is not an npy file of numbers of at most 8 bytes, or of such text.
     """
     try:
         version = npy.read_magic(file)
@@ -65,9 +69,11 @@ def read_header(file: IO[bytes]) -> NpyHeader:
             shape, is_fortran, dtype = read(BytesIO(length + header))
     except Exception:  # of the parsers of Python and of dtypes
         raise FileRuleError(f"the header must describe an array, but is {quoted(header)}") from None
-    if dtype.kind not in "fiub" or dtype.itemsize > 8 or dtype.subdtype is not None:
+    most_bytes = 4 * most_characters if dtype.kind == "U" else 8
+    if dtype.kind not in "fiubU" or not 0 < dtype.itemsize <= most_bytes or dtype.subdtype is not None:
+        text = f" or text of at most {most_characters} characters" if most_characters else ""
         raise FileRuleError(
-            f"must contain numbers of at most 8 bytes, but contains {printable(str(dtype)[:MAX_QUOTED])}"
+            f"must contain numbers of at most 8 bytes{text}, but contains {printable(str(dtype)[:MAX_QUOTED])}"
         )
     if any(isinstance(size, bool) or size < 0 for size in shape):
         raise FileRuleError(f"the sizes of the array must not be negative, but the shape is {quoted(shape)}")

@@ -14,6 +14,8 @@ VERBS = (
     "reproduce",
     "score",
     "detect",
+    "convert",
+    "normalize",
     "calibrate",
     "decide",
     "select",

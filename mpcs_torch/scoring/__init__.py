@@ -16,15 +16,29 @@ from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.predictions import Predictions
-from mpcs_torch.scoring.score import score
+from mpcs_torch.scoring.score import Scores, score
 from mpcs_torch.scoring.scores import Scores
-from mpcs_torch.scoring.trials import Trials, TrialTable, read_trial_table, read_trials
+from mpcs_torch.scoring.trials import (
+    Key,
+    Trials,
+    TrialTable,
+    columns_of,
+    normalize_trials,
+    read_key,
+    read_trial_table,
+    read_trials,
+    rewrite_scores,
+    write_key,
+    write_ndx,
+    write_trials,
+)
 from mpcs_torch.scoring.write import rewrite_scores, write_predictions
 
 __all__ = [
     "CalibrationFileError",
     "DetectionScores",
     "FittedCalibration",
+    "Key",
     "Predictions",
     "PredictionsError",
     "SavedCalibration",
@@ -32,14 +46,20 @@ __all__ = [
     "TrialTable",
     "Trials",
     "calibrate_predictions",
+    "columns_of",
     "fit_to_predictions",
     "fit_to_trials",
     "load_calibration",
+    "normalize_trials",
+    "read_key",
     "read_trial_table",
     "read_trials",
     "rewrite_scores",
     "save_calibration",
     "score",
     "score_detection",
+    "write_key",
+    "write_ndx",
     "write_predictions",
+    "write_trials",
 ]

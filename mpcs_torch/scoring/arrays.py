@@ -94,13 +94,22 @@ def _mapped(path: Path) -> Array:
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> Array:
-    try:
-        member = archive.getinfo(f"{name}.npy")
-    except KeyError:
-        raise PredictionsError(path, f"must contain arrays named {SCORES} and {LABELS}, but has no {name}") from None
+    if f"{name}.npy" not in archive.namelist():
+        raise PredictionsError(path, f"must contain arrays named {SCORES} and {LABELS}, but has no {name}")
+    return streamed_member(path, archive, name)
+
+
+def streamed_member(path: Path, archive: zipfile.ZipFile, name: str, *, most_characters: int = 0) -> Array:
+    """Open an array of an npz file, of numbers or of text of at most so many characters each.
+
+    Raises:
+        PredictionsError: If it is not stored row by row.
+        FileRuleError: If it breaks a limit, or is no such array.
+    """
+    member = archive.getinfo(f"{name}.npy")
     check_member(member)
     stream = archive.open(member)
-    header = read_header(stream)
+    header = read_header(stream, most_characters=most_characters)
     if header.is_fortran and len(header.shape) > 1:
         raise PredictionsError(path, f"{name} must be stored row by row (numpy.ascontiguousarray)")
     header.check_whole(member.file_size - stream.tell())

@@ -1,11 +1,12 @@
-"""Read columns of csv files: quickly by pyarrow, and row by row where that fails, to say which row is wrong."""
+"""Read columns of csv files, quickly by pyarrow, and row by row where that fails, to name the wrong row; write rows."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from mpcs_torch.scoring import chunks
 from mpcs_torch.scoring.chunks import PredictionsError, check_columns, lines_of
@@ -113,3 +114,10 @@ def import_pyarrow(path: Path) -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         raise PredictionsError(path, "requires pyarrow: pip install 'mpcs_torch[train]'") from None
+
+
+def write_csv_rows(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
+    """Write rows of values to an open file."""
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    file.write(text.getvalue().encode())

@@ -15,8 +15,16 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.samples import read_samples
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.scoring import Predictions, load_calibration, read_trials, rewrite_scores, save_calibration
+from mpcs_torch.scoring import (
+    Predictions,
+    load_calibration,
+    read_trial_table,
+    read_trials,
+    rewrite_scores,
+    save_calibration,
+)
 from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
+from mpcs_torch.scoring.trials.cohort import read_cohort
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.ucr import load_ucr
@@ -29,6 +37,7 @@ Files = Mapping[str, bytes]
 GENERATOR = torch.Generator().manual_seed(0)
 PROBS = torch.rand(20, 3, generator=GENERATOR, dtype=torch.float64).softmax(dim=1)
 TARGET = torch.arange(20) % 3
+HDF5 = Path(__file__).parents[1] / "oracles" / "data" / "hdf5"
 
 
 class Reader(NamedTuple):
@@ -76,6 +85,22 @@ def _trials(name: str, trials: str | None = None) -> Callable[[Path], object]:
     return lambda folder: read_trials(folder / name, None if trials is None else folder / trials, lambda rows: None)
 
 
+def _trial_table(name: str) -> Callable[[Path], object]:
+    return lambda folder: read_trial_table(folder / name, None, lambda rows: None, named=True, columns=["test"])
+
+
+def _rewritten(name: str) -> Callable[[Path], object]:
+    def read(folder: Path) -> None:
+        out = folder / f"out-{name}"
+        rewrite_scores(folder / name, out, lambda scores, *_: scores, lambda rows: None, given=["test"])
+
+    return read
+
+
+def _hdf5(toolkit: str) -> Files:
+    return {f"{kind}.h5": (HDF5 / f"{toolkit}-{kind}.h5").read_bytes() for kind in ("scores", "key")}
+
+
 def _decide(folder: Path) -> object:
     rule = DecisionRule.load(folder / "rule")
     return rule(torch.zeros(2, len(rule.concern.class_names)))
@@ -112,6 +137,11 @@ def _parquet(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table({**columns, "target": TARGET.tolist()}), path)
 
 
+def _parquet_trials(path: Path) -> None:
+    columns = {"test": [f"t{n}" for n in range(20)], "score": PROBS[:, 0].tolist(), "label": [0, 1] * 10}
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
 def readers() -> dict[str, Reader]:
     """Return all readers by name."""
     arrays = {"preds": PROBS.numpy(), "target": TARGET.numpy()}
@@ -124,7 +154,11 @@ def readers() -> dict[str, Reader]:
     calibration = _saved(lambda path: save_calibration(vector, path))
     text = "".join(f"{row[0]!r} {label}\n" for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True))
     pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
+    cohort = "".join(f"m{n % 4} c{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist())).encode()
     trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
+    columns = {"test": np.array([f"t{n}" for n in range(20)]), "enrollment": np.array(["é", "m"] * 10)}
+    trial_arrays = {"scores": PROBS[:, 0].numpy(), "labels": np.arange(20) % 2 == 0, **columns}
+    trial_npz = _saved(lambda path: np.savez_compressed(path, **trial_arrays), ".npz")
     mnist = {
         f"MNIST/raw/{part}-{kind}": _idx((2, 28, 28) if "images" in kind else (2,))
         for part in ("train", "t10k")
@@ -147,11 +181,19 @@ def readers() -> dict[str, Reader]:
         "pt": Reader({"p.pt": pt}, _predictions("p.pt")),
         "pt pickle": Reader({"p.pt": pt}, _predictions("p.pt"), damaged_member),
         "trials csv": Reader({"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")),
+        "trials npz": Reader({"s.npz": trial_npz}, _trial_table("s.npz")),
+        "trials npz members": Reader({"s.npz": trial_npz}, _trial_table("s.npz"), damaged_member),
+        "trials HDF5": Reader(_hdf5("sidekit"), _trials("scores.h5", "key.h5")),
+        "trials HDF5 of PyBOSARIS": Reader(_hdf5("pybosaris"), _trials("scores.h5", "key.h5")),
+        "trials parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _trial_table("s.parquet")),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
         "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
-        "rewritten trials": Reader(
-            {"s": pairs.encode()},
-            lambda f: rewrite_scores(f / "s", f / "out", lambda scores: scores, lambda rows: None),
+        "rewritten trials": Reader({"s": pairs.encode()}, _rewritten("s")),
+        "rewritten parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _rewritten("s.parquet")),
+        "cohort text": Reader({"c": cohort}, lambda folder: read_cohort(folder / "c", lambda rows: None)),
+        "cohort csv": Reader(
+            {"c.csv": b"name,cohort,score\n" + cohort.replace(b" ", b",")},
+            lambda folder: read_cohort(folder / "c.csv", lambda rows: None),
         ),
         "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz", "points")),
         "samples npz members": Reader(

@@ -185,7 +185,7 @@ def csv_rows(path: Path) -> Any:
 @pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
-        for suffix in (".csv", ".npz", ".npy", ".pt", ".parquet", ".txt"):
+        for suffix in (".csv", ".npz", ".npy", ".pt", ".parquet", ".txt", ".h5"):
             path = tmp_path / f"s{suffix}"
             if kind == "folder":
                 path.mkdir()
@@ -200,7 +200,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str, monkeypatch: pyt
                 path.symlink_to("s.csv")
             readers: list[Callable[[Path], object]] = [trials, load_calibration, DecisionRule.load]
             readers.append(lambda path: rewrite_scores(path, path.with_name("out" + path.suffix), lambda x: x, print))
-            if suffix != ".txt":
+            if suffix not in (".txt", ".h5"):
                 readers.append(read)
             for reader in readers:
                 with pytest.raises(MpcsError, match=f"must be a regular file, but is a {kind}"):

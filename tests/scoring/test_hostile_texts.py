@@ -74,19 +74,33 @@ def test_messages_are_short_and_control_no_terminal(tmp_path: Path) -> None:
     assert str(told.value).isprintable()
 
 
-@pytest.mark.parametrize("name", ["p.npz", "p.npy", "p.pt", "p.parquet", "scores"])
-def test_trials_are_not_read_from_arrays(tmp_path: Path, name: str) -> None:
+BINARY = "must be a csv file, or text with one trial on each line, but is a binary file that begins with b'PK"
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "rewritten"),
+    [
+        (
+            "p.npz",
+            "must have the arrays ['scores', 'labels'], but has ['preds']",
+            "must be csv, parquet or text: `mpcs",
+        ),
+        ("p.npy", BINARY, BINARY),
+        ("p.pt", BINARY, BINARY),
+        ("p.parquet", "cannot be read: ", "cannot be read: "),
+        ("scores", BINARY, BINARY),
+    ],
+)
+def test_trials_are_not_read_from_arrays(tmp_path: Path, name: str, read: str, rewritten: str) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, preds=np.zeros((2, 2)))
     (tmp_path / name).write_bytes(buffer.getvalue())
-    rule = (
-        f"{name}: must be a csv file, or text with one trial on each line, but is a binary file that begins with b'PK"
-    )
-    with pytest.raises(PredictionsError, match="cannot be read: " if name == "p.parquet" else re.escape(rule)):
+    with pytest.raises(PredictionsError, match=re.escape(f"{name}: {read}")):
         trials(tmp_path / name)
-    with pytest.raises(PredictionsError, match=re.escape(rule)):
-        rewrite_scores(tmp_path / name, tmp_path / "out", lambda scores: scores, lambda rows: None)
-    assert not (tmp_path / "out").exists()
+    out = tmp_path / f"out-{name}"
+    with pytest.raises(PredictionsError, match=re.escape(f"{name}: {rewritten}")):
+        rewrite_scores(tmp_path / name, out, lambda scores: scores, lambda rows: None)
+    assert not out.exists()
 
 
 NESTED: list[Any] = ["\x1b[31m"]

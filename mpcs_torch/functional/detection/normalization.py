@@ -19,6 +19,14 @@ class CohortStatistics(NamedTuple):
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
+class SameScoresError(ValueError):
+    """A name that has no two scores that differ."""
+
+    def __init__(self, name: int) -> None:
+        super().__init__(f"preds must hold two scores that differ for each name, but name {name} has none.")
+        self.name = name
+
+
 def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
     """Compute the mean and the standard deviation of the scores of each name against a cohort.
 
@@ -33,7 +41,7 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
             adaptive normalisation. Default: all.
 
     Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above; `SameScoresError` tells the name.
 
     Example:
         >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
@@ -53,8 +61,7 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
     deviation = (squares / counts).sqrt()
     bad = ~(deviation > 0)
     if bad.any():
-        name = int(bad.nonzero()[0])
-        raise ValueError(f"preds must hold two scores that differ for each name, but name {name} has none.")
+        raise SameScoresError(int(bad.nonzero()[0]))
     return CohortStatistics(mean, deviation)
 
 

@@ -22,6 +22,10 @@ class Trials(NamedTuple):
     labels: Tensor
     """(N,), bool: True for target trials, False for non-target trials."""
 
+    def label_names(self, rows: slice) -> list[str]:
+        """Return the labels of some trials as text."""
+        return ["target" if label else "nontarget" for label in self.labels[rows].tolist()]
+
 
 class Groups(NamedTuple):
     """A column that says to which group each trial belongs, such as a speaker or a recording condition."""

@@ -12,24 +12,32 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.csv_file import import_pyarrow
+from mpcs_torch.scoring.trials.hdf5 import batches_of_hdf5
 from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable
-from mpcs_torch.scoring.trials.table import batches_of_table, naming_columns
+from mpcs_torch.scoring.trials.npz import LABELS, SCORES, batches_of_npz, npz_names
+from mpcs_torch.scoring.trials.table import batches_of_table, table_names
 from mpcs_torch.scoring.trials.text import PAIR, batches_of_text
 
 if TYPE_CHECKING:
     import pyarrow
 
 Advance = Callable[[int], None]
+KINDS = {".csv": "table", ".parquet": "table", ".npz": "npz", ".h5": "HDF5", ".hdf5": "HDF5"}
+"""By suffix, in lower case; any other file is text."""
+NAMES = (("trial",), PAIR)
+"""The columns that name a trial, unless others are given: the first of these that a file has."""
 
 
 def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: World = ALONE) -> Trials:
     """Read the scores and labels of a detector; of several processes, each reads a share of them.
 
     Args:
-        path: A csv or parquet file with columns ``score`` and ``label``, or a text file with one trial on each line:
-            score and label, or with ``trials`` two names and the score. Labels are 1, target or true for target trials,
-            and 0, nontarget or false for non-target trials.
-        trials: A list of trials in Kaldi's format: two names and the label on each line.
+        path: A csv or parquet file with columns ``score`` and ``label``; an npz file with arrays ``scores`` and
+            ``labels``; a text file with one trial on each line, score and label, or with ``trials`` two names and the
+            score; or with ``trials`` an HDF5 file with the matrix of scores of SIDEKIT, BOSARIS or PyBOSARIS, in which
+            pairs that are no trials are ignored. Labels are 1, target or true for target trials, and 0, nontarget or
+            false for non-target trials; those of npz are integers or bools.
+        trials: A list of trials: text in Kaldi's format, two names and the label on each line, or a Key in HDF5.
         advance: Called with the number of rows after each batch, to show progress.
         world: The processes that read the file together. Default: this one.
 
@@ -52,16 +60,18 @@ def read_trial_table(
     named: bool = False,
     key: Sequence[str] = (),
     columns: Sequence[str] = (),
+    both_kinds: bool = True,
 ) -> TrialTable:
     """Read trials with their names and with columns of groups.
 
     Args:
-        path: As in `read_trials`. A text file with two names on each line has the columns enrollment and test.
+        path: As in `read_trials`. HDF5, and text with two names on each line, have the columns enrollment and test.
         trials: As in `read_trials`.
         advance: As in `read_trials`.
         named: Whether to read the names of the trials.
         key: The columns that name a trial together. Default: ``trial``, or ``enrollment`` and ``test``, if there are.
         columns: Those to read as groups.
+        both_kinds: Whether there must be target and non-target trials.
 
     Raises:
         PredictionsError: As `read_trials`, or if a column is missing or two trials have the same name.
@@ -69,30 +79,46 @@ def read_trial_table(
     if named or columns:
         import_pyarrow(path)
     with reading(path):
-        naming = [] if not named else list(PAIR if trials is not None else _naming(path, key))
+        naming = _naming(path, trials, key) if named else ()
         wanted = list(dict.fromkeys([*naming, *columns]))
         found, texts = _collected(path, _batches(path, trials, wanted, ALONE), advance)
-        _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
+        if both_kinds or not len(found.labels):
+            _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
         names = _names(path, [texts[name] for name in naming]) if naming else None
         return TrialTable(found, names, {name: _groups(texts[name]) for name in columns})
 
 
-def _naming(path: Path, key: Sequence[str]) -> Sequence[str]:
-    return naming_columns(path, key) if _is_table(path) else ()
+def columns_of(path: Path, trials: Path | None) -> list[str]:
+    """Return the columns of text that a file has for its trials, besides scores and labels."""
+    with reading(path):
+        if _kind(path) == "table":
+            return [name for name in table_names(path) if name not in ("score", "label")]
+        if _kind(path) == "npz":
+            return [name for name in npz_names(path) if name not in (SCORES, LABELS)]
+        return list(PAIR) if trials is not None or _kind(path) == "HDF5" else []
 
 
-def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".parquet")
+def _naming(path: Path, trials: Path | None, given: Sequence[str]) -> Sequence[str]:
+    if given and _kind(path) in ("table", "npz"):
+        return given
+    names = set(columns_of(path, trials))
+    return next((columns for columns in NAMES if names.issuperset(columns)), ())
+
+
+def _kind(path: Path) -> str:
+    return KINDS.get(path.suffix.lower(), "text")
 
 
 def _batches(path: Path, trials: Path | None, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
-    if not _is_table(path):
-        yield from batches_of_text(path, trials, columns, world)
-        return
+    kind = _kind(path)
+    if kind == "text":
+        return batches_of_text(path, trials, columns, world)
+    if kind == "HDF5":
+        return batches_of_hdf5(path, trials, columns, world)
     if trials is not None:
-        problem = "contains its own labels: --trials is only for text files with two names and a score"
+        problem = "contains its own labels: --trials is only for HDF5, and for text with two names and a score"
         raise PredictionsError(path, problem)
-    yield from batches_of_table(path, columns, world)
+    return (batches_of_table if kind == "table" else batches_of_npz)(path, columns, world)
 
 
 def _collected(

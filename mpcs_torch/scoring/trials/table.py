@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import World
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 ROWS = 2**17
 """The number of rows of parquet that are read at a time; csv is read in blocks of bytes."""
-NAMES = (("trial",), ("enrollment", "test"))
-"""The columns that name a trial, unless others are given: the first of these that a file has."""
 
 
 def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
@@ -31,27 +30,17 @@ def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterat
     Raises:
         PredictionsError: If a column is missing, or a value breaks a rule.
     """
-    names, needed = _columns_of(path), list(dict.fromkeys(("score", "label", *columns)))
+    names, needed = table_names(path), list(dict.fromkeys(("score", "label", *columns)))
     if not set(needed) <= set(names):
         raise PredictionsError(path, f"must have the columns {quoted(needed)}, but has {quoted(names)}")
     for first, held in islice(_batches(path, columns), world.rank, None, world.size):
-        scores = numbers_of(path, held["score"], "score", first)
-        bad = np.isnan(scores)
-        if bad.any():
-            raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column="score")
+        scores = scores_of(path, held["score"], first)
         labels = labels_of(path, held["label"], "label", first, label_of, LABEL_RULE)
-        yield TrialBatch(scores, labels, {name: _texts(path, held[name], name, first) for name in columns})
+        yield TrialBatch(scores, labels, {name: texts_of(path, held[name], name, first) for name in columns})
 
 
-def naming_columns(path: Path, given: Sequence[str]) -> Sequence[str]:
-    """Return the columns that name the trials of a file; none if it has none of the usual ones."""
-    if given:
-        return given
-    names = set(_columns_of(path))
-    return next((columns for columns in NAMES if names.issuperset(columns)), ())
-
-
-def _columns_of(path: Path) -> list[str]:
+def table_names(path: Path) -> list[str]:
+    """Return the names of the columns."""
     if path.suffix.lower() == ".parquet":
         return parquet_names(path)
     refuse_binary(path)
@@ -65,8 +54,25 @@ def _batches(path: Path, columns: Sequence[str]) -> Iterator[Batch]:
     return parquet_batches(path, ROWS, ["score", *texts])
 
 
-def _texts(path: Path, values: "pyarrow.Array", column: str, first: int) -> "pyarrow.Array":
-    """Return a column as text; refuse missing values."""
+def scores_of(path: Path, values: "pyarrow.Array", first: int) -> NDArray[np.float64]:
+    """Return a column of scores as numbers.
+
+    Raises:
+        PredictionsError: If a value is missing, no number, or NaN.
+    """
+    scores = numbers_of(path, values, "score", first)
+    bad = np.isnan(scores)
+    if bad.any():
+        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column="score")
+    return scores
+
+
+def texts_of(path: Path, values: "pyarrow.Array", column: str, first: int) -> "pyarrow.Array":
+    """Return a column as text.
+
+    Raises:
+        PredictionsError: If a value is missing.
+    """
     import pyarrow
     from pyarrow import compute
 

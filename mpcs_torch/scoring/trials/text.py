@@ -12,7 +12,9 @@ import numpy as np
 from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.chunks import PredictionsError, is_number, lines_of, reading
+from mpcs_torch.scoring.hdf5_file import is_hdf5
 from mpcs_torch.scoring.trials.held import LABEL_RULE, NO_NUMBER, TrialBatch, label_of
+from mpcs_torch.scoring.trials.key import pairs_of_key, read_key
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,7 +38,8 @@ def refuse_binary(path: Path) -> None:
         raise PredictionsError(path, f"{rule}, but is a binary file that begins with {quoted(start[:16])}")
 
 
-def _pair(one: str, other: str) -> str:
+def quoted_pair(one: str, other: str) -> str:
+    """Return the two names of a trial for a message."""
     return f"{quoted(one)[1:-1]} {quoted(other)[1:-1]}"
 
 
@@ -46,17 +49,21 @@ def batches_of_text(path: Path, trials: Path | None, columns: Sequence[str], wor
     Raises:
         PredictionsError: If a column is none of these, or a value breaks a rule.
     """
-    has = PAIR if trials is not None else ()
-    missing = [name for name in columns if name not in has]
-    if missing:
-        problem = f"must have the columns {quoted(list(columns))}, but has {quoted(list(has))}"
-        raise PredictionsError(path, problem if has else f"is text without columns, so it has no {quoted(missing[0])}")
+    check_pair_columns(path, PAIR if trials is not None else (), columns)
     refuse_binary(path)
     if trials is None:
         for rows, scores, labels in _of_lines(path, world):
             yield TrialBatch(np.array(parse_scores(path, rows, scores)), np.array(_labels(path, rows, labels)), {})
     else:
         yield from _of_pairs(path, trials, columns, world)
+
+
+def check_pair_columns(path: Path, has: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse to read columns that are none of the two names of a trial, or of none."""
+    missing = [name for name in columns if name not in has]
+    if missing:
+        problem = f"must have the columns {quoted(list(columns))}, but has {quoted(list(has))}"
+        raise PredictionsError(path, problem if has else f"is text without columns, so it has no {quoted(missing[0])}")
 
 
 def _of_lines(path: Path, world: World) -> Iterator[Texts]:
@@ -67,22 +74,28 @@ def _of_lines(path: Path, world: World) -> Iterator[Texts]:
 
 def _of_pairs(path: Path, trials: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
     """Yield scores with the labels of their trials; each trial must have one score."""
-    labels = _labels_of_pairs(trials, world)
+    labels = labels_of_pairs(trials, world)
     scored: set[tuple[str, str]] = set()
     for rows, held in _own_lines(path, "two names and a score", world):
         for row, (one, other, _) in zip(rows, held, strict=True):
             if (one, other) in scored or (one, other) not in labels:
                 problem = "appears twice" if (one, other) in scored else f"is not in {trials}"
-                raise PredictionsError(path, f"{_pair(one, other)} {problem}", row=row)
+                raise PredictionsError(path, f"{quoted_pair(one, other)} {problem}", row=row)
             scored.add((one, other))
         scores = parse_scores(path, rows, [fields[2] for fields in held])
         found = [labels[fields[0], fields[1]] for fields in held]
         texts = {name: [fields[PAIR.index(name)] for fields in held] for name in columns}
         yield TrialBatch(np.array(scores), np.array(found, dtype=np.int64), arrow_texts(texts))
-    if len(scored) < len(labels):
-        one, other = next(pair for pair in labels if pair not in scored)
-        number = f"{len(labels) - len(scored)}{' or more' if world.size > 1 else ''}"
-        raise PredictionsError(path, f"has no scores for {number} trials of {trials}, such as {_pair(one, other)}")
+    missing = len(labels) - len(scored)
+    example = next((pair for pair in labels if pair not in scored), ("", ""))
+    refuse_missing(path, trials, missing, example, world)
+
+
+def refuse_missing(path: Path, trials: Path, missing: int, example: tuple[str, str], world: World) -> None:
+    """Refuse scores of which a number of trials is missing, and name one; other processes may miss more."""
+    if missing:
+        number = f"{missing}{' or more' if world.size > 1 else ''}"
+        raise PredictionsError(path, f"has no scores for {number} trials of {trials}, such as {quoted_pair(*example)}")
 
 
 def _own_lines(path: Path, rule: str, world: World) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
@@ -91,12 +104,12 @@ def _own_lines(path: Path, rule: str, world: World) -> Iterator[tuple[Sequence[i
         if world.size == 1:
             yield rows, held
         else:
-            own = [
-                place
-                for place, (one, other, _) in enumerate(held)
-                if crc32(f"{one} {other}".encode()) % world.size == world.rank
-            ]
+            own = [place for place, (one, other, _) in enumerate(held) if _is_own(one, other, world)]
             yield [rows[place] for place in own], [held[place] for place in own]
+
+
+def _is_own(one: str, other: str, world: World) -> bool:
+    return world.size == 1 or crc32(f"{one} {other}".encode()) % world.size == world.rank
 
 
 def arrow_texts(columns: Mapping[str, list[str]]) -> "dict[str, pyarrow.Array]":
@@ -108,14 +121,21 @@ def arrow_texts(columns: Mapping[str, list[str]]) -> "dict[str, pyarrow.Array]":
     return {name: pyarrow.array(texts, pyarrow.string()) for name, texts in columns.items()}
 
 
-def _labels_of_pairs(trials: Path, world: World) -> dict[tuple[str, str], int]:
+def labels_of_pairs(trials: Path, world: World) -> dict[tuple[str, str], int]:
+    """Return the labels of this process's trials of a list: text in Kaldi's format, or a Key in HDF5.
+
+    Raises:
+        PredictionsError: If a label is unknown, or a trial appears twice.
+    """
+    if is_hdf5(trials):
+        return {pair: label for pair, label in pairs_of_key(read_key(trials)) if _is_own(*pair, world)}
     labels: dict[tuple[str, str], int] = {}
     with reading(trials):
         for rows, held in _own_lines(trials, "two names and a label", world):
             found = _labels(trials, rows, [fields[2] for fields in held])
             for row, (one, other, _), label in zip(rows, held, found, strict=True):
                 if (one, other) in labels:
-                    raise PredictionsError(trials, f"{_pair(one, other)} appears twice", row=row)
+                    raise PredictionsError(trials, f"{quoted_pair(one, other)} appears twice", row=row)
                 labels[one, other] = label
     return labels
 

@@ -1,0 +1,51 @@
+"""``mpcs convert``: write a file of detection scores in another format."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpcs_torch.cli.options import Replace, check_out
+from mpcs_torch.errors import shown
+
+
+def convert(
+    scores: Annotated[
+        Path,
+        typer.Argument(metavar="SCORES", exists=True, dir_okay=False, help="Scores, as `mpcs detect` reads them."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", dir_okay=False, help="The file to write: csv, parquet, npz, HDF5 (h5), else Kaldi's text."
+        ),
+    ],
+    trials: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="List of trials, for HDF5 and text with two names and a score."),
+    ] = None,
+    out_trials: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="The list of trials to write for HDF5 or text: a Key (h5), else text."),
+    ] = None,
+    overwrite: Replace = False,
+) -> None:
+    """Write scores and labels of a detector in another format.
+
+    csv, parquet and npz keep all columns, as text. HDF5 and Kaldi's text hold the scores of the columns enrollment and
+    test; --out-trials is for their labels.
+    """
+    check_out(out, overwrite=overwrite, option="OUT")
+    if out_trials is not None:
+        check_out(out_trials, overwrite=overwrite, option="--out-trials")
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.scoring import columns_of, read_trial_table, write_trials
+
+    with row_counter(f"read {scores.name}") as advance:
+        columns = columns_of(scores, trials)
+        table = read_trial_table(scores, trials, advance, columns=columns, both_kinds=False)
+    left_out = write_trials(out, table, out_trials)
+    if left_out:
+        typer.echo(f"mpcs: warning: {out.name} has no place for {shown(', '.join(left_out))}", err=True)
+    typer.echo(f"wrote {out}" if out_trials is None else f"wrote {out_trials} and {out}")

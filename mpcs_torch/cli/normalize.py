@@ -1,0 +1,67 @@
+"""``mpcs normalize``: normalise detection scores by those of a cohort."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpcs_torch.cli.options import Replace, check_out
+
+TOP = 300
+
+
+class Method(StrEnum):
+    """A way to normalise."""
+
+    Z = "z"
+    T = "t"
+    S = "s"
+    ADAPTIVE_S = "adaptive-s"
+
+
+def normalize(
+    scores: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SCORES",
+            exists=True,
+            dir_okay=False,
+            help="Two names and a score on each line, or csv or parquet with enrollment, test and score.",
+        ),
+    ],
+    cohort: Annotated[
+        Path,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="Scores of the enrolments and tests against a cohort: a name, one of the cohort and a score on each "
+            "line, or csv with name, cohort and score.",
+        ),
+    ],
+    method: Annotated[
+        Method, typer.Option(help="z: by the scores of the enrolment; t: of the test; s and adaptive-s: of both.")
+    ],
+    out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write, in the format of SCORES.")],
+    top: Annotated[
+        int | None,
+        typer.Option(min=2, show_default=str(TOP), help="adaptive-s: how many of the highest scores of each name."),
+    ] = None,
+    overwrite: Replace = False,
+) -> None:
+    """Subtract the mean and divide by the deviation of the scores that each enrolment or test has against a cohort.
+
+    Labels and all other columns are kept, but need not be there.
+    """
+    if top is not None and method is not Method.ADAPTIVE_S:
+        raise typer.BadParameter(f"is not for --method {method}", param_hint="--top")
+    if method is Method.ADAPTIVE_S:
+        top = top or TOP
+    check_out(out, overwrite=overwrite)
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.scoring import normalize_trials
+
+    with row_counter(f"normalise {scores.name}") as advance:
+        normalize_trials(scores, out, cohort, method.value, advance, top=top)
+    typer.echo(f"wrote {out}")

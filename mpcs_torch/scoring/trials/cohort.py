@@ -1,0 +1,86 @@
+"""Read the scores of a cohort: those of enrolments and tests against impostors."""
+
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.functional.detection.normalization import CohortStatistics, SameScoresError, cohort_statistics
+from mpcs_torch.scoring.arrow_columns import labels_of
+from mpcs_torch.scoring.chunks import PredictionsError, reading
+from mpcs_torch.scoring.csv_file import CsvFile
+from mpcs_torch.scoring.trials.table import scores_of
+from mpcs_torch.scoring.trials.text import parse_scores, refuse_binary, split_lines
+
+Batch = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+class Cohort(NamedTuple):
+    """How each name, an enrolment or a test, scores in general."""
+
+    places: dict[str, int]
+    """By name, its place in the statistics."""
+    statistics: CohortStatistics
+
+
+def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None = None) -> Cohort:
+    """Read scores of names against a cohort.
+
+    Args:
+        path: A csv file with columns ``name`` and ``score``, or text with a name, one of the cohort and a score on each
+            line.
+        advance: Called with the number of rows after each batch, to show progress.
+        top: How many of the highest scores of each name to take. Default: all.
+
+    Raises:
+        PredictionsError: If the file cannot be read, a score is not finite, or a name has no two scores that differ.
+    """
+    places: dict[str, int] = {}
+    names, scores, rows = array("q"), array("d"), 0
+    with reading(path):
+        refuse_binary(path)
+        batches = _of_csv(path, places) if path.suffix.lower() == ".csv" else _of_text(path, places)
+        for own, values in batches:
+            bad = ~np.isfinite(values)
+            if bad.any():
+                row = int(bad.argmax())
+                problem = f"must be finite, but is {values[row]:g}"
+                raise PredictionsError(path, problem, row=rows + row + 1, column="score")
+            names.frombytes(own.tobytes())
+            scores.frombytes(values.tobytes())
+            rows += len(values)
+            advance(len(values))
+        if not rows:
+            raise PredictionsError(path, "contains no rows")
+        preds, owners = torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(names, dtype=torch.int64)
+        try:
+            return Cohort(places, cohort_statistics(preds, owners, num_names=len(places), top=top))
+        except SameScoresError as error:
+            name = quoted(list(places)[error.name])
+            highest = "" if top is None else f" among its {top} highest"
+            raise PredictionsError(path, f"must have two scores that differ{highest} for {name}") from None
+
+
+def _of_text(path: Path, places: dict[str, int]) -> Iterator[Batch]:
+    """Yield the place of the name of each score; names are added to ``places``."""
+    for rows, held in split_lines(path, 3, "a name, a name of the cohort and a score"):
+        names = [places.setdefault(fields[0], len(places)) for fields in held]
+        yield np.array(names, dtype=np.int64), np.array(parse_scores(path, rows, [fields[2] for fields in held]))
+
+
+def _of_csv(path: Path, places: dict[str, int]) -> Iterator[Batch]:
+    file = CsvFile(path)
+    if not {"name", "score"} <= set(file.names):
+        raise PredictionsError(path, f"must have the columns ['name', 'score'], but has {quoted(file.names)}")
+
+    def place_of(name: str) -> int | None:
+        return places.setdefault(name, len(places)) if name else None
+
+    for first, held in file.batches(numbers=["score"], texts=["name"]):
+        names = labels_of(path, held["name"], "name", first, place_of, "must not be empty")
+        yield names, scores_of(path, held["score"], first)

@@ -1,0 +1,36 @@
+"""``mpcs normalize``: from a file of scores and a cohort to a file that `mpcs detect` reads."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import one_line, run
+
+
+def test_scores_are_normalised_and_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.csv").write_text("enrollment,test,score,label\na,x,2,1\nb,x,9,0\n")
+    cohort = "".join(
+        f"{name} c{place} {score}\n" for name, score, place in [("a", 0, 1), ("a", 1, 2), ("b", 10, 1), ("b", 12, 2)]
+    )
+    (tmp_path / "cohort.txt").write_text(cohort)
+    arguments = ["normalize", tmp_path / "s.csv", "--cohort", tmp_path / "cohort.txt", "--out", tmp_path / "o.csv"]
+    assert run(*arguments, "--method", "z") == 0
+    assert capsys.readouterr().out == f"wrote {tmp_path / 'o.csv'}\n"
+    assert (tmp_path / "o.csv").read_text() == "enrollment,test,score,label\na,x,3.0,1\nb,x,-2.0,0\n"
+    assert run("detect", tmp_path / "o.csv", "--resamples", 0) == 0
+    assert "equal error rate" in capsys.readouterr().out.lower()
+    assert run(*arguments, "--method", "z") == 2
+    assert "exists: choose another file or pass --overwrite" in one_line(capsys.readouterr().err)
+    assert run(*arguments, "--method", "adaptive-s", "--overwrite") == 2
+    error = one_line(capsys.readouterr().err)
+    assert f"cohort.txt: has no scores for 'x', which is in test of {tmp_path / 's.csv'}" in error
+
+
+def test_top_is_for_the_adaptive_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s.txt").write_text("a x 1\n")
+    (tmp_path / "c.txt").write_text("".join(f"{name} c {score}\n" for name in "ax" for score in (1, 5, 7)))
+    arguments = ["normalize", tmp_path / "s.txt", "--cohort", tmp_path / "c.txt", "--out", tmp_path / "o.txt"]
+    assert run(*arguments, "--method", "s", "--top", 2) == 2
+    assert "is not for --method s" in one_line(capsys.readouterr().err)
+    assert run(*arguments, "--method", "adaptive-s", "--top", 2) == 0
+    assert (tmp_path / "o.txt").read_text() == "a x -5.0\n"
