@@ -16,7 +16,7 @@ from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.predictions import Predictions
-from mpcs_torch.scoring.score import Scores, score
+from mpcs_torch.scoring.score import score
 from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.scoring.trials import (
     Key,
@@ -32,7 +32,7 @@ from mpcs_torch.scoring.trials import (
     write_ndx,
     write_trials,
 )
-from mpcs_torch.scoring.write import rewrite_scores, write_predictions
+from mpcs_torch.scoring.write import write_predictions
 
 __all__ = [
     "CalibrationFileError",
