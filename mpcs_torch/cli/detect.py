@@ -26,13 +26,13 @@ def detect(
             metavar="SCORES...",
             exists=True,
             dir_okay=False,
-            help="csv, parquet or text file with the score and label of each trial; one file for each detector.",
+            help="csv, parquet, npz, HDF5 or text file with the score of each trial; one file for each detector.",
         ),
     ],
     trials: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="List of trials in Kaldi's format: two names and a label on each line."
+            exists=True, dir_okay=False, help="Kaldi's list of trials: two names and a label on each line; or a Key in HDF5."
         ),
     ] = None,
     llr: Annotated[bool, typer.Option("--llr", help="The scores are natural-log likelihood ratios.")] = False,
@@ -100,8 +100,9 @@ def detect(
 ) -> None:
     """Measure how well detectors separate targets from non-targets, what their decisions cost, and which is better.
 
-    csv and parquet files have the columns score and label. Any other file is text with one trial on each line: score
-    and label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
+    csv and parquet files have the columns score and label, npz files the arrays scores and labels. HDF5 files (h5) are
+    those of SIDEKIT and BOSARIS, with a Key as --trials. Any other file is text with one trial on each line: score and
+    label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
     """
     needs = {"--at-false-alarm": at_false_alarm, "--at-miss": at_miss, "--calibrate": calibrate, "--fuse": fuse}
     _check_development(len(scores), len(development or []), [name for name, given in needs.items() if given])
