@@ -32,7 +32,9 @@ def detect(
     trials: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Kaldi's list of trials: two names and a label on each line; or a Key in HDF5."
+            exists=True,
+            dir_okay=False,
+            help="List of trials: Kaldi's, with two names and a label on each line, or a Key in HDF5.",
         ),
     ] = None,
     llr: Annotated[bool, typer.Option("--llr", help="The scores are natural-log likelihood ratios.")] = False,
