@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import shown
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, confusion_matrix, reliability
@@ -76,7 +77,7 @@ def _chart(column: str, of_column: list[GroupScores]) -> Figure:
     metric, names = first.ranked_by, first.worst_first()
     values = {each.model: [_drawn(each.values[name][metric]) for name in names] for each in of_column}
     pooled = {each.model: _drawn(each.pooled.values[metric]) for each in of_column}
-    return condition_chart(values, pooled, names, metric=metric, column=column)
+    return condition_chart(values, pooled, [shown(name) for name in names], metric=metric, column=column)
 
 
 def _drawn(value: float) -> float:

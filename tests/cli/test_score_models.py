@@ -1,0 +1,164 @@
+"""``mpcs score`` of several models, groups and clusters: tables, verdicts, JSON, the report, and refused options."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+
+from mpcs_torch.processes import world
+from tests.cli.test_cli import one_line, run
+
+CONCERN = "classes: [red, green]\nweights: [[0, 5], [1, 0]]\ndangerous: 5\n"
+
+
+def write(path: Path, skill: float) -> Path:
+    generator = torch.Generator().manual_seed(int(10 * skill))
+    rows = []
+    for row in range(90):
+        right = torch.sigmoid(skill + torch.randn((), generator=generator)).item()
+        red = right if row % 3 else 1 - right
+        rows.append(f"p{row % 15},{['north', 'south'][row % 2]},{red},{1 - red},{'red' if row % 3 else 'green'}")
+    path.write_text("\n".join(["patient,site,red,green,target", *rows]) + "\n")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    (tmp_path / "concern.yaml").write_text(CONCERN)
+    return [write(tmp_path / f"{name}.csv", skill) for name, skill in (("A", -0.5), ("B", 1.0), ("C", 1.2))]
+
+
+def grouped(files: list[Path], *arguments: object) -> int:
+    concern = files[0].with_name("concern.yaml")
+    return run("score", *files, "--by", "site", "--cluster", "patient", "--concern", concern, *arguments)
+
+
+def test_models_have_a_column_each_and_a_verdict_for_each_metric(
+    files: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert grouped(files, "--resamples", 30) == 0
+    out = capsys.readouterr().out
+    header = next(line for line in out.splitlines() if line.startswith("| metric"))
+    assert header.replace(" ", "") == "|metric|A|B|C|"
+    assert "95 % intervals: bootstrap of 15 whole clusters (patient)." in out
+    assert "By rate of wrong decisions, the data do not show which of B and C is best; A: it is worse" in out
+    for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
+        assert f"By {metric}, " in out
+    assert out.count(", by site, the worst mpcs first") == 3
+
+
+def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert grouped(files, "--resamples", 30, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told) == ["rows", "classes", "models", "comparisons", "verdicts", "groups"]
+    model = told["models"]["B"]
+    low, high = model["intervals"]["dangerous_rate"]
+    assert 0 <= low <= model["metrics"]["dangerous_rate"] <= high <= 1
+    assert sum(map(sum, model["confusion"])) == 90
+    assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
+    assert told["comparisons"][0]["difference"] == pytest.approx(
+        model["metrics"]["weighted_error_rate"] - told["models"]["A"]["metrics"]["weighted_error_rate"]
+    )
+    assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
+    assert told["groups"][0]["groups"]["north"]["rows"] == 45
+    assert set(told["groups"][0]) == {"model", "column", "groups", "worst", "mean of groups", "spread"}
+    assert told["groups"][0]["worst"]["calibration_slope"] is None  # neither high nor low slopes are better
+
+
+def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
+    page = tmp_path / "r.html"
+    assert grouped(files, "--resamples", 10, "--html", page) == 0
+    text = page.read_text()
+    assert text.count("data:image/svg+xml") == 4  # three confusion matrices, and a chart of sites
+    assert "<h1>3 models</h1>" in text
+    assert text.index("<li>By rate of wrong decisions") < text.index("Comparison on the same rows")
+
+
+def test_one_file_has_intervals_where_they_are_asked_for(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    files[0].write_text("\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines()))
+    assert run("score", files[0]) == 0
+    assert "95 %" not in capsys.readouterr().out
+    assert run("score", files[0], "--resamples", 10) == 0
+    out = capsys.readouterr().out
+    header = next(line for line in out.splitlines() if line.startswith("| metric"))
+    assert header.replace(" ", "") == "|metric|value|95%|"
+    assert "95 % intervals assume independent rows" in out
+    assert run("score", files[0], "--resamples", 10, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(told["intervals"]) == ["weighted_error_rate", "dangerous_rate", "mpcs", "expected_concern", "accuracy"]
+
+
+def test_without_resamples_there_is_the_table_alone(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert grouped(files, "--resamples", 0) == 0
+    out = capsys.readouterr().out
+    assert "95 %" not in out
+    assert "By MPCS" not in out
+
+
+def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    numpy = pytest.importorskip("numpy")
+    probs = torch.rand(30, 2, generator=torch.Generator().manual_seed(0))
+    for name, scores in (("A", probs), ("B", probs.flip(0))):
+        numpy.save(tmp_path / f"{name}.npy", scores / scores.sum(1, keepdim=True))
+    numpy.save(tmp_path / "t.npy", torch.arange(30) % 2)
+    paths = [tmp_path / "A.npy", tmp_path / "B.npy"]
+    assert run("score", *paths, "--target", tmp_path / "t.npy", "--metrics", "accuracy", "--resamples", 5) == 0
+    assert "rate of wrong decisions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--confusion",), "Invalid value for --confusion: is for one file of predictions"),
+        (("--development", "A.csv"), "Invalid value for --development: is for one file of predictions"),
+        (("--by", "patient", "--by", "nothing"), "A.csv: must be a csv or parquet file with the column 'nothing'"),
+    ],
+)
+def test_options_that_do_not_fit_several_files_are_refused(
+    options: tuple[str, ...],
+    message: str,
+    files: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(files[0].parent)
+    given = ("--cluster", "site", *options) if "--by" in options else options
+    assert run("score", *files, *given) == 2
+    assert message in one_line(capsys.readouterr().err)
+
+
+def test_too_few_clusters_are_told_with_the_way_out(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    header, first = files[0].read_text().splitlines()[:2]
+    files[0].write_text(f"{header}\n{first}\n{first}\n")
+    assert run("score", files[0], "--by", "site", "--cluster", "patient") == 2
+    told = one_line(capsys.readouterr().err)
+    assert "a bootstrap needs at least 2 clusters" in told
+    assert "Pass --resamples 0 to leave it out." in told
+
+
+def test_several_processes_score_one_file_alone(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(world, "joined", lambda: nullcontext(world.World(0, 2)))
+    for arguments in (
+        files,
+        [files[0], "--by", "site"],
+        [files[0], "--cluster", "patient"],
+        [files[0], "--resamples", 5],
+    ):
+        assert run("score", *arguments) == 2
+        assert "several processes score one file, without --by" in one_line(capsys.readouterr().err)
+
+
+def test_names_of_groups_are_texts_alone(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "r.html"
+    hostile = files[0].read_text().replace("north", "<b>\x1b[2J$x_{").replace("south", "s" * 300)
+    files[0].write_text(hostile)
+    assert grouped(files[:1], "--resamples", 5, "--html", page) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "s" * 300 not in out
+    assert "<b>" not in page.read_text()
+    assert "\x1b" not in page.read_text()

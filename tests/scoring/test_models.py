@@ -1,0 +1,286 @@
+"""Several models on the same rows: comparisons, intervals, groups, and rows that do not match."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.functional import (
+    Resamples,
+    bootstrap_interval,
+    clopper_pearson,
+    dangerous_errors,
+    expected_concern_statistic,
+    mcnemar_test,
+    mean_statistic,
+    meta_pattern_concern_score,
+)
+from mpcs_torch.metrics.by_name import BY_NAME
+from mpcs_torch.scoring import Predictions, PredictionsError, chunks, group_scores, score
+from mpcs_torch.scoring.main_measures import CONFIDENCE
+from mpcs_torch.scoring.model_files import ModelFiles, open_models
+from mpcs_torch.scoring.models import ModelScores, score_models, with_intervals
+from tests.metrics.batches import random_batch
+
+NAMES = ["a", "b", "c", "d"]
+LOGITS, TARGET = random_batch(240, seed=5)
+FIRST = LOGITS.double().softmax(1)
+SECOND = (LOGITS.double() + 1.5 * torch.nn.functional.one_hot(TARGET, 4)).softmax(1)
+SITES, PATIENTS = [f"s{row % 3}" for row in range(240)], [f"p{row % 20}" for row in range(240)]
+CONCERN = ConcernSpec(NAMES, releases=[["a", "b"], ["b", "c", "d"]], factor=0.25)
+RESAMPLES = 50
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "VALUES", 64 * 4)
+
+
+def write(path: Path, probs: torch.Tensor, target: torch.Tensor = TARGET, **texts: Sequence[str | None]) -> Path:
+    table: dict[str, Sequence[Any]] = dict(texts)
+    table |= {name: column.tolist() for name, column in zip(NAMES, probs.t(), strict=True)}
+    if target.ndim == 1:
+        table["target"] = [NAMES[label] for label in target.tolist()]
+    else:
+        table |= {f"target_{name}": column.tolist() for name, column in zip(NAMES, target.t(), strict=True)}
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.table(table), path)
+    elif path.suffix == ".npz":
+        np.savez(path, preds=probs, target=target)
+    else:
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([table.keys(), *zip(*table.values(), strict=True)])
+    return path
+
+
+def plain(folder: Path) -> list[Path]:
+    """Two files without columns of groups."""
+    return [write(folder / "A.csv", FIRST), write(folder / "B.npz", SECOND)]
+
+
+def measured(
+    paths: Sequence[Path],
+    concern: ConcernSpec | None = CONCERN,
+    *,
+    by: Sequence[str] = (),
+    cluster: str | None = None,
+    metrics: Sequence[str] | None = None,
+    resamples: int = RESAMPLES,
+) -> ModelScores:
+    opened = open_models(ModelFiles(paths, by=by, cluster=cluster), None if concern is None else concern.class_names)
+    entries = None if metrics is None else [BY_NAME[name] for name in metrics]
+    found, kept = score_models(
+        opened, concern, lambda _: None, entries=entries, by=by, cluster=cluster, keeps=resamples > 0
+    )
+    if kept is None:
+        return found
+    return with_intervals(found, kept, cluster=cluster, resamples=resamples, advance=lambda _: None)
+
+
+def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> None:
+    found = measured(plain(tmp_path))
+    rows = {row.measure: row for row in found.comparisons}
+    decisions = [probs.argmax(1) for probs in (FIRST, SECOND)]
+    dangerous = [CONCERN.dangerous_pairs()[TARGET, own] for own in decisions]
+    wrong = [own != TARGET for own in decisions]
+    assert list(rows) == ["rate of wrong decisions", "rate of dangerous errors", "MPCS", "expected concern"]
+    assert rows["rate of wrong decisions"].found.p_value == mcnemar_test(*wrong).p_value
+    assert rows["rate of dangerous errors"].found.p_value == mcnemar_test(*dangerous).p_value
+    names = ["weighted_error_rate", "dangerous_rate", "mpcs", "expected_concern"]
+    for row, name in zip(found.comparisons, names, strict=True):
+        values = [found.scores[model].values[name] for model in ("A", "B")]
+        assert [row.found.first, row.found.second] == pytest.approx(values, rel=1e-12), name
+        assert row.better == "B"
+    count = dangerous_errors(decisions[0], TARGET, num_classes=4, concern=CONCERN.dangerous_pairs())
+    assert rows["rate of dangerous errors"].found.first == pytest.approx(count.item() / 240)
+
+
+def test_intervals_are_exact_for_rates_and_of_the_bootstrap_for_others(tmp_path: Path) -> None:
+    found = measured(plain(tmp_path)[:1])
+    intervals = found.first.intervals
+    decisions, rows = FIRST.argmax(1), Resamples(240, number=RESAMPLES)
+    wrong = clopper_pearson(int((decisions != TARGET).sum()), 240)
+    scores = meta_pattern_concern_score(
+        FIRST, TARGET, num_classes=4, concern=CONCERN.matrix(), from_logits=False, reduction="none"
+    )
+    concern = expected_concern_statistic(decisions, TARGET, num_classes=4, concern=CONCERN.costs())
+    assert intervals["weighted_error_rate"] == wrong
+    assert intervals["accuracy"] == (1 - wrong[1], 1 - wrong[0])
+    assert intervals["dangerous_rate"] == clopper_pearson(int(found.first.values["dangerous"]), 240)
+    assert intervals["mpcs"] == pytest.approx(bootstrap_interval(mean_statistic(scores), rows))
+    assert intervals["expected_concern"] == pytest.approx(bootstrap_interval(concern, rows))
+    assert "assume independent rows" in found.notes[0]
+    assert not found.comparisons
+
+
+def test_rows_of_a_cluster_are_drawn_together(tmp_path: Path) -> None:
+    """Each row three times, in a cluster of its own, says as much as each row once."""
+    once = write(tmp_path / "once.csv", FIRST)
+    often = write(tmp_path / "often.csv", FIRST.repeat(3, 1), TARGET.repeat(3), row=[str(r % 240) for r in range(720)])
+    alone, clustered = measured([once]).first, measured([often], cluster="row").first
+    for name in ("mpcs", "expected_concern"):
+        assert clustered.intervals[name] == pytest.approx(alone.intervals[name])
+    independent = measured([write(tmp_path / "three.csv", FIRST.repeat(3, 1), TARGET.repeat(3))]).first
+    lengths = [high - low for low, high in (one.intervals["mpcs"] for one in (clustered, independent))]
+    assert lengths[0] > 1.5 * lengths[1]
+
+
+def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(tmp_path: Path) -> None:
+    sure = torch.nn.functional.one_hot(TARGET, 4).double()
+    found = measured([write(tmp_path / "A.csv", sure, patient=PATIENTS)], cluster="patient")
+    assert found.first.intervals["dangerous_rate"] == clopper_pearson(0, 20, confidence=CONFIDENCE)
+    assert found.first.intervals["accuracy"][0] < 0.9
+    assert found.notes == ["95 % intervals: bootstrap of 20 whole clusters (patient)."]
+
+
+def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Path) -> None:
+    found = measured(plain(tmp_path), None)
+    assert [row.measure for row in found.comparisons] == ["rate of wrong decisions", "MPCS"]
+    assert "Without --concern" in found.notes[1]
+    assert [row.measure for row in measured(plain(tmp_path), None, metrics=["expected_concern"]).comparisons] == [
+        "expected concern"
+    ]
+    none = measured(plain(tmp_path), None, metrics=["brier_score"])
+    assert not none.comparisons
+    assert none.notes[0].startswith("Only accuracy, weighted_error_rate")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_groups_have_the_metrics_of_their_rows_alone(tmp_path: Path, suffix: str) -> None:
+    paths = [write(tmp_path / f"A.{suffix}", FIRST, site=SITES), write(tmp_path / "B.npz", SECOND)]
+    found = measured(paths, by=["site"], resamples=0)
+    assert [(groups.model, groups.column) for groups in found.groups] == [("A", "site"), ("B", "site")]
+    for groups, probs in zip(found.groups, (FIRST, SECOND), strict=True):
+        assert groups.rows == {"s0": 80, "s1": 80, "s2": 80}
+        for place in range(3):
+            only = write(tmp_path / "only.npz", probs[place::3], TARGET[place::3])
+            alone = score(Predictions(only, from_logits=False, class_names=NAMES), CONCERN, lambda _: None).values
+            assert groups.values[f"s{place}"] == pytest.approx(alone, nan_ok=True)
+
+
+def test_groups_are_summarized_and_the_worst_come_first(tmp_path: Path) -> None:
+    shifted = torch.where(torch.arange(240).unsqueeze(1) % 3 == 1, FIRST.flip(1), SECOND)
+    [groups] = measured([write(tmp_path / "A.csv", shifted, site=SITES)], by=["site"], resamples=0).groups
+    values = {name: groups.values[name]["mpcs"] for name in groups.values}
+    summaries = groups.summaries()
+    assert groups.worst_first()[0] == "s1"
+    assert summaries["worst"]["mpcs"] == values["s1"] == max(values.values())
+    assert summaries["worst"]["accuracy"] == groups.values["s1"]["accuracy"]  # the lowest
+    assert summaries["mean of groups"]["mpcs"] == pytest.approx(sum(values.values()) / 3)
+    assert summaries["spread"]["mpcs"] == pytest.approx(max(values.values()) - min(values.values()))
+    assert "dangerous" not in summaries["worst"]  # a count grows with its group
+    table = groups.table()
+    assert table.header[:3] == ["site", "rows", "weighted_error_rate"]
+    assert len(table.header) == 8
+    assert [row[0] for row in table.rows[3:]] == ["worst", "mean of groups", "spread", "pooled"]
+
+
+def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "A.csv", FIRST, row=[str(row % 48) for row in range(240)])
+    [groups] = measured([path], by=["row"], metrics=["mpcs", "accuracy"], resamples=0).groups
+    rows = groups.table().rows
+    assert (len(rows), rows[40][0]) == (45, "and 8 others")
+    monkeypatch.setattr(group_scores, "NUMBERS", 47 * group_scores.FEWEST_NUMBERS)
+    with pytest.raises(PredictionsError, match=r"A.csv: column 'row' must have at most 47 groups .* but has more"):
+        measured([path], by=["row"], metrics=["accuracy"], resamples=0)
+
+
+def test_a_group_without_a_value_is_left_out_of_the_summaries(tmp_path: Path) -> None:
+    """Site s0 holds one class alone, so that no constant decision costs anything there."""
+    target = torch.where(torch.arange(240) % 3 == 0, 0, TARGET)
+    [groups] = measured(
+        [write(tmp_path / "A.csv", SECOND, target, site=SITES)], by=["site"], metrics=["macro_recall"], resamples=0
+    ).groups
+    assert np.isnan(groups.values["s0"]["macro_recall"])
+    assert groups.worst_first()[-1] == "s0"
+    others = [groups.values[name]["macro_recall"] for name in ("s1", "s2")]
+    assert groups.summaries()["worst"]["macro_recall"] == min(others)
+    assert groups.table().rows[2][2] == ""
+
+
+def test_soft_labels_have_a_table_and_groups_alone(tmp_path: Path) -> None:
+    soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
+    paths = [write(tmp_path / "A.csv", FIRST, soft, site=SITES), write(tmp_path / "B.parquet", SECOND, soft)]
+    found = measured(paths, None, by=["site"])
+    assert found.table().header == ["metric", "A", "B"]
+    assert len(found.groups) == 2
+    assert not found.comparisons
+    assert "have intervals and are compared" in found.notes[0]
+
+
+def test_a_row_is_kept_in_16_bytes_for_each_model(tmp_path: Path) -> None:
+    opened = open_models(ModelFiles(plain(tmp_path)), NAMES)
+    _, kept = score_models(opened, CONCERN, lambda _: None, keeps=True)
+    assert kept is not None
+    assert [sum(values.nbytes for values in own if values is not None) for own in kept.samples] == [16 * 240] * 2
+    assert kept.labels.nbytes == 8 * 240
+
+
+OTHER = TARGET.clone()
+OTHER[200] = (TARGET[200] + 1) % 4
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ({"target": OTHER}, r"B.csv, row 201: the label must be '.' as in .*A.csv, but is '.': rows are matched"),
+        ({"probs": SECOND[:200], "target": TARGET[:200]}, r"B.csv: has 200 rows, but .*A.csv has 240"),
+        (
+            {"probs": SECOND.repeat(2, 1), "target": TARGET.repeat(2)},
+            r"B.csv: has more rows than .*A.csv, which has 240",
+        ),
+        ({"site": ["s0", *SITES[:-1]]}, r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 's0'"),
+        ({"site": ["s0", "x1", *SITES[2:]]}, r"B.csv, row 2, column site: must be 's1' as in .*A.csv, but is 'x1'"),
+        ({"target": SECOND}, r"B.csv: has soft labels for each row, but .*A.csv has one class"),
+    ],
+)
+def test_rows_that_do_not_match_are_refused(tmp_path: Path, second: dict[str, Any], message: str) -> None:
+    first = write(tmp_path / "A.csv", FIRST, site=SITES)
+    other = write(tmp_path / "B.csv", **{"probs": SECOND, **second})
+    with pytest.raises(PredictionsError, match=message):
+        measured([first, other], None, by=["site"], resamples=0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        ({}, {"by": ["site"]}, "A.csv: must be a csv or parquet file with the column 'site'"),
+        ({"site": ["", *SITES[1:]]}, {"by": ["site"]}, "A.csv, row 1, column site: must name a group, but is ''"),
+        ({}, {"by": ["target"]}, "A.csv: column 'target' is a class or target, so it cannot name groups"),
+        ({}, {"cluster": "a"}, "A.csv: column 'a' is a class or target, so it cannot name groups"),
+    ],
+)
+def test_columns_that_name_no_groups_are_refused(
+    tmp_path: Path, texts: dict[str, list[str]], options: dict[str, Any], message: str
+) -> None:
+    path = write(tmp_path / "A.csv", FIRST, **texts)
+    with pytest.raises(PredictionsError, match=message):
+        measured([path], **options)
+
+
+def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Path) -> None:
+    path = write(tmp_path / "A.csv", FIRST)
+    with pytest.raises(PredictionsError, match=r"A.csv: is given twice"):
+        measured([path, path])
+    (tmp_path / "other").mkdir()
+    other = write(tmp_path / "other" / "A.csv", SECOND)
+    assert list(measured([path, other], resamples=0).scores) == [str(path), str(other)]
+
+
+def test_classes_are_matched_by_name_whatever_the_order_of_the_columns(tmp_path: Path) -> None:
+    second = tmp_path / "B.csv"
+    rows = [[*row.tolist()[::-1], NAMES[label]] for row, label in zip(SECOND, TARGET, strict=True)]
+    with second.open("w", newline="") as file:
+        csv.writer(file).writerows([[*NAMES[::-1], "target"], *rows])
+    found = measured([write(tmp_path / "A.csv", FIRST), second], None, metrics=["accuracy"], resamples=0)
+    accuracy = (SECOND.argmax(1) == TARGET).double().mean().item()
+    assert found.scores["B"].values["accuracy"] == pytest.approx(accuracy)
