@@ -41,6 +41,7 @@ from mpcs_torch.functional.detection.cost_interval import cost_interval
 from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
 from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
+from mpcs_torch.functional.detection.gaussian import GaussianEqualError, gaussian_equal_error
 from mpcs_torch.functional.detection.h_measure import h_measure
 from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30
 from mpcs_torch.functional.detection.likelihood_ratio import log_likelihood_ratios
@@ -84,6 +85,7 @@ __all__ = [
     "EqualError",
     "ErrorRates",
     "FThresholds",
+    "GaussianEqualError",
     "JackknifeInterval",
     "McNemarTest",
     "MeanCurve",
@@ -132,6 +134,7 @@ __all__ = [
     "expected_concern",
     "expected_concern_statistic",
     "false_alarm_at_miss",
+    "gaussian_equal_error",
     "generalized_mean",
     "generalized_mean_curve",
     "generalized_mean_loss",
