@@ -8,7 +8,7 @@ import torch
 
 from mpcs_torch.functional import OperatingPoint, ReversedScoresWarning
 from mpcs_torch.functional.detection.errors import missing_kind
-from mpcs_torch.scoring.bootstrap import AREA, EQUAL_ERROR, H_MEASURE
+from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, H_MEASURE
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.detectors import Detector
@@ -36,7 +36,7 @@ class Conditions(NamedTuple):
 
     def table(self) -> Table:
         """Return a row for each condition, with the worst first, then the mean, the spread, and all trials pooled."""
-        metrics = [value.name for value in self.pooled.values if not value.name.startswith("calibration")]
+        metrics = self._shown()
         worst = self.worst_first()
         rows = [
             [name, *_sizes(self.by_name[name]), *(f"{_of(self.by_name[name], metric):.4g}" for metric in metrics)]
@@ -48,6 +48,13 @@ class Conditions(NamedTuple):
             rows.append([title, "", "", *(f"{summary[metric]:.4g}" for metric in metrics)])
         rows.append(["pooled", *_sizes(self.pooled), *(f"{_of(self.pooled, metric):.4g}" for metric in metrics)])
         return Table([self.column, "targets", "non-targets", *metrics], rows)
+
+    def _shown(self) -> list[str]:
+        """Return the metrics that fit a table: the equal error rate, Cllr, and costs at fixed thresholds, if any."""
+        names = [value.name for value in self.pooled.values]
+        fixed = [value.name for value in self.pooled.values if value.cost is not None and "minimum" not in value.name]
+        costs = fixed[1:] or [name for name in names if name.startswith("minimum cost")]  # the first is equal errors
+        return [EQUAL_ERROR, *(name for name in names if name == CLLR), *costs]
 
     def worst_first(self) -> list[str]:
         """Return the conditions by their equal error rate, the highest first."""

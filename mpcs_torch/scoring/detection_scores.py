@@ -88,8 +88,9 @@ def notes(scores: Sequence[DetectionScores], cluster: str | None) -> list[str]:
             "thresholds), the area and Cllr; Clopper-Pearson for error rates, and for costs combined from them."
         )
     told.append(
-        "The other metrics have none: their thresholds are chosen on these trials, and no interval is known to hold. "
+        "Metrics whose threshold is the best on these trials have no interval, because none is known to hold; "
         "--development learns thresholds on others."
     )
-    told.append("* fewer than 30 errors: may be off by more than 30 %.")
+    if any("*" in cell for each in scores for row in each.table().rows for cell in row):
+        told.append("* fewer than 30 errors: may be off by more than 30 %.")
     return told

@@ -152,7 +152,7 @@ def compare_detectors(
     for own in of_costs[:1]:
         pairs = zip(detectors, own, strict=True)
         wrong = [(each.trials.scores >= at.threshold) != labels for each, at in pairs]
-        measures.append(rate_measure(f"rate of wrong decisions, {own[0].point.label()}", wrong))
+        measures.append(rate_measure(f"rate of wrong decisions in these trials, {own[0].point.label()}", wrong))
     drawn = Resamples(len(labels), number=resamples, strata=labels, clusters=clusters)
     return compare_systems([detector.name for detector in detectors], measures, drawn, advance=advance)
 

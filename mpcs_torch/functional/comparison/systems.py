@@ -133,12 +133,13 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
         rest = [name for name in worse if name not in lost]
         unshown = f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
         return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
-    each = "each is worse than one of them" if len(worse) > 1 else "it is worse than one of them"
-    return f"By {measure}, the data do not show which of {_listed(best)} is best; {_listed(worse)}: {each}."
+    verb = "are each" if len(worse) > 1 else "is"
+    told = f"By {measure}, the data do not show which of {_listed(best)} is best"
+    return f"{told}; {_listed(worse)} {verb} worse than {_listed(best, 'or')}."
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def _check(systems: Sequence[str], measures: Sequence[Measure]) -> None:
