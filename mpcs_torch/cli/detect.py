@@ -68,6 +68,10 @@ def detect(
         list[float] | None,
         typer.Option(min=0, max=1, help="False-alarm rate at the development threshold of this miss rate; repeatable."),
     ] = None,
+    max_false_alarm: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Also measure the area under the ROC up to this false-alarm rate."),
+    ] = None,
     calibrate: Annotated[
         Calibration | None, typer.Option(help="Also measure scores calibrated on the development trials.")
     ] = None,
@@ -112,6 +116,8 @@ def detect(
         raise typer.BadParameter("needs at least two files of scores", param_hint="--fuse")
     if threshold is not None and isnan(threshold):
         raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
+    if max_false_alarm == 0:
+        raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
     check_report(html, overwrite=overwrite)
     points = points_of(point)
 
@@ -136,6 +142,7 @@ def detect(
         threshold=threshold,
         p_fa=at_false_alarm or (),
         p_miss=at_miss or (),
+        max_p_fa=max_false_alarm,
         calibration=None if calibrate is None else calibrate.value,
         is_fused=fuse,
         cluster=cluster,

@@ -39,6 +39,8 @@ def _plain(found: Results) -> dict[str, Any]:
     plain: dict[str, Any] = {"targets": int(counts.targets), "nontargets": int(counts.nontargets)}
     if len(found.scores) == 1:
         plain["metrics"] = finite(first.named())
+        hull = first.summary.hull.rates()
+        plain["convex_hull"] = {"miss_rate": hull.p_miss.tolist(), "false_alarm_rate": hull.p_fa.tolist()}
     else:
         plain["detectors"] = {name: finite(scores.named()) for name, scores in found.scores.items()}
     if found.comparisons:

@@ -32,6 +32,8 @@ class Plan:
     p_fa: Sequence[float] = ()
     """False-alarm rates of thresholds that are learnt."""
     p_miss: Sequence[float] = ()
+    max_p_fa: float | None = None
+    """The false-alarm rate up to which the area under the ROC is wanted."""
     calibration: CalibrationMethod | None = None
     is_fused: bool = False
     cluster: str | None = None
@@ -79,6 +81,7 @@ def measured(plan: Plan) -> Results:
             clusters=clusters,
             conditions={column: read.groups[column] for column in plan.by},
             resamples=plan.resamples,
+            max_p_fa=plan.max_p_fa,
             advance=advance_resamples,
         )
 
@@ -86,8 +89,9 @@ def measured(plan: Plan) -> Results:
 def measured_together(plan: Plan, world: World) -> Results:
     """Measure one detector, whose trials are shared by several processes."""
     (path, *_), trials = plan.files.paths, plan.files.trials
-    if plan.files != DetectorFiles([path], trials):
-        problem = "several processes measure one file, without --development, --by, --cluster and --key"
+    if plan.files != DetectorFiles([path], trials) or plan.max_p_fa is not None:
+        options = "--development, --by, --cluster, --key and --max-false-alarm"
+        problem = f"several processes measure one file, without {options}"
         raise typer.BadParameter(problem, param_hint="SCORES")
     with row_counter(f"read {path.name}", shown=world.is_first) as advance:
         read = read_trials(path, trials, advance, world=world)

@@ -10,11 +10,12 @@ from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.processes.world import World
-from mpcs_torch.scoring.shares import errors_of_all, places_of
+from mpcs_torch.scoring.shares import around_equal_rates, errors_of_all, places_of
 from mpcs_torch.scoring.trials import Trials
 
 Statistic = Callable[[Resample], Tensor]
 EQUAL_ERROR, AREA, H_MEASURE, CLLR = "equal error rate", "area under the ROC", "H-measure", "Cllr"
+INTERPOLATED = f"{EQUAL_ERROR} (interpolated)"
 
 
 def bootstrap_intervals(
@@ -53,16 +54,10 @@ def _curve_statistic(own: ErrorCounts, world: World) -> Statistic:
     few = own.at(turning_points(own))
 
     def statistic(drawn: Resample) -> Tensor:
-        errors, area = errors_of_all(drawn.errors(few), world, _around_equal_rates)
+        errors, area = errors_of_all(drawn.errors(few), world, around_equal_rates)
         return torch.stack([equal_error_of(errors, "interpolated").rate, area])
 
     return statistic
-
-
-def _around_equal_rates(curve: ErrorCounts) -> Tensor:
-    """Return the indices of the last threshold with fewer misses than false alarms, in rates, and of the next."""
-    after = (curve.misses * curve.nontargets >= curve.false_alarms * curve.targets).int().argmax()
-    return torch.stack([(after - 1).clamp(min=0), after])
 
 
 def _cllr_statistic(trials: Trials, numbers: Sequence[int], world: World) -> Statistic:

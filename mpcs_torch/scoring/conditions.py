@@ -74,7 +74,7 @@ class Conditions(NamedTuple):
         for value in self.pooled.values:
             held = torch.tensor([_of(scores, value.name) for scores in self.by_name.values()], dtype=torch.float64)
             low, high = (held.amin().item(), held.amax().item()) if len(held) else (torch.nan, torch.nan)
-            found["worst"][value.name] = low if value.name in HIGHER_IS_BETTER else high
+            found["worst"][value.name] = low if value.name.startswith(HIGHER_IS_BETTER) else high
             found["mean of conditions"][value.name] = held.mean().item()
             found["spread"][value.name] = high - low
         return found
@@ -87,6 +87,7 @@ def score_conditions(
     groups: Groups,
     points: Sequence[OperatingPoint],
     fixed: Sequence[FixedThreshold],
+    max_p_fa: float | None = None,
 ) -> Conditions:
     """Compute the metrics of a detector for each group of its trials, without intervals."""
     by_name, incomplete = {}, []
@@ -99,7 +100,9 @@ def score_conditions(
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReversedScoresWarning)  # told of all trials; small groups may seem reversed
-            by_name[name] = score_detection(trials, points, is_llr=detector.is_llr, resamples=0, fixed=fixed)
+            by_name[name] = score_detection(
+                trials, points, is_llr=detector.is_llr, resamples=0, fixed=fixed, max_p_fa=max_p_fa
+            )
     return Conditions(detector.name, column, pooled, by_name, incomplete)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, clopper_pearson, cost_interval
-from mpcs_torch.functional.detection.area import break_even_of
+from mpcs_torch.functional.detection.area import break_even_of, partial_auc_of
 from mpcs_torch.functional.detection.bayes_error import LOG_ODDS
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
@@ -23,7 +23,15 @@ from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.detection.summary import summary_of
 from mpcs_torch.functional.detection.visible import bin_edges, drawn_range
 from mpcs_torch.processes.world import ALONE, World
-from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR, H_MEASURE, bootstrap_intervals, mean_cost
+from mpcs_torch.scoring.bootstrap import (
+    AREA,
+    CLLR,
+    EQUAL_ERROR,
+    H_MEASURE,
+    INTERPOLATED,
+    bootstrap_intervals,
+    mean_cost,
+)
 from mpcs_torch.scoring.cluster_intervals import cluster_intervals
 from mpcs_torch.scoring.detection_scores import CONFIDENCE, DetectionScores, Interval, Value
 from mpcs_torch.scoring.shares import errors_of_all, exchange_ranges, thresholds_that_matter
@@ -39,6 +47,7 @@ def score_detection(
     resamples: int,
     fixed: Sequence[FixedThreshold] = (),
     clusters: Tensor | None = None,
+    max_p_fa: float | None = None,
     advance: Callable[[int], None] = lambda _: None,
     world: World = ALONE,
 ) -> DetectionScores:
@@ -55,6 +64,7 @@ def score_detection(
         resamples: The number of bootstrap resamples; 0 for no bootstrap.
         fixed: Thresholds from elsewhere, to be measured too.
         clusters: ``(N,)`` codes of the clusters of trials, such as speakers. Default: trials are independent.
+        max_p_fa: Adds the standardised area under the ROC up to this false-alarm rate, in (0, 1]; for one process.
         advance: Called with the number of resamples after each batch, to show progress.
         world: The processes that hold the trials, all of which return the values of the whole. Default: this one.
 
@@ -70,6 +80,9 @@ def score_detection(
     warn_if_reversed(area)
     summary = summary_of(counts, area, points)
     found = _chosen_here(summary, points)
+    if max_p_fa is not None:
+        area = partial_auc_of(counts, max_p_fa)
+        found.insert(3, Value(f"{AREA} up to {100 * max_p_fa:g} % false alarms", area.item()))
     if is_llr:
         costs = softplus(-trials.scores[trials.labels]), softplus(trials.scores[~trials.labels])
         cllr = mean_cost(costs, [int(counts.targets), int(counts.nontargets)], world).item()
@@ -113,6 +126,7 @@ def _chosen_here(summary: DetectionSummary, points: Sequence[OperatingPoint]) ->
     ]
     return [
         Value(EQUAL_ERROR, summary.equal_error.rate.item(), cost=equal),
+        Value(INTERPOLATED, equal_error_of(summary.counts, "interpolated").rate.item()),
         Value(AREA, summary.area.item()),
         Value(H_MEASURE, h_measure_of(summary.hull.rates()).item()),
         Value("precision-recall break-even, errors", break_even_of(summary.hull).item()),

@@ -47,6 +47,7 @@ def measure_detectors(
     clusters: Groups | None = None,
     conditions: dict[str, Groups],
     resamples: int,
+    max_p_fa: float | None = None,
     advance: Advance,
 ) -> Results:
     """Measure detectors on the same trials.
@@ -59,6 +60,7 @@ def measure_detectors(
         clusters: The clusters of trials that are not independent. Default: all are independent.
         conditions: Groups of trials, by column, for each of which the metrics are computed too.
         resamples: The number of bootstrap resamples; 0 for no bootstrap and no comparison.
+        max_p_fa: As in `score_detection`.
         advance: Called with the number of resamples after each batch.
 
     Raises:
@@ -74,6 +76,7 @@ def measure_detectors(
             resamples=resamples,
             fixed=own,
             clusters=codes,
+            max_p_fa=max_p_fa,
             advance=advance,
         )
         for detector, own in pairs
@@ -90,7 +93,7 @@ def measure_detectors(
             advance=advance,
         )
     by_condition = [
-        score_conditions(detector, scores[detector.name], column, groups, points, own)
+        score_conditions(detector, scores[detector.name], column, groups, points, own, max_p_fa)
         for column, groups in conditions.items()
         for detector, own in pairs
     ]

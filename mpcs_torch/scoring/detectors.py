@@ -20,7 +20,7 @@ from mpcs_torch.functional import (
     equal_error_statistic,
     rate_measure,
 )
-from mpcs_torch.scoring.bootstrap import CLLR, EQUAL_ERROR
+from mpcs_torch.scoring.bootstrap import CLLR, INTERPOLATED
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.thresholds import FixedThreshold, bayes_thresholds
 from mpcs_torch.scoring.trials import Trials, TrialTable
@@ -139,7 +139,7 @@ def compare_detectors(
     """
     labels = detectors[0].trials.labels
     rates = [equal_error_statistic(*each.trials) for each in detectors]
-    measures = [Measure(f"{EQUAL_ERROR} (interpolated)", rates, is_rate=True)]
+    measures = [Measure(INTERPOLATED, rates, is_rate=True)]
     are_llr = all(detector.is_llr for detector in detectors)
     if are_llr:
         measures.append(Measure(CLLR, [cllr_statistic(*each.trials) for each in detectors]))

@@ -89,6 +89,12 @@ def _within(block: Tensor, first: float, last: float) -> Tensor:
     return torch.cat([block.new_tensor([first]), block[:-1], block.new_tensor([last])])
 
 
+def around_equal_rates(curve: ErrorCounts) -> Tensor:
+    """Return the indices of the last threshold with fewer misses than false alarms, in rates, and of the next."""
+    after = (curve.misses * curve.nontargets >= curve.false_alarms * curve.targets).int().argmax()
+    return torch.stack([(after - 1).clamp(min=0), after])
+
+
 def thresholds_that_matter(curve: ErrorCounts, points: Sequence[OperatingPoint], thresholds: Tensor) -> Tensor:
     """Return the indices of all thresholds on which a value or a figure can depend.
 
@@ -103,6 +109,7 @@ def thresholds_that_matter(curve: ErrorCounts, points: Sequence[OperatingPoint],
     rates = curve.rates()
     found = [
         hull_vertices(curve),
+        around_equal_rates(curve),
         visible_points(rates.p_fa, rates.p_miss),
         torch.searchsorted(curve.thresholds, thresholds),
         special - 1,  # with its threshold, an interval begins

@@ -45,7 +45,7 @@ def test_scores_are_matched_with_a_list_of_trials(tmp_path: Path, capsys: pytest
     (tmp_path / "scores").write_text("a x 1.5\nb y -2\n")
     (tmp_path / "trials").write_text("b y nontarget\na x target\n")
     assert run("detect", tmp_path / "scores", "--trials", tmp_path / "trials", "--resamples", 0) == 0
-    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| equal error rate"))
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| equal error rate  "))
     assert row.split("|")[2].strip() == "0"
 
 

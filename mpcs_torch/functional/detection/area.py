@@ -158,11 +158,12 @@ def precision_recall_break_even(
 
 def partial_auc_of_trials(found: Sequence[BinaryTrials], max_p_fa: float) -> Tensor:
     """Compute the areas of binary trials, stacked; NaN if targets or non-targets are missing."""
+    return of_each_class(found, lambda trials: partial_auc_of(trials.errors(), max_p_fa))
 
-    def area(counts: ErrorCounts) -> Tensor:
-        return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
-    return of_each_class(found, lambda trials: area(trials.errors()))
+def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
+    """Compute the area of counted errors."""
+    return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
 
 def miss_of_trials(found: Sequence[BinaryTrials], p_fa: float) -> Tensor:
