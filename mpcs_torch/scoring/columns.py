@@ -16,7 +16,7 @@ from torch import Tensor
 from mpcs_torch.control_characters import has_control
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, rows_at_a_time
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, reading, rows_at_a_time
 from mpcs_torch.scoring.csv_file import Batch, CsvFile
 from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names
 
@@ -89,6 +89,15 @@ class ColumnFile:
         if not is_number(label) or float(label) % 1 != 0 or abs(float(label)) > MOST_EXACT:
             return None
         return int(float(label))
+
+
+def check_texts(path: Path, texts: Sequence[str]) -> None:
+    """Refuse a table without some columns of texts, before it is refused for a class of another name."""
+    with reading(path):
+        names = parquet_names(path) if path.suffix == ".parquet" else _csv_file(path).names
+    missing = [name for name in texts if name not in names]
+    if missing:
+        raise PredictionsError(path, f"must have a column {quoted(missing[0])}, but has {quoted(names)}")
 
 
 def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *, fewest: int) -> list[str]:

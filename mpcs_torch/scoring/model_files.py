@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mpcs_torch.scoring.columns import check_texts
 from mpcs_torch.scoring.predictions import COLUMNS, Predictions
 from mpcs_torch.scoring.system_names import names_of
 
@@ -34,7 +35,8 @@ def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[st
         class_names: The classes in index order. Default: those of the first file that names them.
 
     Raises:
-        PredictionsError: If a file cannot be read, is given twice, or has other classes.
+        PredictionsError: If a file cannot be read, is given twice, lacks a column of groups if it is the first, or has
+            other classes.
     """
 
     def opened(path: Path, names: Sequence[str] | None) -> Predictions:
@@ -43,6 +45,8 @@ def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[st
         return Predictions(path, target=target, from_logits=files.from_logits, class_names=names, texts=files.columns)
 
     names = names_of(files.paths)
+    if files.columns and files.paths[0].suffix in COLUMNS:
+        check_texts(files.paths[0], files.columns)
     if class_names is None and len(names) > 1:
         naming = next((path for path in files.paths if path.suffix in COLUMNS), files.paths[0])
         class_names = opened(naming, None).class_names

@@ -113,7 +113,7 @@ def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.Captu
     [
         (("--confusion",), "Invalid value for --confusion: is for one file of predictions"),
         (("--development", "A.csv"), "Invalid value for --development: is for one file of predictions"),
-        (("--by", "patient", "--by", "nothing"), "A.csv: must be a csv or parquet file with the column 'nothing'"),
+        (("--by", "patient", "--by", "nothing"), "A.csv: must have a column 'nothing', but has ['patient',"),
     ],
 )
 def test_options_that_do_not_fit_several_files_are_refused(

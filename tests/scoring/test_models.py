@@ -253,7 +253,7 @@ def test_rows_that_do_not_match_are_refused(tmp_path: Path, second: dict[str, An
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [
-        ({}, {"by": ["site"]}, "A.csv: must be a csv or parquet file with the column 'site'"),
+        ({"place": SITES}, {"by": ["site"]}, r"A.csv: must have a column 'site', but has \['place', 'a', 'b'"),
         ({"site": ["", *SITES[1:]]}, {"by": ["site"]}, "A.csv, row 1, column site: must name a group, but is ''"),
         ({}, {"by": ["target"]}, "A.csv: column 'target' is a class or target, so it cannot name groups"),
         ({}, {"cluster": "a"}, "A.csv: column 'a' is a class or target, so it cannot name groups"),
@@ -265,6 +265,11 @@ def test_columns_that_name_no_groups_are_refused(
     path = write(tmp_path / "A.csv", FIRST, **texts)
     with pytest.raises(PredictionsError, match=message):
         measured([path], **options)
+
+
+def test_a_file_of_arrays_has_no_groups(tmp_path: Path) -> None:
+    with pytest.raises(PredictionsError, match=r"B.npz: must be a csv or parquet file with the column 'site'"):
+        measured([write(tmp_path / "B.npz", FIRST)], by=["site"])
 
 
 def test_a_file_given_twice_is_refused_and_equal_names_become_paths(tmp_path: Path) -> None:
