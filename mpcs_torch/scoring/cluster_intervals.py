@@ -9,10 +9,12 @@ from mpcs_torch.functional import (
     actual_cost_statistic,
     area_statistic,
     cllr_statistic,
+    clopper_pearson,
     equal_error_statistic,
 )
 from mpcs_torch.functional.comparison.bootstrap import interval_of, statistics_of
 from mpcs_torch.functional.comparison.sample_statistics import Statistic
+from mpcs_torch.functional.detection.cost_interval import combined_interval
 from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR
 from mpcs_torch.scoring.detection_scores import Interval, Value
 from mpcs_torch.scoring.thresholds import FixedThreshold
@@ -30,6 +32,9 @@ def cluster_intervals(
 ) -> list[Value]:
     """Give values the intervals of a bootstrap of whole clusters.
 
+    All resamples of a rate of 0 or 1 are the same, which would promise too much: such a rate has the interval of
+    Clopper and Pearson, in which each cluster counts as one trial, and so has the cost that it is a part of.
+
     Raises:
         ValueError: If the clusters are too few.
     """
@@ -39,7 +44,14 @@ def cluster_intervals(
     rows, intervals = iter(found), dict[str, list[Interval]]()
     for name, of_value in statistics.items():
         intervals[name] = [interval_of(next(rows), drawn.independent, confidence) for _ in of_value]
-    return [_with(value, intervals.get(value.name, [])) for value in values]
+    numbers = [len(clusters[of_kind].unique()) for of_kind in (trials.labels, ~trials.labels)]  # type: ignore[no-untyped-call]
+    by_name = {threshold.name: threshold for threshold in fixed}
+    return [
+        _at_threshold(value, by_name[value.name], intervals[value.name], numbers, confidence)
+        if value.name in by_name
+        else value._replace(interval=intervals.get(value.name, [None])[0])
+        for value in values
+    ]
 
 
 def _statistics(values: Sequence[Value], fixed: Sequence[FixedThreshold], trials: Trials) -> dict[str, list[Statistic]]:
@@ -72,8 +84,19 @@ def _share(is_counted: Tensor, is_of: Tensor) -> Statistic:
     return lambda weights: weights.double() @ counted / (weights.double() @ is_of.double())
 
 
-def _with(value: Value, intervals: Sequence[Interval]) -> Value:
-    if not intervals:
-        return value
-    interval, *rates = intervals
-    return value._replace(interval=interval, rates=(rates[0], rates[1]) if rates else None)
+def _at_threshold(
+    value: Value, fixed: FixedThreshold, drawn: Sequence[Interval], numbers: Sequence[int], confidence: float
+) -> Value:
+    """Give a value at a threshold its intervals: of itself and of both rates."""
+    assert value.cost is not None
+    rates = [value.cost.p_miss.item(), value.cost.p_fa.item()]
+    interval, *of_rates = drawn
+    for place, (rate, number) in enumerate(zip(rates, numbers, strict=True)):
+        if rate in (0, 1):
+            of_rates[place] = clopper_pearson(int(rate) * number, number, confidence=confidence)
+    if any(rate in (0, 1) for rate in rates):
+        if fixed.shown in ("miss rate", "false-alarm rate"):
+            interval = of_rates[fixed.shown == "false-alarm rate"]
+        else:
+            interval = combined_interval(rates, of_rates, fixed.point, normalize=fixed.shown == "cost")
+    return value._replace(interval=interval, rates=(of_rates[0], of_rates[1]))

@@ -204,3 +204,16 @@ def test_intervals_contain_their_values_and_few_errors_are_marked() -> None:
     assert ["(" in row[4] for row in costs] == [row[0].startswith("actual") for row in costs]
     many = score_detection(trials_of(3000), POINTS[:1], is_llr=False, resamples=0)
     assert all("*" not in "".join(row) for row in many.table().rows)
+
+
+def test_a_rate_without_errors_has_an_interval_with_clusters_too() -> None:
+    trials, clusters = trials_of(120), torch.arange(120) % 40
+    fixed = given_threshold(-100, POINTS[:1])  # accepts all
+    found = score_detection(trials, POINTS, is_llr=False, resamples=20, fixed=fixed, clusters=clusters).named()
+    name = "cost at -100, p = 0.5"
+    holding = [len(clusters[kind].unique()) for kind in (trials.labels, ~trials.labels)]
+    ends = [
+        (found[f"{name}, {rate}, low"], found[f"{name}, {rate}, high"]) for rate in ("miss rate", "false-alarm rate")
+    ]
+    assert ends == [clopper_pearson(0, holding[0]), clopper_pearson(holding[1], holding[1])]
+    assert found[f"{name}, low"] < found[name] == 1 < found[f"{name}, high"]

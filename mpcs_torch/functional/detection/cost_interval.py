@@ -1,5 +1,6 @@
 """The confidence interval of a detection cost at a threshold from other data."""
 
+from collections.abc import Sequence
 from math import hypot
 
 from mpcs_torch.functional.detection.interval import clopper_pearson
@@ -57,10 +58,17 @@ def cost_interval(
         0.218 0.438
     """
     check_point(point)
+    counted = ((misses, targets), (false_alarms, nontargets))
+    intervals = [clopper_pearson(errors, trials, confidence=confidence) for errors, trials in counted]
+    return combined_interval([errors / trials for errors, trials in counted], intervals, point, normalize=normalize)
+
+
+def combined_interval(
+    rates: Sequence[float], intervals: Sequence[tuple[float, float]], point: OperatingPoint, *, normalize: bool
+) -> tuple[float, float]:
+    """Combine the intervals of the miss rate and of the false-alarm rate to that of the cost, as `cost_interval`."""
     cost, below, above = 0.0, [], []
-    for errors, trials, weight in ((misses, targets, point.weights[0]), (false_alarms, nontargets, point.weights[1])):
-        low, high = clopper_pearson(errors, trials, confidence=confidence)
-        rate = errors / trials
+    for rate, (low, high), weight in zip(rates, intervals, point.weights, strict=True):
         cost += weight * rate
         below.append(weight * (rate - low))
         above.append(weight * (high - rate))
