@@ -50,7 +50,7 @@ def difference(ours: float, theirs: float) -> float:
 def main(root: Path, changes: Sequence[str], sizes: Sequence[int]) -> None:
     for change in changes:
         config, folder = config_of(change), root / change.replace(" ", "-")
-        folder.mkdir()
+        folder.mkdir(parents=True)
         for size in (1, *sizes):
 
             def train(world: World, config: RunConfig = config, folder: Path = folder, size: int = size) -> None:

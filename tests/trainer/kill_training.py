@@ -54,6 +54,7 @@ def kill(children: list[int], draw: random.Random) -> bool:
 
 
 def main(root: Path, kills: int, size: int) -> None:
+    root.mkdir(parents=True, exist_ok=True)
     draw = random.Random(size)
     whole, cut = root / "whole", root / "cut"
 

@@ -50,6 +50,7 @@ def launch(folder: Path, name: str, *options: str, **environment: str) -> subpro
 
 
 def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.yaml").write_text(CONFIG)
     assert launch(folder, "one").wait() == 0
     assert launch(folder, "two", "--nproc-per-node=2").wait() == 0
