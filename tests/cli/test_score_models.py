@@ -43,7 +43,7 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
     header = next(line for line in out.splitlines() if line.startswith("| metric"))
     assert header.replace(" ", "") == "|metric|A|B|C|"
     assert "95 % intervals: bootstrap of 15 whole clusters (patient)." in out
-    assert "By rate of wrong decisions, the data do not show which of B and C is best; A: it is worse" in out
+    assert "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B or C." in out
     for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
         assert f"By {metric}, " in out
     assert out.count(", by site, the worst mpcs first") == 3

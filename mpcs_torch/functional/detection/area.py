@@ -77,8 +77,7 @@ def miss_at_false_alarm(
 ) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores, which is optimistic where there are few trials: `half_total_error_rate`
-    and `actual_detection_cost` take one from other data.
+    The threshold is chosen on the same scores: `half_total_error_rate` and `actual_detection_cost` take another.
 
     Args:
         preds: As in `partial_auc`.
