@@ -36,12 +36,12 @@ DEVIATION = (COMMON**2 + OWN**2 + SPEAKER**2) ** 0.5
 
 
 class Detector(NamedTuple):
-    """Where the scores of a detector lie: in units of its own, so no threshold serves two detectors."""
+    """The place of the scores of a detector: in units of its own, so no threshold serves two detectors."""
 
     distance: float
     """From the mean of non-targets to that of targets, in clean speech."""
     babble: float
-    """How much babble raises the scores of non-targets."""
+    """The rise of the scores of non-targets in babble."""
     scale: float
     shift: float
 

@@ -22,7 +22,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture
 def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the commands of the page print, run one after the other in a copy of the examples."""
+    """The output of the commands of the page, run one after the other in a copy of the examples."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     for block in blocks(""):

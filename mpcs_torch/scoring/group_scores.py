@@ -28,7 +28,7 @@ IN_TABLES = (
 RANKED_BY = ("mpcs", "weighted_error_rate", "soft_f1_macro")
 """The first of these that is measured ranks the groups: others may be undefined for a group that lacks a class."""
 NUMBERS = 2**27
-"""How many numbers (1 GiB) the states of all groups may hold."""
+"""The most numbers (1 GiB) that the states of all groups may hold."""
 FEWEST_NUMBERS = 10**5
 """About how many numbers the states of a group hold if there are few classes; if many, the square of their number."""
 

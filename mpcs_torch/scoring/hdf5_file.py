@@ -22,7 +22,7 @@ MOST_PACKED = 2**20 + 2**12
 """Bytes of a packed chunk: gzip unpacks it to about `FREE_BYTES` at most, whatever size it declares. h5py chooses
 chunks of less than 2^20 bytes before they are packed."""
 NAMES = 2**16
-"""How many names are read at a time."""
+"""The number of names that are read at a time."""
 
 
 def is_hdf5(path: Path) -> bool:

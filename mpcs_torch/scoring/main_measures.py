@@ -41,7 +41,7 @@ OF_CONCERN = (DANGEROUS_RATE, EXPECTED_CONCERN)
 
 
 class Samples(NamedTuple):
-    """What the main metrics need of each row."""
+    """The values of each row that the main metrics need."""
 
     decisions: Tensor
     """(N,), int64: the most probable class."""

@@ -43,7 +43,7 @@ class ModelScores(NamedTuple):
     groups: Sequence[GroupScores] = ()
     """One for each column and model."""
     notes: Sequence[str] = ()
-    """What a reader must know of intervals and comparisons."""
+    """Sentences about intervals and comparisons for the reader."""
 
     @property
     def first(self) -> Scores:
@@ -60,7 +60,7 @@ class ModelScores(NamedTuple):
 
 
 class KeptModels(NamedTuple):
-    """What intervals and comparisons of models need: 26 bytes for a row and model, when they are computed."""
+    """The values that intervals and comparisons of models need: 26 bytes for a row and model."""
 
     chosen: ChosenMetrics
     samples: list[Samples]

@@ -1,4 +1,4 @@
-"""How often intervals of costs hold the true cost: exactly for `cost_interval`, and against a bootstrap."""
+"""The share of intervals of costs that hold the true cost: exactly for `cost_interval`, and against a bootstrap."""
 
 from collections.abc import Callable
 from math import log

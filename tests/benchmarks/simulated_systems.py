@@ -35,7 +35,7 @@ class Predictions(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What a score of normal distributions does in the population: mean, minus the mean, and one spread."""
+    """The quantities of a normal score in the population: its mean, minus the mean, and its spread."""
 
     mean: float
     spread: float

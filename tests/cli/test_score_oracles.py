@@ -15,7 +15,7 @@ DEFAULTS = {"epsilon": 0.005, "span": "data"}
 ANY_BINS = {"tiny_binary_two_columns": 4, "uniform_constant": 5, "one_hot_25pct_wrong": 5, "single_sample": 10}
 """Cases with the same bins for this number of bins as for the 20 of the command."""
 DELTA = {"uniform_constant": 0.005, "one_hot_25pct_wrong": 0.005}
-"""Where there are singularities, the command finds them."""
+"""The command finds singularities where there are some."""
 
 
 def scored(folder: Path, preds: Any, target: Any, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ ROUNDING = 1e-12
 
 
 class PairedDifference(NamedTuple):
-    """How much a statistic of a second system exceeds that of the first, on the same samples."""
+    """The difference of a statistic of a second system from that of the first, on the same samples."""
 
     first: float
     """The statistic of the first system."""

@@ -21,7 +21,7 @@ Batch = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Cohort(NamedTuple):
-    """How each name, an enrolment or a test, scores in general."""
+    """The cohort scores of each name, an enrolment or a test, in general."""
 
     places: dict[str, int]
     """By name, its place in the statistics."""

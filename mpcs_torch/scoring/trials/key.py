@@ -20,11 +20,11 @@ PAIRS = (("modelset", "segset"), ("ID/row_ids", "ID/column_ids"), ("model_names"
 TRIALS = "trial_mask"
 TARGETS, NONTARGETS = "tar_mask", "non_mask"
 CELLS = 2**22
-"""How many values of a matrix are read at a time."""
+"""The number of values of a matrix that are read at a time."""
 
 
 class Key(NamedTuple):
-    """Which pairs of an enrolment (model) and a test (segment) are trials, and which of those are targets."""
+    """The pairs of an enrolment (model) and a test (segment) that are trials, and those of them that are targets."""
 
     enrollments: list[str]
     """(E,), no two alike."""

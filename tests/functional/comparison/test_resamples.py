@@ -1,4 +1,4 @@
-"""What resamples draw, and which data they refuse."""
+"""The draws of resamples, and the data that they refuse."""
 
 import re
 from typing import Any
