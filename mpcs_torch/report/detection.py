@@ -45,7 +45,7 @@ def write_detection_report(found: Results, path: Path, *, cluster: str | None) -
         columns=[
             {
                 "name": column,
-                "chart": data_uri(_chart(column, of_column)),
+                "chart": data_uri(_chart(column, [each for each in of_column if each.detector in _drawn(found)])),
                 "tables": [(each.detector, each.table(), each.incomplete) for each in of_column],
             }
             for column, of_column in _by_column(found).items()
@@ -55,8 +55,7 @@ def write_detection_report(found: Results, path: Path, *, cluster: str | None) -
 
 
 def _figures(found: Results) -> list[Figure]:
-    # A calibrated detector has the curves of the scores as they were.
-    drawn = {name: found.scores[name] for name in found.compared or found.scores}
+    drawn = {name: found.scores[name] for name in _drawn(found)}
     rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
     scores = list(drawn.values())
     figures = [det_curves(rates, points=scores[0].points)]
@@ -70,6 +69,11 @@ def _figures(found: Results) -> list[Figure]:
     if any(ratios.values()):
         figures.append(bayes_error_curves(ratios, "normalised Bayes error"))
     return figures
+
+
+def _drawn(found: Results) -> list[str]:
+    """Return the detectors of the figures: a calibrated one has the curves of its scores as they were."""
+    return list(found.compared or found.scores)
 
 
 def _by_column(found: Results) -> dict[str, list[Conditions]]:
