@@ -10,8 +10,8 @@ from mpcs_torch.functional.detection.binary_trials import (
     BinaryTrials,
     ClassAverage,
     average_classes,
+    of_each_class,
     split_batch,
-    stack_classes,
 )
 from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of
 
@@ -87,21 +87,17 @@ def min_cllr(
 
 def cllr_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
     """Compute the cost of binary trials, stacked; NaN if targets or non-targets are missing."""
-    values = []
-    for trials in found:
-        if trials.missing is None:
-            trials.errors()  # warns if the scores seem to be reversed
-            values.append(cllr_of(trials.scores, trials.labels))
-        else:
-            values.append(trials.nan)
-    return stack_classes(values)
+
+    def cost(trials: BinaryTrials) -> Tensor:
+        trials.errors()  # warns if the scores seem to be reversed
+        return cllr_of(trials.scores, trials.labels)
+
+    return of_each_class(found, cost)
 
 
 def min_cllr_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
     """Compute the minimum cost of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return stack_classes(
-        [min_cllr_of(hull_of(trials.errors())) if trials.missing is None else trials.nan for trials in found]
-    )
+    return of_each_class(found, lambda trials: min_cllr_of(hull_of(trials.errors())))
 
 
 def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
