@@ -34,5 +34,5 @@ def data_root() -> Path:
 
 @pytest.fixture(scope="session")
 def published_records() -> Path:
-    """Published per-turn records."""
+    """Published per-epoch records."""
     return _folder("MPCS_RECORDS_ROOT")

@@ -47,20 +47,20 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_recorded_followed_and_selected_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = "[mpcs, accuracy, {name: second, path: 'outside_metric:SecondChance'}]"
-    options = ("data.validation_fraction=0.3", "turns={count: 8, samples: validation}", f"metrics={metrics}")
+    options = ("data.validation_fraction=0.3", "epochs={count: 8, samples: validation}", f"metrics={metrics}")
     followed = ("selector={by: second, ties: last}", "scheduler={name: plateau, score: second, patience: 0}")
     assert run("train", IRIS, *options, *followed, "name=mine") == 0
     assert "highest second" in capsys.readouterr().out
     records = read_records(tmp_path / "runs" / "mine" / "records.csv")
-    assert list(records[0]) == ["turn", "mpcs", "accuracy", "second"]
+    assert list(records[0]) == ["epoch", "mpcs", "accuracy", "second"]
     assert all(record["second"] >= record["accuracy"] for record in records)
-    best = max(records, key=lambda record: (record["second"], record["turn"]))
-    assert json.loads((tmp_path / "runs" / "mine" / "result.json").read_text())["turn"] == best["turn"]
+    best = max(records, key=lambda record: (record["second"], record["epoch"]))
+    assert json.loads((tmp_path / "runs" / "mine" / "result.json").read_text())["epoch"] == best["epoch"]
 
     sys.modules.pop("outside_metric")
     (tmp_path / "outside_metric.py").unlink()  # selecting runs no code of the run's
     assert run("select", tmp_path / "runs" / "mine", "--by", "second", "--ties", "last") == 0
-    assert f"Best first: {best['turn']:.0f}" in capsys.readouterr().out
+    assert f"Best first: {best['epoch']:.0f}" in capsys.readouterr().out
 
 
 def test_it_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,12 +80,12 @@ def test_a_config_names_what_is_wrong_with_a_metric(capsys: pytest.CaptureFixtur
         "metrics=[mpcs, mpcs]": "metrics: must hold at least one metric, each under a name of its own",
         "metrics=[]": "metrics: must hold at least one metric",
         "metrics=[soft_f1_micro]": "soft_f1_micro takes soft labels",
-        "metrics=[{name: test_it, metric: mpcs}]": "name must not be 'turn' nor begin with 'test_'",
+        "metrics=[{name: test_it, metric: mpcs}]": "name must not be 'epoch' nor begin with 'test_'",
         "metrics=[{name: mpcs, kk: 3}]": "kk: unknown; the settings of MetaPatternConcernScore are",
         "metrics=[{name: mine, path: 'outside_metric:Nothing'}]": "path must read package.module:attribute",
         "metrics=[{name: mine, path: 'torch:Tensor'}]": "path must name a torchmetrics Metric class",
         "metrics=[{name: accuracy}, {name: mpcs, k: 9}]": "k must be from 1 to the number of classes (3), but got 9",
-        "turns.test=[brier_score]": "turns.test: must name metrics of the run",
+        "epochs.test=[brier_score]": "epochs.test: must name metrics of the run",
         "selector.by=brier_score": "selector.by: must be one of the run's metrics",
         "scheduler={name: mpcs_lr, score: accuracy}": "scheduler.score: must be a metric that is better when lower",
     }

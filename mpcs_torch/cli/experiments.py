@@ -50,7 +50,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *
     if finished.agreement is not None:
         typer.echo(f"{finished.agreement}.\n")
     elif records is not None:
-        typer.echo("Not compared turn by turn: no record was published, or its data were split without a seed.\n")
+        typer.echo("Not compared epoch by epoch: no record was published, or its data were split without a seed.\n")
     if name == "case-study":
         typer.echo(f"{picks_table(picks(run)).markdown()}\n\n{figure_5_comparison(run)}\n")
     write_report(run, out / name / "report.html")
@@ -59,7 +59,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *
 
 
 def _in_child(name: str, data_root: Path, folder: Path, records: Path | None, overwrite: bool) -> Reproduction:
-    with progress_bar(name, experiment_config(name).turns.count) as bar:
+    with progress_bar(name, experiment_config(name).epochs.count) as bar:
         return reproduce_experiment(name, data_root, folder, records, [bar], overwrite=overwrite)
 
 

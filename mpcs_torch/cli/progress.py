@@ -10,12 +10,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mpcs_torch.control_characters import printable
 
 if TYPE_CHECKING:  # the trainer imports what files of scores do not need
-    from mpcs_torch.trainer.loop import Hook, LoopState, Turn
+    from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 
 @contextmanager
-def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
-    """Show a progress bar with two values of the last turn; yield the hook that advances it."""
+def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
+    """Show a progress bar with two values of the last epoch; yield the hook that advances it."""
     columns = (
         _description(),
         BarColumn(),
@@ -23,12 +23,12 @@ def progress_bar(name: str, turns: int) -> "Iterator[Hook]":
         TextColumn("{task.fields[values]}"),
     )
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
-        task = progress.add_task(printable(name), total=turns, values="")
+        task = progress.add_task(printable(name), total=epochs, values="")
 
-        def advance(turn: "Turn", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
-            shown = [column for column in ("accuracy", "mpcs") if column in turn.values] or list(turn.values)[:2]
-            values = "  ".join(f"{column} {turn.values[column]:.4f}" for column in shown)
-            progress.update(task, completed=turn.number, values=values)
+        def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
+            shown = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
+            values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in shown)
+            progress.update(task, completed=epoch.number, values=values)
 
         yield advance
 

@@ -38,7 +38,7 @@ def reproduce(
         typer.Option(
             exists=True,
             file_okay=False,
-            help="Folder of the published per-turn records, to compare with.",
+            help="Folder of the published per-epoch records, to compare with.",
         ),
     ] = None,
     overwrite: Overwrite = False,

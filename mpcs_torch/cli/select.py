@@ -18,7 +18,7 @@ def _limit(text: str) -> Any:
 
 
 class Ties(StrEnum):
-    """The turn to pick if several are equally good."""
+    """The epoch to pick if several are equally good."""
 
     FIRST = "first"
     LAST = "last"
@@ -29,16 +29,16 @@ def select(
         Path,
         typer.Argument(metavar="RUN", exists=True, file_okay=False, help="Folder of a finished run, with records.csv."),
     ],
-    by: Annotated[str, typer.Option(help="Column to rank turns by.")] = "mpcs",
+    by: Annotated[str, typer.Option(help="Column to rank epochs by.")] = "mpcs",
     within: Annotated[list[str] | None, _limit("Largest distance from the best value.")] = None,
     at_most: Annotated[list[str] | None, _limit("Highest value.")] = None,
     at_least: Annotated[list[str] | None, _limit("Lowest value.")] = None,
-    ties: Annotated[Ties, typer.Option(help="Turn to pick if several are equally good.")] = Ties.FIRST,
-    top_k: Annotated[int, typer.Option(min=1, help="Number of best turns to print.")] = 1,
+    ties: Annotated[Ties, typer.Option(help="Epoch to pick if several are equally good.")] = Ties.FIRST,
+    top_k: Annotated[int, typer.Option(min=1, help="Number of best epochs to print.")] = 1,
 ) -> None:
-    """Print the turn that a rule picks, and the turns that each metric alone would have picked.
+    """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
 
-    For example, --within accuracy=0.001 considers only turns whose accuracy is within 0.1 points of the best.
+    For example, --within accuracy=0.001 considers only epochs whose accuracy is within 0.1 points of the best.
     """
     limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
     records = run / "records.csv"
@@ -59,9 +59,9 @@ def select(
     rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
     typer.echo(explain(rule, epochs).markdown())
     ranking = rule.ranking(epochs)
-    typer.echo(f"\nBest first: {', '.join(str(epoch.number) for epoch in ranking[: config.top_k]) or 'no turn'}")
+    typer.echo(f"\nBest first: {', '.join(str(epoch.number) for epoch in ranking[: config.top_k]) or 'no epoch'}")
     if not ranking:
-        typer.echo("No turn is within the limits.")
+        typer.echo("No epoch is within the limits.")
 
 
 def _limits(given: list[str] | None) -> dict[str, float]:
@@ -92,7 +92,7 @@ def _epochs(path: Path) -> "list[Epoch]":
     from mpcs_torch.trainer.records import read_records
 
     with told_warnings():
-        epochs = [Epoch(int(record.pop("turn")), record) for record in read_records(path)]
+        epochs = [Epoch(int(record.pop("epoch")), record) for record in read_records(path)]
     if not epochs:
-        raise typer.BadParameter(f"{path} contains no turns")
+        raise typer.BadParameter(f"{path} contains no epochs")
     return epochs

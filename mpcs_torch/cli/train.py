@@ -37,7 +37,7 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Train as CONFIG says, and write config.yaml, records.csv (one row per turn) and result.json to OUT/NAME.
+    """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
     A run that was stopped or killed goes on with --resume RUN. Under torchrun, its processes train one model together,
     and a restarted run goes on by itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in
@@ -76,16 +76,16 @@ def _train(
             typer.echo(f"{folder} is finished: its result is in {folder / 'result.json'}")
         return
     data = settings.data.load(data_root)
-    with progress_bar(settings.name, settings.turns.count) if world.is_first else nullcontext() as bar:
+    with progress_bar(settings.name, settings.epochs.count) if world.is_first else nullcontext() as bar:
         hooks = [] if bar is None else [bar]
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
-    typer.echo(f"Picked turn {result.turn}: {result.reason}.\n\n{result.table().markdown()}\n")
+    typer.echo(f"Picked epoch {result.epoch}: {result.reason}.\n\n{result.table().markdown()}\n")
     typer.echo(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
         typer.echo(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
     if result.diverged:
-        problem = f"{settings.name} has diverged: the model of turn {result.turn} gives NaN or infinite logits"
+        problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
         raise typer.Exit(DIVERGED)

@@ -1,4 +1,4 @@
-"""The case study (Fig. 5): the turn that each metric picks, and its dangerous errors."""
+"""The case study (Fig. 5): the epoch that each metric picks, and its dangerous errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from mpcs_torch.trainer.records import Record, pick
 
 @dataclass(frozen=True)
 class Pick:
-    """A turn, and the metrics that rank it first."""
+    """An epoch, and the metrics that rank it first."""
 
     metrics: tuple[str, ...]
     record: Record
@@ -21,9 +21,9 @@ class Pick:
     """Training set, int64 (C, C): rows true classes."""
 
     @property
-    def turn(self) -> int:
-        """The number of the turn, from 1."""
-        return int(self.record["turn"])
+    def epoch(self) -> int:
+        """The number of the epoch, from 1."""
+        return int(self.record["epoch"])
 
     @property
     def errors(self) -> int:
@@ -37,21 +37,21 @@ class Pick:
 
 
 def picks(run: FinishedRun) -> list[Pick]:
-    """Return one pick for each turn that some metric ranks first, with the pick of MPCS last."""
-    metrics_by_turn: dict[int, list[str]] = {}
+    """Return one pick for each epoch that some metric ranks first, with the pick of MPCS last."""
+    metrics_by_epoch: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
-        metrics_by_turn.setdefault(pick(run.records, metric), []).append(metric)
-    turns = sorted(metrics_by_turn, key=lambda turn: ("mpcs" in metrics_by_turn[turn], turn))
-    return [Pick(tuple(metrics_by_turn[turn]), run.records[turn - 1], run.confusions[turn - 1]) for turn in turns]
+        metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
+    epochs = sorted(metrics_by_epoch, key=lambda epoch: ("mpcs" in metrics_by_epoch[epoch], epoch))
+    return [Pick(tuple(metrics_by_epoch[epoch]), run.records[epoch - 1], run.confusions[epoch - 1]) for epoch in epochs]
 
 
 def picks_table(chosen: Sequence[Pick]) -> Table:
     """Return a table of each pick: its metrics on the training set, and its test accuracy."""
-    header = ["picked by", "turn", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
+    header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = [
         [
             ", ".join(chosen_one.metrics),
-            str(chosen_one.turn),
+            str(chosen_one.epoch),
             f"{chosen_one.record['accuracy']:.2%}",
             str(chosen_one.errors),
             str(chosen_one.dangerous),
@@ -64,20 +64,20 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
 
 
 def figure_5_comparison(run: FinishedRun) -> str:
-    """Compare the picks of a replay with Fig. 5: turns, matrices (rows are predictions) and dangerous errors."""
+    """Compare the picks of a replay with Fig. 5: epochs, matrices (rows are predictions) and dangerous errors."""
     lines = []
     for metric, published in CASE_STUDY_PICKS.items():
-        lines.append(f"{metric} picks turn {pick(run.records, metric)} (paper: {published})")
-    for turn, printed in FIGURE_5.items():
-        if turn > len(run.records):
+        lines.append(f"{metric} picks epoch {pick(run.records, metric)} (paper: {published})")
+    for epoch, printed in FIGURE_5.items():
+        if epoch > len(run.records):
             continue
-        ours = Pick((), run.records[turn - 1], run.confusions[turn - 1])
+        ours = Pick((), run.records[epoch - 1], run.confusions[epoch - 1])
         matrix = ours.confusion.t().tolist()
         equal = sum(a == b for row, other in zip(matrix, printed, strict=True) for a, b in zip(row, other, strict=True))
-        errors, dangerous = CASE_STUDY_ERRORS[turn]
+        errors, dangerous = CASE_STUDY_ERRORS[epoch]
         lines += [
-            f"\nTurn {turn}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous (paper: {dangerous}); "
-            f"{equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
+            f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
+            f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
             "",
             _labelled(matrix, run.concern.class_names).markdown(),
         ]

@@ -1,4 +1,4 @@
-"""Table II: correlation of MPCS with the usual metrics over the turns of a run."""
+"""Table II: correlation of MPCS with the usual metrics over the epochs of a run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from mpcs_torch.trainer.records import Record
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
-    """Compute Spearman's rank correlation of two columns over the turns of a run; ties share their mean rank."""
+    """Compute Spearman's rank correlation of two columns over the epochs of a run; ties share their mean rank."""
     values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
     return float(spearman_corrcoef(values[:, 0], values[:, 1]))
 

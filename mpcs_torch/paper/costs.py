@@ -57,7 +57,7 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
 
 
 def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    """Return a function that computes a metric from the logits, as a turn does, softmax included."""
+    """Return a function that computes a metric from the logits, as an epoch does, softmax included."""
     target = run.evaluator.split.labels
     metrics = metrics_of(run.config, run.data, logits.device, only=[name])
 

@@ -11,7 +11,7 @@ from mpcs_torch.paper.costs import MetricCosts, measure_costs
 from mpcs_torch.trainer.config import RunConfig, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, Turn
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 from mpcs_torch.trainer.records import Record, as_record
 
 
@@ -22,7 +22,7 @@ class FinishedRun:
     config: RunConfig
     records: list[Record]
     confusions: list[Tensor]
-    """Per turn, of the training set: int64 (C, C), rows true classes."""
+    """Per epoch, of the training set: int64 (C, C), rows true classes."""
     concern: ConcernSpec
     costs: MetricCosts | None
     """The times of the metrics on the trained model's predictions, if they were measured."""
@@ -50,19 +50,19 @@ def finish_run(
     overwrite: bool = False,
     time_metrics: bool = False,
 ) -> FinishedRun:
-    """Run in a folder, keep record and confusion matrix of each turn, and optionally time the metrics at the end."""
-    turns: list[Turn] = []
+    """Run in a folder, keep record and confusion matrix of each epoch, and optionally time the metrics at the end."""
+    epochs: list[MeasuredEpoch] = []
 
-    def keep(turn: Turn, state: LoopState) -> None:  # noqa: ARG001  # a Hook
-        turns.append(turn)
+    def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+        epochs.append(epoch)
 
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.kernels():
         costs = measure_costs(run) if time_metrics else None
     return FinishedRun(
         run.config,
-        [as_record(turn) for turn in turns],
-        [turn.confusion for turn in turns],
+        [as_record(epoch) for epoch in epochs],
+        [epoch.confusion for epoch in epochs],
         config.score.concern.spec(data.class_names),
         costs,
     )

@@ -26,7 +26,7 @@ def comparison_configs(seed: int | None = None) -> list[RunConfig]:
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
-    """Compute the ratio of the sums over the turns, MPCS run to plain run."""
+    """Compute the ratio of the sums over the epochs, MPCS run to plain run."""
     return {
         name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()
@@ -36,7 +36,7 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 def ratios_table(ours: Mapping[str, float]) -> Table:
     """Return the ratios of the published seed beside the paper's."""
     rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
-    return Table(["sum over turns, MPCS run / plain run", "ours", "paper", "difference"], rows)
+    return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:

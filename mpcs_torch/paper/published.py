@@ -15,7 +15,7 @@ TABLE_2 = {
     "exp09": (-0.9721, -0.9735, -0.9706, 0.9815, 0.9862),
     "exp10": (-0.9757, -0.9754, -0.9760, 0.9774, 0.9763),
 }
-"""Spearman correlation of MPCS with each benchmark over the turns of an experiment."""
+"""Spearman correlation of MPCS with each benchmark over the epochs of an experiment."""
 
 TABLE_3 = {
     "exp01": (0.28, 1.76, 2.01, 0.49, 0.49, 4.27),
@@ -35,7 +35,7 @@ RECORD_FILES = {
     **{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")},
     "case-study": "compare1.csv",
 }
-"""The published per-turn records of experiments that can replay (IRIS and DIGITS were split without a seed)."""
+"""The published per-epoch records of experiments that can replay (IRIS and DIGITS were split without a seed)."""
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
 CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
@@ -70,4 +70,4 @@ FIGURE_5 = {
 }
 
 FIGURE_6 = {"train_accuracy": 1.0004, "test_accuracy": 1.0003, "mpcs": 0.9838, "dangerous": 0.9964}
-"""Sums over the turns, the run that learns with MPCS to the plain one."""
+"""Sums over the epochs, the run that learns with MPCS to the plain one."""

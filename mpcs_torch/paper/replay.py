@@ -1,4 +1,4 @@
-"""Comparison of a run with its published per-turn record."""
+"""Comparison of a run with its published per-epoch record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from mpcs_torch.trainer.records import Record
 class Agreement:
     """The agreement of a replay with its published record."""
 
-    turns: int
+    epochs: int
     agreeing: int
-    """Turns that are equal in every published column at 4 decimals."""
+    """Epochs that are equal in every published column at 4 decimals."""
     from_first: int
-    """The agreeing turns before the first difference."""
+    """The agreeing epochs before the first difference."""
     first_difference: str | None
-    """The first turn that is not equal, and its columns."""
+    """The first epoch that is not equal, and its columns."""
 
     def __str__(self) -> str:
-        text = f"{self.agreeing} of {self.turns} turns agree with the published record in all columns at 4 decimals"
+        text = f"{self.agreeing} of {self.epochs} epochs agree with the published record in all columns at 4 decimals"
         if self.first_difference is None:
             return text
         return f"{text}, the first {self.from_first} without a break; first difference: {self.first_difference}"
@@ -32,7 +32,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
         pairs = [(column, _printed(_ours(ours, column)), _printed(value)) for column, value in theirs.items()]
         unequal = [f"{column} {mine} for {printed}" for column, mine, printed in pairs if mine != printed]
         if unequal:
-            differences[compared] = f"turn {theirs['turn']:.0f}, {', '.join(unequal)}"
+            differences[compared] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
     both = min(len(records), len(published))
     first = min(differences, default=both)
     return Agreement(len(published), both - len(differences), first, differences.get(first))

@@ -32,9 +32,9 @@ class Reproduction:
     @property
     def title(self) -> str:
         """Return a title with model, data, time and peak memory."""
-        config, turns = self.run.config, len(self.run.records)
+        config, epochs = self.run.config, len(self.run.records)
         memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
-        return f"{config.name}: {config.model} on {config.data}, {turns} turns, {self.seconds:.0f} s{memory}"
+        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s{memory}"
 
 
 def reproduce_experiment(
@@ -75,10 +75,10 @@ def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCost
 def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
     rows = []
     for name, one in finished.items():
-        agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.turns}"
+        agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
         memory = "" if one.peak_bytes is None else f"{one.peak_bytes / 2**20:.0f}"
         rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", memory, agreement])
-    return Table(["run", "model and data", "seconds", "peak MiB", "turns equal to the record, from the first"], rows)
+    return Table(["run", "model and data", "seconds", "peak MiB", "epochs equal to the record, from the first"], rows)
 
 
 def _peak_bytes() -> int | None:

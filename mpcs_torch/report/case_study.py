@@ -1,4 +1,4 @@
-"""The report of a run: which turn each metric picks."""
+"""The report of a run: which epoch each metric picks."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from mpcs_torch.trainer.records import pick
 def write_report(run: FinishedRun, path: Path) -> None:
     """Write the trends, the confusion matrices of the picks of accuracy and MPCS, and a table of all picks."""
     chosen = picks(run)
-    by_accuracy = _of_turn(chosen, pick(run.records, "accuracy"))
-    by_mpcs = _of_turn(chosen, pick(run.records, "mpcs"))
+    by_accuracy = _of_epoch(chosen, pick(run.records, "accuracy"))
+    by_mpcs = _of_epoch(chosen, pick(run.records, "mpcs"))
     released = run.concern.released()
     names = run.concern.class_names
     page = render(
@@ -26,17 +26,17 @@ def write_report(run: FinishedRun, path: Path) -> None:
         by_mpcs=by_mpcs,
         picks=picks_table(chosen),
         released_pairs=int(released.sum()),
-        trends=data_uri(trends(run.records, [by_accuracy.turn, by_mpcs.turn])),
+        trends=data_uri(trends(run.records, [by_accuracy.epoch, by_mpcs.epoch])),
         matrices=[
             (title, data_uri(confusion_matrix(chosen_one.confusion, released, names, title)))
             for title, chosen_one in (
-                (f"Picked by accuracy: turn {by_accuracy.turn}, {by_accuracy.dangerous} dangerous", by_accuracy),
-                (f"Picked by MPCS: turn {by_mpcs.turn}, {by_mpcs.dangerous} dangerous", by_mpcs),
+                (f"Picked by accuracy: epoch {by_accuracy.epoch}, {by_accuracy.dangerous} dangerous", by_accuracy),
+                (f"Picked by MPCS: epoch {by_mpcs.epoch}, {by_mpcs.dangerous} dangerous", by_mpcs),
             )
         ],
     )
     path.write_text(page, encoding="utf-8")
 
 
-def _of_turn(chosen: list[Pick], turn: int) -> Pick:
-    return next(chosen_one for chosen_one in chosen if chosen_one.turn == turn)
+def _of_epoch(chosen: list[Pick], epoch: int) -> Pick:
+    return next(chosen_one for chosen_one in chosen if chosen_one.epoch == epoch)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-WARM_COSINE = "scheduler={name: cosine, warmup_turns: 5}"
+WARM_COSINE = "scheduler={name: cosine, warmup_epochs: 5}"
 SMOOTHED = "loss={name: cross_entropy, label_smoothing: 0.02}"
 PEERS = "mpcs_torch.study.peer_losses"
 _TOLD: dict[str, tuple[str, ...]] = {
@@ -42,7 +42,7 @@ _MEANS: dict[str, tuple[str, ...]] = {
 }
 """Losses of generalized means of the probability of the true class; cross entropy is that of power 0."""
 METHODS = _TOLD | _MEANS
-"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest turn. All losses
+"""Overrides of the study's config. The loss scale is the MPCS of the validation samples at the latest epoch. All losses
 are trained with the same schedule, so that any gain comes from the loss."""
 PLAIN = tuple(_TOLD)[:6]
 """Methods that do not know which errors are dangerous."""

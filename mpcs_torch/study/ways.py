@@ -61,10 +61,10 @@ def measure_checkpoints(run: PreparedRun, data: DataSplits, folder: Path) -> dic
     assert selector.last_epoch is not None
     assert data.validation is not None
     concern = run.config.score.concern.spec(data.class_names)
-    turns: dict[Checkpoint, int] = {"selected": selector.best.number, "last": selector.last_epoch}
+    epochs: dict[Checkpoint, int] = {"selected": selector.best.number, "last": selector.last_epoch}
     measures: dict[Way, tuple[Measure, Measure]] = {}
-    for checkpoint, turn in turns.items():
-        run.state.measured.load_state_dict(selector.load(turn)["model"])
+    for checkpoint, epoch in epochs.items():
+        run.state.measured.load_state_dict(selector.load(epoch)["model"])
         splits = [(_logits(run, split.inputs), split.labels) for split in (data.validation, data.test)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1

@@ -1,1 +1,1 @@
-"""The reference trainer: a config in, a run folder with a record of each turn out."""
+"""The reference trainer: a config in, a run folder with a record of each epoch out."""

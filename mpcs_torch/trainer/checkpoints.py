@@ -7,7 +7,7 @@ import torch
 
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.trainer.config import RunConfig
-from mpcs_torch.trainer.loop import Hook, LoopState, Turn
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 FOLDER = "checkpoints"
 """Inside the run's folder."""
@@ -29,10 +29,10 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
 
 
 def selector_hook(selector: CheckpointSelector) -> Hook:
-    """Return a hook that offers every turn to the selector."""
+    """Return a hook that offers every epoch to the selector."""
 
-    def enter(turn: Turn, state: LoopState) -> None:
-        selector.update(lambda: checkpoint(state), epoch=turn.number, **turn.values)
+    def enter(epoch: MeasuredEpoch, state: LoopState) -> None:
+        selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
 
     return enter
 
@@ -42,7 +42,7 @@ def checkpoint(state: LoopState) -> dict[str, Any]:
     return {
         "model": state.measured.state_dict(),
         "optimizer": state.optimizer.state_dict(),
-        "turns": state.turns,
+        "epochs": state.epochs,
         "steps": state.steps,
         "random_state": torch.get_rng_state(),
     }

@@ -14,7 +14,7 @@ from mpcs_torch.trainer.followers import follower_problems
 from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.metrics_config import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.parts import Section, defers_imports
-from mpcs_torch.trainer.sections import ConfigError, DataConfig, DeviceConfig, ModelConfig, ScoreConfig, TurnsConfig
+from mpcs_torch.trainer.sections import ConfigError, DataConfig, DeviceConfig, EpochsConfig, ModelConfig, ScoreConfig
 from mpcs_torch.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 
 __all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packaged_config"]
@@ -31,19 +31,19 @@ class RunConfig(Section):
     training: TrainingConfig = TrainingConfig()
     loss: LossConfig = LossConfig(name="cross_entropy")
     scheduler: SchedulerConfig | None = None
-    """Steps at every turn. Default: the learning rate stays."""
+    """Steps at every epoch. Default: the learning rate stays."""
     selector: SelectorConfig | None = None
     """Default: no checkpoints."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
-    """The metrics of every turn, each a column of the records. Default: the published columns."""
-    turns: TurnsConfig = TurnsConfig()
+    """The metrics of every epoch, each a column of the records. Default: the published columns."""
+    epochs: EpochsConfig = EpochsConfig()
     score: ScoreConfig = ScoreConfig()
     device: DeviceConfig = DeviceConfig()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the columns of the records after the turn."""
-        return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.turns.test))
+        """Return the columns of the records after the epoch."""
+        return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
 
     @property
     def directions(self) -> dict[str, Direction]:
@@ -73,10 +73,10 @@ class RunConfig(Section):
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
         followers = [follower for section in sections for follower in section.followers()]
         problems = list(follower_problems(followers, measured, self.directions))
-        unknown = [name for name in self.turns.test if name not in measured]
+        unknown = [name for name in self.epochs.test if name not in measured]
         if unknown:
             problems.append(
-                f"turns.test: must name metrics of the run, {', '.join(measured[:30])}, but has {quoted(unknown)}"
+                f"epochs.test: must name metrics of the run, {', '.join(measured[:30])}, but has {quoted(unknown)}"
             )
         if problems:
             raise ValueError("\n".join(problems))

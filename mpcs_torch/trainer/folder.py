@@ -53,12 +53,12 @@ def run_in_folder(
         config: The config.
         data: The data that it names.
         folder: The run's folder; of several processes, the first one writes to it.
-        hooks: Called after each turn, in the first process.
+        hooks: Called after each epoch, in the first process.
         overwrite: Whether to replace a run in the folder.
         resume: Whether to go on with the run in the folder from its last saved state, or from its beginning if it has
             saved none.
-        flush: Without it, turns do not wait until checkpoints are on disk, and the run cannot be resumed: for runs that
-            are repeated if they are cut off.
+        flush: Without it, epochs do not wait until checkpoints are on disk, and the run cannot be resumed: for runs
+            that are repeated if they are cut off.
         world: The processes that train together.
 
     Raises:
@@ -92,9 +92,9 @@ def run_in_folder(
 
 
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
-    """Clear the folder for a new run, or cut its records back to the saved turns."""
+    """Clear the folder for a new run, or cut its records back to the saved epochs."""
     if not is_new:
-        cut_records(folder / "records.csv", run.state.turns)
+        cut_records(folder / "records.csv", run.state.epochs)
         return
     manifest.delete_checkpoints(folder / checkpoints.FOLDER)  # first, because it refuses what it cannot read
     for name in OWN_FILES:

@@ -1,4 +1,4 @@
-"""Parts of a run that follow a metric of its turns: scheduler, loss scale and selector."""
+"""Parts of a run that follow a metric of its epochs: scheduler, loss scale and selector."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -46,6 +46,6 @@ def refuse_test_column(column: str) -> str:
     """Return the reason why nothing may be chosen by a column of test data."""
     return (
         f"{shown(column)} is measured on test data: whatever is chosen by it looks better there than on new data. "
-        "Hold out validation samples (data.validation_fraction), measure the turns on them (turns.samples: "
+        "Hold out validation samples (data.validation_fraction), measure the epochs on them (epochs.samples: "
         f"validation), and choose by {shown(column.removeprefix(TEST))}"
     )

@@ -34,11 +34,11 @@ class SchedulerConfig(PartConfig):
     """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
 
     registry = SCHEDULERS
-    takes = ("the optimizer", "the number of turns", "the directions")
+    takes = ("the optimizer", "the number of epochs", "the directions")
 
-    def build(self, optimizer: Optimizer, turns: int, directions: Mapping[str, Direction]) -> Step:
+    def build(self, optimizer: Optimizer, epochs: int, directions: Mapping[str, Direction]) -> Step:
         """Make the scheduler of an optimizer."""
-        step: Step = self.make(optimizer, turns, directions)
+        step: Step = self.make(optimizer, epochs, directions)
         return step
 
     def followers(self) -> Iterator[Follower]:
@@ -79,7 +79,7 @@ class TrainingConfig(Section):
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0
     """Save the state of the run, to resume it, about this often; 0 for every step."""
     loss_scale: str | None = None
-    """Multiply the loss by this metric of the latest turn (the published learning runs: mpcs_count)."""
+    """Multiply the loss by this metric of the latest epoch (the published learning runs: mpcs_count)."""
 
     averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """The decay of a moving average of the weights, taken at every step, such as 0.998: the average is what is measured

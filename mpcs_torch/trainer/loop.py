@@ -1,4 +1,4 @@
-"""The training loop: optimizer steps, and turns that evaluate and call the hooks."""
+"""The training loop: optimizer steps, and epochs that evaluate and call the hooks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,15 +22,15 @@ from mpcs_torch.trainer.sections import Precision
 
 
 @dataclass(frozen=True)
-class Turn:
-    """The measurements of one turn."""
+class MeasuredEpoch:
+    """The measurements of one epoch."""
 
     number: int
     """Counted from 1."""
     values: dict[str, float]
     """The value of each column of the records."""
     confusion: Tensor
-    """int64 (C, C), on the split that turns are measured on: rows true classes, columns predicted ones."""
+    """int64 (C, C), on the split that epochs are measured on: rows true classes, columns predicted ones."""
 
 
 @dataclass
@@ -47,8 +47,8 @@ class LoopState:
     """The number of batches for an optimizer step."""
     clip_norm: float | None = None
     """The largest norm of all gradients together."""
-    turns: int = 0
-    """Turns done."""
+    epochs: int = 0
+    """Epochs done."""
     steps: int = 0
     """Optimizer steps done."""
     order: Tensor | None = None
@@ -66,7 +66,7 @@ class LoopState:
         return self.model if self.average is None else self.average.module
 
 
-Hook = Callable[[Turn, LoopState], None]
+Hook = Callable[[MeasuredEpoch, LoopState], None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks."""
 
 
@@ -91,27 +91,27 @@ class PreparedRun:
     data: DataSplits
     """On the run's device."""
     evaluator: Evaluator
-    """MetricSet each turn."""
+    """MetricSet each epoch."""
     test_evaluator: Evaluator | None
-    """MetricSet each turn on the test split, if the config asks for that."""
+    """MetricSet each epoch on the test split, if the config asks for that."""
     learning: Sequence[Hook]
     """The hooks of the config's scheduler and loss scale, which run before other hooks."""
     scheduler: Step | None = None
     """The step of the config's scheduler, which may have a state."""
 
     def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
-        """Train and evaluate, calling the hooks in this order at each turn; return the state after the last turn."""
-        turns = self.config.turns
+        """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch."""
+        epochs = self.config.epochs
         hooks = [*self.learning, *hooks]
         with self.kernels():
             for step, batch in self._remaining_batches():
-                is_turn = step % turns.every == 0
-                if is_turn and turns.when == "before":
-                    self._take_turn(hooks)
+                is_epoch = step % epochs.every == 0
+                if is_epoch and epochs.when == "before":
+                    self._take_epoch(hooks)
                 asked = train_step(self.state, *batch, () if keeper is None else keeper.asks())
-                if is_turn and turns.when == "after":
-                    self._take_turn(hooks)
-                if self.state.turns == turns.count:
+                if is_epoch and epochs.when == "after":
+                    self._take_epoch(hooks)
+                if self.state.epochs == epochs.count:
                     break
                 if keeper is not None and any(asked):
                     keeper.save(self, stop=asked[1])
@@ -120,7 +120,7 @@ class PreparedRun:
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         """Give batches pass after pass, each with its number in its pass."""
         state = self.state
-        while self.state.turns < self.config.turns.count:
+        while self.state.epochs < self.config.epochs.count:
             if state.order is None:
                 state.order, state.taken = self.batches.draw(), 0
             for batch in self.batches.of(state.order, state.taken):
@@ -128,16 +128,16 @@ class PreparedRun:
                 yield state.taken - 1, batch
             state.order = None
 
-    def _take_turn(self, hooks: Sequence[Hook]) -> None:
-        self.state.turns += 1
+    def _take_epoch(self, hooks: Sequence[Hook]) -> None:
+        self.state.epochs += 1
         evaluation = self.evaluator(self.state.measured)
         values = dict(evaluation.values)
         if self.test_evaluator is not None:
             on_test = self.test_evaluator(self.state.measured).values
             values |= {f"{TEST}{name}": value for name, value in on_test.items()}
-        turn = Turn(self.state.turns, values, evaluation.confusion)
+        epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
         for hook in hooks:
-            hook(turn, self.state)
+            hook(epoch, self.state)
 
     @contextmanager
     def kernels(self) -> Iterator[None]:

@@ -52,8 +52,8 @@ class MetricConfig(Section):
             value = {"name": value}
         if not isinstance(value, dict) or not isinstance(value.get("name"), str):
             return value
-        if value["name"] == "turn" or value["name"].startswith(TEST):
-            raise ValueError(f"name must not be 'turn' nor begin with {TEST!r}, but is {quoted(value['name'])}")
+        if value["name"] == "epoch" or value["name"].startswith(TEST):
+            raise ValueError(f"name must not be 'epoch' nor begin with {TEST!r}, but is {quoted(value['name'])}")
         if value.get("path") is not None:
             if value.get("metric") is not None:
                 raise ValueError("must have one of the keys metric and path")

@@ -46,15 +46,15 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     world.copy_from_first([*model.parameters(), *model.buffers()])
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = config.training.optimizer.build(model, config.training.learning_rate)
-    train = on_device.train if config.turns.batches is None else _first_batches(batches, config.turns.batches)
+    train = on_device.train if config.epochs.batches is None else _first_batches(batches, config.epochs.batches)
 
-    measured = train if config.turns.samples == "train" else _validation(config, on_device)
-    at_once = len(measured.labels) if config.turns.batches is None else batch_size
-    mode, precision = config.turns.mode, config.device.precision
+    measured = train if config.epochs.samples == "train" else _validation(config, on_device)
+    at_once = len(measured.labels) if config.epochs.batches is None else batch_size
+    mode, precision = config.epochs.mode, config.device.precision
     evaluator = Evaluator(measured, metrics_of(config, data, device), mode, precision, at_once, world)
     test_evaluator = None
-    if config.turns.test:
-        metrics = metrics_of(config, data, device, only=config.turns.test)
+    if config.epochs.test:
+        metrics = metrics_of(config, data, device, only=config.epochs.test)
         test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels), world)
     with _config_errors(f"{config.name}: loss"):
         loss = config.loss.build(concern, device)
@@ -74,7 +74,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     scheduler = None
     if config.scheduler is not None:
         with _config_errors(f"{config.name}: scheduler"):
-            scheduler = config.scheduler.build(optimizer, config.turns.count, config.directions)
+            scheduler = config.scheduler.build(optimizer, config.epochs.count, config.directions)
     if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
         torch.manual_seed(config.seed + world.rank)
     learning = _learning_hooks(config, scheduler)
@@ -115,16 +115,16 @@ def _average(model: torch.nn.Module, decay: float | None) -> AveragedModel | Non
 def _validation(config: RunConfig, data: DataSplits) -> Split:
     if data.validation is None:
         reason = f"{config.data} has no validation split: set data.validation_fraction, such as 0.2"
-        raise ConfigError(f"{config.name}: turns.samples: {reason}")
+        raise ConfigError(f"{config.name}: epochs.samples: {reason}")
     return data.validation
 
 
 def _learning_hooks(config: RunConfig, scheduler: Step | None) -> list[Hook]:
     hooks: list[Hook] = []
     if scheduler is not None:
-        hooks.append(lambda turn, state: scheduler(turn.values))  # noqa: ARG005  # a Hook
+        hooks.append(lambda epoch, state: scheduler(epoch.values))  # noqa: ARG005  # a Hook
     if (column := config.training.loss_scale) is not None:
-        hooks.append(lambda turn, state: _rescale(state, turn.values[column]))
+        hooks.append(lambda epoch, state: _rescale(state, epoch.values[column]))
     return hooks
 
 

@@ -1,4 +1,4 @@
-"""The records of a run: a row of numbers for each turn, in a CSV file."""
+"""The records of a run: a row of numbers for each epoch, in a CSV file."""
 
 import csv
 import re
@@ -10,18 +10,18 @@ from warnings import warn
 
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
 from mpcs_torch.metrics.by_name import BY_NAME, Direction
-from mpcs_torch.trainer.loop import LoopState, Turn
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.metrics_config import TEST
 from mpcs_torch.untrusted_files import read_limited
 from mpcs_torch.yaml_files import YamlError, read_yaml_file
 
 MAX_BYTES = 1_000_000_000
-"""Millions of turns, which are read as a whole."""
+"""Millions of epochs, which are read as a whole."""
 NUMBER = re.compile(r"[-+]?(\d{1,40}(\.\d{0,40})?(e[-+]?\d{1,4})?|nan|inf)", re.ASCII)
 """As Python writes it."""
 
 Record = dict[str, float]
-"""The values of a turn by column; turn and counts are whole."""
+"""The values of an epoch by column; epoch and counts are whole."""
 
 
 class RecordsError(MpcsError, ValueError):
@@ -35,24 +35,24 @@ class CutRecordsWarning(UserWarning):
     """A records file whose last line is not whole."""
 
 
-def as_record(turn: Turn) -> Record:
-    """Return the row of a turn."""
-    return {"turn": turn.number, **turn.values}
+def as_record(epoch: MeasuredEpoch) -> Record:
+    """Return the row of an epoch."""
+    return {"epoch": epoch.number, **epoch.values}
 
 
 class RecordWriter:
-    """A hook that writes the row of each turn at once, so that a run cut short keeps its measurements."""
+    """A hook that writes the row of each epoch at once, so that a run cut short keeps its measurements."""
 
     def __init__(self, path: Path, columns: Sequence[str], *, append: bool = False) -> None:
         self._file = path.open("a" if append else "x", newline="", encoding="utf-8")
-        self._writer = csv.DictWriter(self._file, ["turn", *columns], lineterminator="\n")
+        self._writer = csv.DictWriter(self._file, ["epoch", *columns], lineterminator="\n")
         if not append:
             self._writer.writeheader()
             self._file.flush()
 
-    def __call__(self, turn: Turn, state: LoopState) -> None:  # noqa: ARG002  # a Hook
+    def __call__(self, epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG002  # a Hook
         """Write one row, at full precision."""
-        self._writer.writerow(as_record(turn))
+        self._writer.writerow(as_record(epoch))
         self._file.flush()
 
     def __enter__(self) -> Self:
@@ -89,8 +89,10 @@ def read_records(path: Path) -> list[Record]:
 
 def _columns(path: Path, header: str) -> list[str]:
     columns = header.split(",")
-    if columns[0] != "turn":
-        raise RecordsError(path, f"must begin with a column turn, but begins with {quoted(columns[0])}")
+    if columns[0] == "turn":  # the word of the published records
+        columns[0] = "epoch"
+    if columns[0] != "epoch":
+        raise RecordsError(path, f"must begin with a column epoch, but begins with {quoted(columns[0])}")
     for place, name in enumerate(columns):
         if not name or len(name) > MAX_QUOTED or not name.isprintable():
             raise RecordsError(path, f"column {place + 1} must have a short, printable name, but has {quoted(name)}")
@@ -107,17 +109,17 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
         if not NUMBER.fullmatch(cell):
             raise RecordsError(path, f"line {line}, column {name}: must be a number, but is {quoted(cell)}")
     if not cells[0].isdigit():
-        raise RecordsError(path, f"line {line}, column turn: must be a whole number, but is {cells[0]}")
+        raise RecordsError(path, f"line {line}, column epoch: must be a whole number, but is {cells[0]}")
     return dict(zip(columns, map(float, cells), strict=True))
 
 
 def pick(records: Sequence[Record], column: str) -> int:
-    """Return the turn with the best value of a metric of the register; the first of equals, never one with NaN."""
+    """Return the epoch with the best value of a metric of the register; the first of equals, never one with NaN."""
     sign = 1 if BY_NAME[column.removeprefix(TEST)].direction == "max" else -1
     sound = [record for record in records if record[column] == record[column]]
     if not sound:
-        raise ValueError(f"column {column} must hold a number in some turn, but is NaN in all {len(records)}.")
-    return int(max(sound, key=lambda record: sign * record[column])["turn"])
+        raise ValueError(f"column {column} must hold a number in some epoch, but is NaN in all {len(records)}.")
+    return int(max(sound, key=lambda record: sign * record[column])["epoch"])
 
 
 def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:

@@ -1,4 +1,4 @@
-"""The result of a run: the turn that was picked, why, and what its model measures on each split."""
+"""The result of a run: the epoch that was picked, why, and what its model measures on each split."""
 
 import json
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ FILE = "result.json"
 class RunResult:
     """The model that a run ends with."""
 
-    turn: int
+    epoch: int
     reason: str
-    """Why this turn was picked."""
+    """Why this epoch was picked."""
     values: dict[str, dict[str, float]]
     """All metrics of the run by split: train, validation (if there is one) and test."""
     diverged: bool = False
@@ -43,27 +43,27 @@ class RunResult:
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
     """Measure the picked checkpoint on every split; the model itself keeps its last weights.
 
-    Without a selector, or where no turn keeps to its limits, the last turn is picked. Of several processes, the first
+    Without a selector, or where no epoch keeps to its limits, the last epoch is picked. Of several processes, the first
     one has the selector.
     """
     world, model = run.state.world, run.state.measured
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    turn, reason = world.told_by_first(lambda: _pick(run, selector))
+    epoch, reason = world.told_by_first(lambda: _pick(run, selector))
     world.copy_from_first(model.state_dict().values())
     with run.kernels():
         measured = {name: _evaluator(run, split)(model) for name, split in _splits(run)}
     model.load_state_dict(own)
     values = {name: evaluation.values for name, evaluation in measured.items()}
     diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
-    return RunResult(turn, reason, values, any(world.told_by_all(diverged)))
+    return RunResult(epoch, reason, values, any(world.told_by_all(diverged)))
 
 
 def _pick(run: PreparedRun, selector: CheckpointSelector | None) -> tuple[int, str]:
-    """Load the picked checkpoint, and return its turn and why it was picked."""
+    """Load the picked checkpoint, and return its epoch and why it was picked."""
     if selector is None:
-        return run.state.turns, "the last turn, because the run has no selector"
+        return run.state.epochs, "the last epoch, because the run has no selector"
     if selector.best is None:
-        return run.state.turns, "the last turn, because no turn keeps to the selector's limits"
+        return run.state.epochs, "the last epoch, because no epoch keeps to the selector's limits"
     run.state.measured.load_state_dict(selector.load(selector.best.number)["model"])
     return selector.best.number, _why(run, selector)
 
@@ -75,10 +75,10 @@ def _why(run: PreparedRun, selector: CheckpointSelector) -> str:
     limits = [f"{name} within {slack:g} of its best" for name, slack in rule.within.items()]
     limits += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
     limits += [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
-    among = f" among turns with {', '.join(limits)}" if limits else f" of {run.state.turns} turns"
+    among = f" among epochs with {', '.join(limits)}" if limits else f" of {run.state.epochs} epochs"
     missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in selector.epochs)
     among += f", {missing} of which gave NaN" if missing else ""
-    return f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.turns.samples} data{among}"
+    return f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.epochs.samples} data{among}"
 
 
 def _splits(run: PreparedRun) -> Iterator[tuple[str, Split]]:
@@ -91,6 +91,6 @@ def _splits(run: PreparedRun) -> Iterator[tuple[str, Split]]:
 def _evaluator(run: PreparedRun, split: Split) -> Evaluator:
     device = split.labels.device
     batch_size = min(len(split.labels), run.evaluator.batch_size)
-    mode, precision = run.config.turns.mode, run.config.device.precision
+    mode, precision = run.config.epochs.mode, run.config.device.precision
     metrics = metrics_of(run.config, run.data, device)
     return Evaluator(split, metrics, mode, precision, batch_size, run.state.world)

@@ -49,7 +49,7 @@ class RunKeeper:
         run.state.world.told_by_first(lambda: self._write(state))
         self._saved_at = monotonic()
         if stop:
-            place = f"after turn {run.state.turns}, step {run.state.steps}"
+            place = f"after epoch {run.state.epochs}, step {run.state.steps}"
             error = StoppedError(f"stopped {place}; `mpcs train --resume {self.folder}` goes on from there")
             error.is_told_elsewhere = not run.state.world.is_first
             raise error
@@ -83,7 +83,7 @@ def state_of(run: PreparedRun) -> dict[str, Any]:
     return {
         "config": dump_config(run.config),
         "parts": {name: part.state_dict() for name, part in _parts(run).items()},
-        "turns": state.turns,
+        "epochs": state.epochs,
         "steps": state.steps,
         "order": state.order,
         "taken": state.taken,
@@ -111,7 +111,7 @@ def _restore(run: PreparedRun, saved: dict[str, Any]) -> None:
     for name, part in _parts(run).items():
         part.load_state_dict(saved["parts"][name])
     state = run.state
-    state.turns, state.steps, state.taken = saved["turns"], saved["steps"], saved["taken"]
+    state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
     state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
     if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before
         _set_random_state(saved["random"][state.world.rank])
@@ -133,15 +133,15 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     return state
 
 
-def cut_records(path: Path, turns: int) -> None:
-    """Leave the rows of the first turns.
+def cut_records(path: Path, epochs: int) -> None:
+    """Leave the rows of the first epochs.
 
     Raises:
         ConfigError: If there are fewer.
     """
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + turns]
-    if len(lines) <= turns or not lines[-1].endswith("\n"):
-        raise ConfigError(f"{path} must hold the {turns} turns of the saved run, but holds {max(len(lines) - 1, 0)}")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
+    if len(lines) <= epochs or not lines[-1].endswith("\n"):
+        raise ConfigError(f"{path} must hold the {epochs} epochs of the saved run, but holds {max(len(lines) - 1, 0)}")
     replace_text(path, "".join(lines))
 
 

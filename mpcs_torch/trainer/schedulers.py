@@ -1,4 +1,4 @@
-"""Learning-rate schedulers by name, one line each; they step at every turn."""
+"""Learning-rate schedulers by name, one line each; they step at every epoch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ Directions = Mapping[str, Direction]
 
 
 class Step(Protocol):
-    """Steps a scheduler with the values of each turn; its state is saved with the run."""
+    """Steps a scheduler with the values of each epoch; its state is saved with the run."""
 
     def __call__(self, values: Mapping[str, float]) -> None:
-        """Step after a turn."""
+        """Step after an epoch."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state, of tensors and plain values."""
@@ -32,14 +32,14 @@ class Step(Protocol):
 
 
 @dataclass(frozen=True)
-class TurnStep:
+class EpochStep:
     """Steps a scheduler of torch, with the value of a metric if it follows one."""
 
     scheduler: LRScheduler
     score: str | None = None
 
     def __call__(self, values: Mapping[str, float]) -> None:
-        """Step after a turn."""
+        """Step after an epoch."""
         self.scheduler.step(*([] if self.score is None else [values[self.score]]))  # type: ignore[arg-type]
 
     def state_dict(self) -> dict[str, Any]:
@@ -53,35 +53,35 @@ class TurnStep:
 
 def cosine(
     optimizer: Optimizer,
-    turns: int,
+    epochs: int,
     directions: Directions,  # noqa: ARG001  # the same call for all
     *,
-    warmup_turns: NonNegativeInt = 0,
+    warmup_epochs: NonNegativeInt = 0,
 ) -> Step:
-    """Lower the learning rate to 0 over the turns of the run along a cosine, after a linear warmup."""
-    parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=turns)]
-    if warmup_turns:
-        parts.append(LinearLR(optimizer, start_factor=1 / (warmup_turns + 1), total_iters=warmup_turns))
-    return TurnStep(ChainedScheduler(parts))
+    """Lower the learning rate to 0 over the epochs of the run along a cosine, after a linear warmup."""
+    parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
+    if warmup_epochs:
+        parts.append(LinearLR(optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs))
+    return EpochStep(ChainedScheduler(parts))
 
 
 def plateau(
     optimizer: Optimizer,
-    turns: int,  # noqa: ARG001  # the same call for all
+    epochs: int,  # noqa: ARG001  # the same call for all
     directions: Directions,
     *,
     score: str = "mpcs",
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
-    """Lower the learning rate when a metric of the turn no longer gets better."""
+    """Lower the learning rate when a metric of the epoch no longer gets better."""
     scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
-    return TurnStep(scheduler, score)
+    return EpochStep(scheduler, score)
 
 
 def mpcs_lr(
     optimizer: Optimizer,
-    turns: int,  # noqa: ARG001  # the same call for all
+    epochs: int,  # noqa: ARG001  # the same call for all
     directions: Directions,  # noqa: ARG001
     *,
     score: str = "mpcs",
@@ -92,7 +92,7 @@ def mpcs_lr(
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
-    """Follow a metric of the turn, better when lower, with `MPCSLR`."""
+    """Follow a metric of the epoch, better when lower, with `MPCSLR`."""
     scheduler = MPCSLR(
         optimizer,
         power=power,
@@ -102,8 +102,8 @@ def mpcs_lr(
         smoothing=smoothing,
         warmup_steps=warmup_steps,
     )
-    return TurnStep(scheduler, score)
+    return EpochStep(scheduler, score)
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""Called with the optimizer, the number of turns and the directions; a config sets their keyword-only arguments."""
+"""Called with the optimizer, the number of epochs and the directions; a config sets their keyword-only arguments."""

@@ -1,4 +1,4 @@
-"""The sections of a run config: data, model, turns, score and device."""
+"""The sections of a run config: data, model, epochs, score and device."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,19 +77,19 @@ class ModelConfig(PartConfig):
         return model
 
 
-class TurnsConfig(Section):
-    """The turns, at which the model is measured: when, in which mode and on which split."""
+class EpochsConfig(Section):
+    """The epochs: an epoch ends when the model is measured, once or more often in a pass over the data."""
 
     count: Annotated[int, Field(ge=1)] = 150
-    """The number of turns of the run."""
+    """The number of epochs of the run."""
     every: Annotated[int, Field(ge=1)] = 1
-    """A turn is taken at every n-th step of a pass over the data, starting with the first."""
+    """Measure at every n-th step of a pass over the data, starting with the first."""
     when: Literal["before", "after"] = "after"
     """Before or after the optimizer step."""
     samples: Literal["train", "validation"] = "train"
     """The split that the metrics are measured on, and that scheduler, loss scale and selector therefore follow."""
     test: list[str] = Field(default_factory=list)
-    """Metrics to measure on the test split as well, at every turn: for runs that repeat published ones. Nothing may
+    """Metrics to measure on the test split as well, at every epoch: for runs that repeat published ones. Nothing may
     follow these columns. Without them, test data are measured once, at the end."""
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model while it is measured; the published runs used training mode, where batch norm learns."""

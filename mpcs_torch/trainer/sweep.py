@@ -43,7 +43,7 @@ def _finish(task: _Task) -> list[Record]:
     is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
     if is_ours and not task.overwrite and (folder / "records.csv").is_file():
         whole = (folder / "records.csv").read_text(encoding="utf-8")
-        if whole.count("\n") == 1 + config.turns.count and whole.endswith("\n"):
+        if whole.count("\n") == 1 + config.epochs.count and whole.endswith("\n"):
             return read_records(folder / "records.csv")
     run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours, flush=False)
     return read_records(folder / "records.csv")

@@ -16,7 +16,7 @@ from mpcs_torch.paper.experiments import experiment_config, finish_run
 from mpcs_torch.trainer import evaluation, loop
 
 TURNS = {"case-study": 150, "exp10": 5}
-"""By experiment; a turn of Exp. 10 takes seconds."""
+"""By experiment; an epoch of Exp. 10 takes seconds."""
 LIMITS = {"case-study": 1.5, "exp10": 1.15}
 """The aim for both is 1.15."""
 
@@ -39,7 +39,7 @@ class Stopwatch:
 
 def ratio(name: str, data_root: Path) -> float:
     """Return the seconds of a run (all metrics, records, progress bar) per second of its steps and forward passes."""
-    config = experiment_config(name, [f"turns.count={TURNS[name]}"])
+    config = experiment_config(name, [f"epochs.count={TURNS[name]}"])
     config = config.model_copy(update={"selector": None})  # measuring, not saving
     data = config.data.load(data_root)
     watch = Stopwatch()
@@ -47,7 +47,7 @@ def ratio(name: str, data_root: Path) -> float:
         tempfile.TemporaryDirectory() as folder,
         mock.patch.object(loop, "train_step", watch.around(loop.train_step)),
         mock.patch.object(evaluation, "forward_pass", watch.around(evaluation.forward_pass)),
-        progress_bar(config.name, config.turns.count) as bar,
+        progress_bar(config.name, config.epochs.count) as bar,
     ):
         start = perf_counter()
         finish_run(config, data, Path(folder), [bar])

@@ -20,9 +20,9 @@ from tests.processes.forked import forked_world, succeeded
 SETTINGS = (
     "model.hidden=1024",
     "training.batch_size=4096",
-    "turns.every=15",
-    "turns.count=4",
-    "turns.test=[]",
+    "epochs.every=15",
+    "epochs.count=4",
+    "epochs.test=[]",
     "selector=null",
 )
 ROUNDS = 5

@@ -32,7 +32,7 @@ def one_line(error: str) -> str:
 
 
 def test_train_writes_records_and_the_resolved_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", IRIS, "turns.count=3", "name=mine", "--out", tmp_path) == 0
+    assert run("train", IRIS, "epochs.count=3", "name=mine", "--out", tmp_path) == 0
     assert len(read_records(tmp_path / "mine" / "records.csv")) == 3
     assert "count: 3" in (tmp_path / "mine" / "config.yaml").read_text()
     assert f"wrote {tmp_path / 'mine' / 'records.csv'}" in capsys.readouterr().out
@@ -52,17 +52,17 @@ def test_train_takes_a_users_own_model_and_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     own = ("data={path: 'my_parts:blobs', size: 30}", "model={path: 'my_parts:net', bias: false}", "score={}")
-    assert run("train", IRIS, *own, "turns.count=2") == 0
+    assert run("train", IRIS, *own, "epochs.count=2") == 0
     assert "bias: false" in (tmp_path / "runs" / "exp01" / "config.yaml").read_text()
     assert run("train", IRIS, "data={path: 'my_parts:blobs', size: many}", "name=other") == 2
 
 
 def test_train_keeps_a_run_that_exists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("train", IRIS, "turns.count=2", "--out", tmp_path) == 0
-    assert run("train", IRIS, "turns.count=3", "--out", tmp_path) == 2
+    assert run("train", IRIS, "epochs.count=2", "--out", tmp_path) == 0
+    assert run("train", IRIS, "epochs.count=3", "--out", tmp_path) == 2
     assert "already holds a run" in one_line(capsys.readouterr().err)
     assert len(read_records(tmp_path / "exp01" / "records.csv")) == 2
-    assert run("train", IRIS, "turns.count=3", "--out", tmp_path, "--overwrite") == 0
+    assert run("train", IRIS, "epochs.count=3", "--out", tmp_path, "--overwrite") == 0
     assert len(read_records(tmp_path / "exp01" / "records.csv")) == 3
 
 
@@ -90,7 +90,7 @@ def test_reproduce_prints_the_papers_correlations_beside_ours(
 ) -> None:
     assert run("reproduce", "exp01", "--out", tmp_path) == 0
     printed = capsys.readouterr().out
-    assert "## exp01: mlp on iris, 150 turns" in printed
+    assert "## exp01: mlp on iris, 150 epochs" in printed
     assert "-0.9091" in printed
     assert (tmp_path / "exp01" / "report.html").exists()
     assert run("reproduce", "exp01", "--out", tmp_path) == 2
@@ -123,8 +123,8 @@ def test_reproduce_compares_with_published_records(
     arguments = ("--data-root", data_root, "--records", published_records, "--out", tmp_path)
     assert run("reproduce", "case-study", *arguments) == 0
     printed = capsys.readouterr().out
-    assert "of 150 turns agree with the published record in all columns at 4 decimals" in printed
-    assert "mpcs picks turn 133 (paper: 133)" in printed
+    assert "of 150 epochs agree with the published record in all columns at 4 decimals" in printed
+    assert "mpcs picks epoch 133 (paper: 133)" in printed
     assert (tmp_path / "case-study" / "report.html").exists()
 
     # The selector of its config leaves the checkpoint of the paper's pick, whose evaluation is the record.
@@ -136,10 +136,10 @@ def test_reproduce_compares_with_published_records(
     prepared.state.model.load_state_dict(selector.load_best()["model"])
     values = prepared.evaluator(prepared.state.model).values
     assert values == pytest.approx({name: selector.best.values[name] for name in values}, rel=1e-6)
-    assert {"turn": 133, **selector.best.values} == read_records(tmp_path / "case-study" / "records.csv")[132]
+    assert {"epoch": 133, **selector.best.values} == read_records(tmp_path / "case-study" / "records.csv")[132]
 
 
-RECORDS = """turn,accuracy,f1_macro,mcc,mean_squared_error,cross_entropy,mpcs,mpcs_count,dangerous,test_accuracy
+RECORDS = """epoch,accuracy,f1_macro,mcc,mean_squared_error,cross_entropy,mpcs,mpcs_count,dangerous,test_accuracy
 1,0.95,0.9,0.9,0.1,0.2,0.31,0.3,9,0.9
 2,0.949,0.9,0.9,0.1,0.3,0.30,0.3,4,0.9
 3,0.90,0.9,0.9,0.1,0.1,0.29,0.3,2,0.9
@@ -158,23 +158,23 @@ def test_select_applies_a_rule_to_the_records_of_a_run(tmp_path: Path, capsys: p
         [" accuracy           ", " 1     "],
         [" the rule           ", " 1     "],
     ]
-    assert picked[2][-1] == "No turn is within the limits."
+    assert picked[2][-1] == "No epoch is within the limits."
     for wrong in (("--by", "loss"), ("--within", "accuracy"), ("--within", "accuracy=x"), ("--ties", "best")):
         assert run("select", tmp_path, *wrong) == 2
     assert run("select", tmp_path / "nothing") == 2
 
 
 def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
+    (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n")
     assert run("select", tmp_path, "--top-k", "2") == 0
     out = capsys.readouterr().out
     assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in out
     assert "Best first: 2, 3\n" in out
     assert run("select", tmp_path, "--at-most", "dangerous=3") == 2
     assert "--at-most: must be one of the run's metrics, accuracy, mpcs" in one_line(capsys.readouterr().err)
-    (tmp_path / "records.csv").write_text("turn,accuracy,mpcs\n")
+    (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n")
     assert run("select", tmp_path) == 2
-    assert "contains no turns" in one_line(capsys.readouterr().err)
+    assert "contains no epochs" in one_line(capsys.readouterr().err)
 
 
 def test_select_refuses_a_test_column_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -186,13 +186,13 @@ def test_select_refuses_a_test_column_and_says_why(tmp_path: Path, capsys: pytes
 def test_train_ends_with_the_pick_its_reason_and_its_test_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("data.validation_fraction=0.3", "turns={count: 6, samples: validation}", "selector={by: mpcs}")
+    options = ("data.validation_fraction=0.3", "epochs={count: 6, samples: validation}", "selector={by: mpcs}")
     assert run("train", IRIS, *options, "--out", tmp_path) == 0
     printed = capsys.readouterr().out
-    picked = re.match(r"Picked turn (\d): lowest mpcs \((.*)\) on validation data of 6 turns\.\n", printed)
+    picked = re.match(r"Picked epoch (\d): lowest mpcs \((.*)\) on validation data of 6 epochs\.\n", printed)
     assert picked is not None
     records = read_records(tmp_path / "exp01" / "records.csv")
-    assert int(picked[1]) == min(records, key=lambda record: record["mpcs"])["turn"]
+    assert int(picked[1]) == min(records, key=lambda record: record["mpcs"])["epoch"]
     header, row = (
         re.sub(r" +", " ", line) for line in printed.splitlines() if line.startswith(("| metric", "| mpcs "))
     )
@@ -204,20 +204,19 @@ def test_train_ends_with_the_pick_its_reason_and_its_test_result(
 def test_a_diverged_run_says_so_and_fails(
     selector: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("training.learning_rate=1e30", "turns={count: 6}", "--out", tmp_path)
+    options = ("training.learning_rate=1e30", "epochs={count: 6}", "--out", tmp_path)
     assert run("train", IRIS, *options, *selector) == 3
     error = capsys.readouterr().err
-    assert "mpcs: exp01 has diverged: the model of turn 6 gives NaN or infinite logits." in error
+    assert "mpcs: exp01 has diverged: the model of epoch 6 gives NaN or infinite logits." in error
     assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is True
     assert len(read_records(tmp_path / "exp01" / "records.csv")) == 6
 
 
 def test_a_run_that_diverges_after_its_pick_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ("data.validation_fraction=0.3", "turns={count: 6, when: before}", "selector={by: mpcs}")
+    data = ("data.validation_fraction=0.3", "epochs={count: 6, when: before}", "selector={by: mpcs}")
     assert run("train", IRIS, *data, "training.learning_rate=1e30", "--out", tmp_path) == 0
-    assert re.match(
-        r"Picked turn 1: lowest mpcs \(.*\) on train data of 6 turns, \d of which gave NaN\.\n", capsys.readouterr().out
-    )
+    printed = capsys.readouterr().out
+    assert re.match(r"Picked epoch 1: lowest mpcs \(.*\) on train data of 6 epochs, \d of which gave NaN\.\n", printed)
     assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is False
 
 

@@ -97,9 +97,9 @@ def test_a_closed_pipe_is_silent() -> None:
 
 
 def test_what_is_wrong_in_files_is_an_error_of_the_user(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "records.csv").write_text("turn,accuracy\n1,high\n")
+    (tmp_path / "records.csv").write_text("epoch,accuracy\n1,high\n")
     assert run("select", tmp_path) == 2
-    (tmp_path / "exp03.csv").write_text("turn,accuracy\n1,high\n")
+    (tmp_path / "exp03.csv").write_text("epoch,accuracy\n1,high\n")
     assert run("reproduce", "exp03", "--records", tmp_path, "--out", tmp_path / "runs") == 2
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\x00")
     assert run("train", tmp_path / "bytes.yaml") == 2

@@ -71,7 +71,7 @@ score.concern={releases: [[0, 1]], factor: 0.1}
 selector.within.accuracy=1e-3
 model={name: lstm, hidden: 7, layers: 2}
 """
-_RECORDS = b"turn,accuracy,mpcs,dangerous\n1,0.9333333333333333,0.31,9\n2,0.95,1e-05,4\n3,nan,inf,0\n"
+_RECORDS = b"epoch,accuracy,mpcs,dangerous\n1,0.9333333333333333,0.31,9\n2,0.95,1e-05,4\n3,nan,inf,0\n"
 
 TARGETS = {
     "concern": Target(

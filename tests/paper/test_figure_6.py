@@ -11,7 +11,7 @@ from mpcs_torch.trainer.records import read_records
 from tests.report.test_html import toy_run
 
 
-def test_ratios_are_of_sums_over_turns() -> None:
+def test_ratios_are_of_sums_over_epochs() -> None:
     plain = [dict.fromkeys(COLUMNS.values(), 1.0), dict.fromkeys(COLUMNS.values(), 3.0)]
     other = [dict.fromkeys(COLUMNS.values(), 2.0), dict.fromkeys(COLUMNS.values(), 1.0)]
     assert ratios(plain, other) == dict.fromkeys(COLUMNS, 0.75)
@@ -31,17 +31,17 @@ def test_seeds_that_speak_for_mpcs_are_counted_by_direction() -> None:
 
 def test_the_runs_differ_in_their_loss_scale_alone() -> None:
     plain, with_mpcs = comparison_configs()
-    assert (plain.seed, plain.turns.count, plain.turns.when) == (3, 300, "before")
+    assert (plain.seed, plain.epochs.count, plain.epochs.when) == (3, 300, "before")
     assert with_mpcs.training.loss_scale == "mpcs_count"
     scaled = plain.training.model_copy(update={"loss_scale": "mpcs_count"})
     assert plain.model_copy(update={"name": with_mpcs.name, "training": scaled}) == with_mpcs
     assert [config.name for config in comparison_configs(7)] == ["figure6-plain-seed07", "figure6-mpcs-seed07"]
 
 
-def test_both_runs_begin_as_one_and_part_at_the_second_turn(tmp_path: Path, data_root: Path) -> None:
+def test_both_runs_begin_as_one_and_part_at_the_second_epoch(tmp_path: Path, data_root: Path) -> None:
     columns = []
     for config in comparison_configs():
-        short = config.model_copy(update={"turns": config.turns.model_copy(update={"count": 3})})
+        short = config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": 3})})
         run_in_folder(short, short.data.load(data_root), tmp_path / short.name)
         columns.append([record["cross_entropy"] for record in read_records(tmp_path / short.name / "records.csv")])
     assert columns[0][0] == columns[1][0]

@@ -29,11 +29,11 @@ def test_table_3() -> None:
 
 
 def test_figure_5() -> None:
-    for turn, matrix in FIGURE_5.items():
-        printed = PAPER["figure_5"][f"turn_{turn}"]
+    for epoch, matrix in FIGURE_5.items():
+        printed = PAPER["figure_5"][f"turn_{epoch}"]
         assert [list(row) for row in matrix] == printed["matrix"]
-        assert CASE_STUDY_ERRORS[turn] == (printed["errors"], printed["dangerous"])
-        assert {metric for metric, pick in CASE_STUDY_PICKS.items() if pick == turn} == set(printed["picked_by"])
+        assert CASE_STUDY_ERRORS[epoch] == (printed["errors"], printed["dangerous"])
+        assert {metric for metric, pick in CASE_STUDY_PICKS.items() if pick == epoch} == set(printed["picked_by"])
 
 
 def test_every_experiment_has_its_config() -> None:

@@ -14,9 +14,9 @@ from tests.conftest import load_oracle
 FIGURE_5 = load_oracle("paper_tables")["figure_5"]
 
 
-def replay(name: str, folder: Path, data_root: Path, turns: int) -> FinishedRun:
+def replay(name: str, folder: Path, data_root: Path, epochs: int) -> FinishedRun:
     config = experiment_config(name)
-    config = config.model_copy(update={"turns": config.turns.model_copy(update={"count": turns})})
+    config = config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": epochs})})
     return finish_run(config, config.data.load(data_root), folder / name)
 
 
@@ -25,24 +25,24 @@ def case_study(tmp_path_factory: pytest.TempPathFactory, data_root: Path) -> Fin
     return replay("case-study", tmp_path_factory.mktemp("runs"), data_root, 150)
 
 
-def test_exp03_replays_its_first_turns(tmp_path: Path, data_root: Path, published_records: Path) -> None:
+def test_exp03_replays_its_first_epochs(tmp_path: Path, data_root: Path, published_records: Path) -> None:
     run = replay("exp03", tmp_path, data_root, 20)
     published = read_records(published_records / RECORD_FILES["exp03"])
     assert compare(run.records, published[:20]) == Agreement(20, 20, 20, None)
 
 
 @pytest.mark.parametrize(
-    ("name", "turns"), [("exp05", 6), pytest.param("exp05", 15, marks=pytest.mark.slow), ("exp07", 15), ("exp09", 6)]
+    ("name", "epochs"), [("exp05", 6), pytest.param("exp05", 15, marks=pytest.mark.slow), ("exp07", 15), ("exp09", 6)]
 )
 def test_other_experiments_replay_until_rounding_parts_them(
-    tmp_path: Path, data_root: Path, published_records: Path, name: str, turns: int
+    tmp_path: Path, data_root: Path, published_records: Path, name: str, epochs: int
 ) -> None:
-    run = replay(name, tmp_path, data_root, turns)
+    run = replay(name, tmp_path, data_root, epochs)
     published = read_records(published_records / RECORD_FILES[name])
-    assert compare(run.records, published[:turns]) == Agreement(turns, turns, turns, None)
+    assert compare(run.records, published[:epochs]) == Agreement(epochs, epochs, epochs, None)
 
 
-def test_the_case_study_replays_its_first_turns(case_study: FinishedRun, published_records: Path) -> None:
+def test_the_case_study_replays_its_first_epochs(case_study: FinishedRun, published_records: Path) -> None:
     published = read_records(published_records / RECORD_FILES["case-study"])
     assert compare(case_study.records[:20], published[:20]) == Agreement(20, 20, 20, None)
 
@@ -57,29 +57,29 @@ def test_the_case_study_gives_the_picks_of_figure_5(case_study: FinishedRun) -> 
         assert chosen.dangerous == printed["dangerous"]
     text = figure_5_comparison(case_study)
     assert text.count("100 of 100 cells") == 2
-    assert "mpcs picks turn 133 (paper: 133)" in text
+    assert "mpcs picks epoch 133 (paper: 133)" in text
 
 
 def test_a_difference_is_counted_and_named() -> None:
-    ours = [{"turn": 1, "accuracy": 0.50004, "mpcs_count": 1.0}, {"turn": 2, "accuracy": 0.7, "mpcs_count": 0.9}]
-    theirs = [{"turn": 1, "accuracy": 0.5, "mpcs": 1.0}, {"turn": 2, "accuracy": 0.7, "mpcs": 0.8}]
+    ours = [{"epoch": 1, "accuracy": 0.50004, "mpcs_count": 1.0}, {"epoch": 2, "accuracy": 0.7, "mpcs_count": 0.9}]
+    theirs = [{"epoch": 1, "accuracy": 0.5, "mpcs": 1.0}, {"epoch": 2, "accuracy": 0.7, "mpcs": 0.8}]
     agreement = compare(ours, theirs)
-    assert agreement == Agreement(2, 1, 1, "turn 2, mpcs 0.9000 for 0.8000")
-    assert str(agreement).startswith("1 of 2 turns agree")
+    assert agreement == Agreement(2, 1, 1, "epoch 2, mpcs 0.9000 for 0.8000")
+    assert str(agreement).startswith("1 of 2 epochs agree")
 
 
-def test_turns_are_counted_from_the_first_to_the_first_difference() -> None:
-    ours = [{"turn": turn, "accuracy": 0.5} for turn in (1, 2, 3, 4)]
-    theirs = [{"turn": turn, "accuracy": 0.6 if turn == 3 else 0.5} for turn in (1, 2, 3, 4)]
+def test_epochs_are_counted_from_the_first_to_the_first_difference() -> None:
+    ours = [{"epoch": epoch, "accuracy": 0.5} for epoch in (1, 2, 3, 4)]
+    theirs = [{"epoch": epoch, "accuracy": 0.6 if epoch == 3 else 0.5} for epoch in (1, 2, 3, 4)]
     agreement = compare(ours, theirs)
     assert (agreement.agreeing, agreement.from_first) == (3, 2)
-    assert "the first 2 without a break; first difference: turn 3, accuracy 0.5000 for 0.6000" in str(agreement)
+    assert "the first 2 without a break; first difference: epoch 3, accuracy 0.5000 for 0.6000" in str(agreement)
 
 
 def test_zero_has_no_sign_at_four_decimals() -> None:
-    assert compare([{"turn": 1, "mcc": -1e-6}], [{"turn": 1, "mcc": 0.0}]).agreeing == 1
+    assert compare([{"epoch": 1, "mcc": -1e-6}], [{"epoch": 1, "mcc": 0.0}]).agreeing == 1
 
 
 def test_a_published_column_that_is_none_of_ours_is_named() -> None:
-    with pytest.raises(ValueError, match=r"columns of published records must be among turn, mcc, but got auc"):
-        compare([{"turn": 1, "mcc": 0.5}], [{"turn": 1, "auc": 0.5}])
+    with pytest.raises(ValueError, match=r"columns of published records must be among epoch, mcc, but got auc"):
+        compare([{"epoch": 1, "mcc": 0.5}], [{"epoch": 1, "auc": 0.5}])

@@ -15,7 +15,7 @@ from tests.report.test_html import toy_run
 def test_all_files_are_written_and_hold_the_runs(tmp_path: Path) -> None:
     run = toy_run(tmp_path, time_metrics=True)
     finished = {
-        "exp02": Reproduction(run, Agreement(3, 2, 1, "turn 2"), 1.25, 3 * 2**20),
+        "exp02": Reproduction(run, Agreement(3, 2, 1, "epoch 2"), 1.25, 3 * 2**20),
         "case-study": Reproduction(run, None, 0.5, None),
     }
     write_evaluation(tmp_path / "evaluation", finished, {"exp02": [mean_interval([0.1, 0.3])] * 5})

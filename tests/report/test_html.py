@@ -13,7 +13,7 @@ from tests.trainer.toy import toy_config, toy_data
 
 
 def toy_run(folder: Path, *, time_metrics: bool = False, **changed: object) -> FinishedRun:
-    config = toy_config(**{"turns": {"count": 12, "test": ["accuracy"]}, **changed})
+    config = toy_config(**{"epochs": {"count": 12, "test": ["accuracy"]}, **changed})
     return finish_run(config, toy_data(), folder / "toy", time_metrics=time_metrics)
 
 
@@ -25,7 +25,7 @@ def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> N
     assert page.count("<img") == 3
     assert not re.findall(r"https?://|<script|<link", page)
     for chosen in picks(run):
-        assert f"<td>{chosen.turn}</td>" in page
+        assert f"<td>{chosen.epoch}</td>" in page
         assert f"<td>{chosen.dangerous}</td>" in page
 
 

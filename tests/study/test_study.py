@@ -119,7 +119,7 @@ def test_a_study_that_does_not_choose_tries_the_recommended_recipe() -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_config_of_a_study_is_sound(name: str, tmp_path: Path) -> None:
     tasks = tuning_tasks(name, 1, tmp_path, tmp_path)
-    assert {study_config(task).turns.samples for task in tasks} == {"validation"}
+    assert {study_config(task).epochs.samples for task in tasks} == {"validation"}
 
 
 def test_effects_are_paired_and_have_their_signs(study: Study) -> None:
@@ -178,7 +178,7 @@ def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     load = study_module.load_packaged_config
 
     def short(path: str, overrides: list[str]) -> object:
-        return load(path, [*overrides, "turns.count=3"])
+        return load(path, [*overrides, "epochs.count=3"])
 
     monkeypatch.setattr(study_module, "load_packaged_config", short)
 
@@ -195,8 +195,8 @@ def test_a_way_decides_with_its_own_checkpoint_calibration_and_factor(tmp_path: 
     assert selector.best is not None
     concern = config.score.concern.spec(data.class_names)
     for way, measured in measures.items():
-        turn = 3 if way.checkpoint == "last" else selector.best.number
-        model.load_state_dict(selector.load(turn)["model"])
+        epoch = 3 if way.checkpoint == "last" else selector.best.number
+        model.load_state_dict(selector.load(epoch)["model"])
         with torch.no_grad():
             logits = [model(split.inputs) for split in (data.validation, data.test)]
         scale = TemperatureScaling().fit(logits[0], data.validation.labels) if way.calibrated else torch.nn.Identity()

@@ -36,8 +36,8 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 def config_of(change: str) -> RunConfig:
-    turns = {"count": 12, "every": 2, "test": ["accuracy", "mpcs"]}
-    sections = {"turns": turns, "metrics": METRICS, "device": {"precision": "64-true"}, **CHANGES[change]}
+    epochs = {"count": 12, "every": 2, "test": ["accuracy", "mpcs"]}
+    sections = {"epochs": epochs, "metrics": METRICS, "device": {"precision": "64-true"}, **CHANGES[change]}
     return toy_config(**sections)
 
 

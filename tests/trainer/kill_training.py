@@ -17,7 +17,7 @@ from tests.processes.forked import forked_world, succeeded
 from tests.trainer.toy import toy_config, toy_data
 
 CONFIG = toy_config(
-    turns={"count": 300},
+    epochs={"count": 300},
     training={"batch_size": 10, "averaging": 0.9, "save_seconds": 0.02},
     scheduler={"name": "mpcs_lr"},
     selector={"by": "mpcs", "top_k": 2, "keep_every": 50},

@@ -17,7 +17,7 @@ CONFIG = """
 data: {name: digits}
 model: {path: "tests.trainer.launched:fragile"}
 training: {batch_size: 50, save_seconds: 0}
-turns: {count: 12, every: 7}
+epochs: {count: 12, every: 7}
 selector: {by: mpcs}
 device: {precision: 64-true}
 name: whole

@@ -30,10 +30,10 @@ def test_shipped_configs_are_named_after_their_files_and_make_a_round_trip(path:
 
 
 def test_overrides_are_yaml_by_dotted_key(tmp_path: Path) -> None:
-    overrides = ["training.batch_size=7", "turns.when=before", "score.concern.releases=[[0, 1]]"]
+    overrides = ["training.batch_size=7", "epochs.when=before", "score.concern.releases=[[0, 1]]"]
     config = load_config(write(tmp_path, MINIMAL), overrides)
     assert config.training.batch_size == 7
-    assert config.turns.when == "before"
+    assert config.epochs.when == "before"
     assert config.score.concern.releases == [[0, 1]]
 
 

@@ -6,17 +6,17 @@ import pytest
 
 from mpcs_torch.trainer.config import load_config
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
-from mpcs_torch.trainer.loop import LoopState, Turn
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.records import as_record, read_records
 from tests.trainer.toy import toy_config, toy_data
 
 
-def test_records_hold_every_turn_at_full_precision(tmp_path: Path) -> None:
-    turns: list[Turn] = []
-    run_in_folder(toy_config(), toy_data(), tmp_path / "toy", [lambda turn, state: turns.append(turn)])
+def test_records_hold_every_epoch_at_full_precision(tmp_path: Path) -> None:
+    epochs: list[MeasuredEpoch] = []
+    run_in_folder(toy_config(), toy_data(), tmp_path / "toy", [lambda epoch, state: epochs.append(epoch)])
     records = read_records(tmp_path / "toy" / "records.csv")
-    assert records == [as_record(turn) for turn in turns]
-    assert tuple(records[0]) == ("turn", *toy_config().columns)
+    assert records == [as_record(epoch) for epoch in epochs]
+    assert tuple(records[0]) == ("epoch", *toy_config().columns)
 
 
 def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> None:
@@ -26,14 +26,14 @@ def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> N
     assert (tmp_path / "toy" / "records.csv").read_bytes() == (tmp_path / "again" / "records.csv").read_bytes()
 
 
-def test_an_interrupted_run_keeps_the_turns_it_had(tmp_path: Path) -> None:
-    def interrupt(turn: Turn, state: LoopState) -> None:
-        if turn.number == 4:
+def test_an_interrupted_run_keeps_the_epochs_it_had(tmp_path: Path) -> None:
+    def interrupt(epoch: MeasuredEpoch, state: LoopState) -> None:
+        if epoch.number == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_in_folder(toy_config(), toy_data(), tmp_path, [interrupt])
-    assert [record["turn"] for record in read_records(tmp_path / "records.csv")] == [1, 2, 3, 4]
+    assert [record["epoch"] for record in read_records(tmp_path / "records.csv")] == [1, 2, 3, 4]
 
 
 def test_a_run_is_replaced_only_when_told_to(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from mpcs_torch.functional import concern_loss
 from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
 from mpcs_torch.trainer.config import ConfigError, dump_config, load_config
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import LoopState, Turn, train_step
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import pick, read_records
 from mpcs_torch.trainer.schedulers import SCHEDULERS
@@ -20,10 +20,10 @@ from tests.trainer.toy import toy_config, toy_data
 def learning_rates(**sections: object) -> list[float]:
     seen: list[float] = []
 
-    def look(turn: Turn, state: LoopState) -> None:
+    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
         seen.append(state.optimizer.param_groups[0]["lr"])
 
-    prepare_run(toy_config(turns={"count": 4}, **sections), toy_data()).start([look])
+    prepare_run(toy_config(epochs={"count": 4}, **sections), toy_data()).start([look])
     return seen
 
 
@@ -33,23 +33,23 @@ def test_without_a_scheduler_the_learning_rate_stays() -> None:
 
 def test_cosine_may_rise_first() -> None:
     plain = learning_rates(scheduler={"name": "cosine"})
-    warm = learning_rates(scheduler={"name": "cosine", "warmup_turns": 2})
-    assert warm[0] == pytest.approx(plain[0] * 2 / 3)  # a third before the first turn
+    warm = learning_rates(scheduler={"name": "cosine", "warmup_epochs": 2})
+    assert warm[0] == pytest.approx(plain[0] * 2 / 3)  # a third before the first epoch
     assert warm[1:] == pytest.approx(plain[1:])
 
 
-def test_cosine_falls_to_zero_over_the_turns() -> None:
+def test_cosine_falls_to_zero_over_the_epochs() -> None:
     assert learning_rates(scheduler={"name": "cosine"}) == pytest.approx(
         [0.05 * (1 + c) / 2 for c in (2**-0.5, 0, -(2**-0.5), -1)], abs=1e-9
     )
 
 
-def test_mpcs_lr_follows_the_score_of_the_turn() -> None:
+def test_mpcs_lr_follows_the_score_of_the_epoch() -> None:
     scores: list[float] = []
     rates: list[float] = []
 
-    def look(turn: Turn, state: LoopState) -> None:
-        scores.append(turn.values["mpcs_count"])
+    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
+        scores.append(epoch.values["mpcs_count"])
         rates.append(state.optimizer.param_groups[0]["lr"])
 
     config = toy_config(scheduler={"name": "mpcs_lr", "score": "mpcs_count", "power": 2.0, "highest": 9.0})
@@ -88,11 +88,11 @@ def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
     assert all(torch.allclose(0.25 * g, w.grad) for g, w in zip(plain, weights, strict=True) if w.grad is not None)
 
 
-def test_the_loss_scale_is_the_score_of_the_turn_before() -> None:
+def test_the_loss_scale_is_the_score_of_the_epoch_before() -> None:
     scales: list[tuple[float, float]] = []
 
-    def look(turn: Turn, state: LoopState) -> None:
-        scales.append((turn.values["mpcs_count"], state.loss_scale.score))
+    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
+        scales.append((epoch.values["mpcs_count"], state.loss_scale.score))
 
     prepare_run(toy_config(training={"loss_scale": "mpcs_count"}), toy_data()).start([look])
     assert all(score == scale for score, scale in scales)
@@ -105,10 +105,10 @@ def test_the_selector_leaves_the_checkpoint_whose_evaluation_is_the_record(tmp_p
     assert selector is not None
     records = read_records(tmp_path / "toy" / "records.csv")
     assert selector.best is not None
-    assert {"turn": selector.best.number, **selector.best.values} == records[selector.best.number - 1]
+    assert {"epoch": selector.best.number, **selector.best.values} == records[selector.best.number - 1]
     run.state.model.load_state_dict(selector.load_best()["model"])
     values = run.evaluator(run.state.model).values
-    assert {"turn": selector.best.number, **values} == records[selector.best.number - 1]
+    assert {"epoch": selector.best.number, **values} == records[selector.best.number - 1]
 
 
 def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_the_average_of_the_weights_is_what_is_measured_and_kept() -> None:
     plain = prepare_run(toy_config(training=training), toy_data())
     average: list[torch.Tensor] = []
 
-    def follow(_: Turn, state: LoopState) -> None:
+    def follow(_: MeasuredEpoch, state: LoopState) -> None:
         weights = [parameter.detach().clone() for parameter in state.model.parameters()]
         mixed = [decay * old + (1 - decay) * new for old, new in zip(average, weights, strict=False)]
         average[:] = mixed or weights

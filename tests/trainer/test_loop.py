@@ -10,16 +10,16 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.trainer.config import ConfigError
-from mpcs_torch.trainer.loop import LoopState, Turn
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.prepare import prepare_run
 from tests.oracles import algorithm_1
 from tests.trainer.toy import toy_config, toy_data
 
 
-def turns_of(**changed: Any) -> list[Turn]:
-    turns: list[Turn] = []
-    prepare_run(toy_config(**changed), toy_data()).start([lambda turn, state: turns.append(turn)])
-    return turns
+def epochs_of(**changed: Any) -> list[MeasuredEpoch]:
+    epochs: list[MeasuredEpoch] = []
+    prepare_run(toy_config(**changed), toy_data()).start([lambda epoch, state: epochs.append(epoch)])
+    return epochs
 
 
 def plain_values(model: nn.Module) -> dict[str, float]:
@@ -67,73 +67,73 @@ def plain_loop(when: str, every: int, count: int) -> list[dict[str, float]]:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("every", [1, 3])
-def test_turns_are_those_of_a_plain_loop(when: str, every: int) -> None:
-    turns = turns_of(turns={"count": 12, "every": every, "when": when, "test": ["accuracy"]})
-    assert [turn.number for turn in turns] == list(range(1, 13))
-    for turn, plain in zip(turns, plain_loop(when, every, 12), strict=True):
-        assert turn.values == pytest.approx(plain, rel=1e-5)
+def test_epochs_are_those_of_a_plain_loop(when: str, every: int) -> None:
+    epochs = epochs_of(epochs={"count": 12, "every": every, "when": when, "test": ["accuracy"]})
+    assert [epoch.number for epoch in epochs] == list(range(1, 13))
+    for epoch, plain in zip(epochs, plain_loop(when, every, 12), strict=True):
+        assert epoch.values == pytest.approx(plain, rel=1e-5)
 
 
 def test_whole_batches_step_once_a_pass() -> None:
     states: list[int] = []
-    config = toy_config(training={"batch_size": "all"}, turns={"count": 3})
-    prepare_run(config, toy_data()).start([lambda turn, state: states.append(state.steps)])
+    config = toy_config(training={"batch_size": "all"}, epochs={"count": 3})
+    prepare_run(config, toy_data()).start([lambda epoch, state: states.append(state.steps)])
     assert states == [1, 2, 3]
 
 
 def test_hooks_may_change_the_optimizer() -> None:
-    def stop_learning(turn: Turn, state: LoopState) -> None:
+    def stop_learning(epoch: MeasuredEpoch, state: LoopState) -> None:
         for group in state.optimizer.param_groups:
             group["lr"] = 0.0
 
-    turns: list[Turn] = []
-    prepare_run(toy_config(), toy_data()).start([stop_learning, lambda turn, state: turns.append(turn)])
-    assert len({turn.values["cross_entropy"] for turn in turns}) == 1
+    epochs: list[MeasuredEpoch] = []
+    prepare_run(toy_config(), toy_data()).start([stop_learning, lambda epoch, state: epochs.append(epoch)])
+    assert len({epoch.values["cross_entropy"] for epoch in epochs}) == 1
 
 
 def test_a_diverged_run_records_nan_and_goes_on() -> None:
-    turns = turns_of(training={"batch_size": 10, "learning_rate": 1e30})
-    assert len(turns) == 12
-    assert turns[-1].values["mpcs"] != turns[-1].values["mpcs"]
+    epochs = epochs_of(training={"batch_size": 10, "learning_rate": 1e30})
+    assert len(epochs) == 12
+    assert epochs[-1].values["mpcs"] != epochs[-1].values["mpcs"]
 
 
 def test_mixed_precision_learns_as_well() -> None:
-    turns = turns_of(device={"precision": "bf16-mixed"})
-    assert turns[-1].values["accuracy"] > 0.8
+    epochs = epochs_of(device={"precision": "bf16-mixed"})
+    assert epochs[-1].values["accuracy"] > 0.8
 
 
 def test_settings_that_do_not_fit_the_data_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"k must be from 1 to the number of classes \(3\), but got 5"):
-        turns_of(score={"k": 5})
+        epochs_of(score={"k": 5})
     with pytest.raises(
         ConfigError, match=r"releases\[0\]\[1\]: must be a class name or an index from 0 to 2, but got 3"
     ):
-        turns_of(score={"k": 3, "concern": {"releases": [[2, 3]]}})
+        epochs_of(score={"k": 3, "concern": {"releases": [[2, 3]]}})
     for classes in (4, ["yellow", "red", "green"]):
         with pytest.raises(
             ConfigError, match=r"concern.classes must be those of the data, \['red', 'yellow', 'green'\]"
         ):
-            turns_of(score={"k": 3, "concern": {"classes": classes}})
+            epochs_of(score={"k": 3, "concern": {"classes": classes}})
 
 
 def test_a_model_that_does_not_fit_the_data_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"model does not fit iris: model cnn_m takes inputs of shape \(1, 28, 28\)"):
-        turns_of(model={"name": "cnn_m"})
+        epochs_of(model={"name": "cnn_m"})
     with pytest.raises(
         ConfigError, match=r"a recurrent model takes inputs of shape \(steps, features\), but .* \(4,\)"
     ):
-        turns_of(model={"name": "rnn"})
+        epochs_of(model={"name": "rnn"})
 
 
-def test_turns_can_be_evaluated_on_the_first_batches_of_a_pass_of_their_own() -> None:
-    turns = turns_of(turns={"count": 2, "batches": 3})
-    assert turns[0].confusion.sum() == 30
+def test_epochs_can_be_evaluated_on_the_first_batches_of_a_pass_of_their_own() -> None:
+    epochs = epochs_of(epochs={"count": 2, "batches": 3})
+    assert epochs[0].confusion.sum() == 30
     data = toy_data()
     torch.manual_seed(5)
     loader = DataLoader(TensorDataset(data.train.inputs, data.train.labels), batch_size=10, shuffle=True)
     nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))
     labels = torch.cat([labels for _, labels in itertools.islice(loader, 3)])
-    assert torch.equal(turns[0].confusion.sum(dim=1), labels.bincount(minlength=3))
+    assert torch.equal(epochs[0].confusion.sum(dim=1), labels.bincount(minlength=3))
 
 
 class Dropping(nn.Sequential):
@@ -146,7 +146,7 @@ class Dropping(nn.Sequential):
 @pytest.mark.parametrize(("mode", "zeros"), [("eval", False), ("train", True)])
 def test_evaluation_sets_the_mode_and_gives_it_back(mode: str, zeros: bool) -> None:
     prepared = prepare_run(
-        toy_config(model={"path": "tests.trainer.test_loop:Dropping", "p": 0.9}, turns={"count": 1, "mode": mode}),
+        toy_config(model={"path": "tests.trainer.test_loop:Dropping", "p": 0.9}, epochs={"count": 1, "mode": mode}),
         toy_data(),
     )
     seen: list[bool] = []
@@ -163,16 +163,16 @@ def test_k_is_five_or_the_number_of_classes() -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
 def test_an_accelerator_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"toy: device.accelerator cuda: "):
-        turns_of(device={"accelerator": "cuda"})
+        epochs_of(device={"accelerator": "cuda"})
 
 
 def test_onednn_is_off_for_a_run_that_says_so_and_for_no_other() -> None:
     seen: list[bool] = []
 
-    def look(turn: Turn, state: LoopState) -> None:
+    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
         seen.append(torch.backends.mkldnn.enabled)
 
     for onednn in (False, True):
-        prepare_run(toy_config(device={"onednn": onednn}, turns={"count": 1}), toy_data()).start([look])
+        prepare_run(toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data()).start([look])
     assert seen == [False, True]
     assert torch.backends.mkldnn.enabled

@@ -14,19 +14,19 @@ from tests.trainer.toy import toy_config, toy_data
 
 
 def test_accuracy_is_picked_high_and_mpcs_low() -> None:
-    records = [{"turn": 1, "accuracy": 0.5, "mpcs": 0.2}, {"turn": 2, "accuracy": 0.9, "mpcs": 0.8}]
+    records = [{"epoch": 1, "accuracy": 0.5, "mpcs": 0.2}, {"epoch": 2, "accuracy": 0.9, "mpcs": 0.8}]
     assert pick(records, "accuracy") == 2
     assert pick(records, "mpcs") == 1
 
 
 def test_the_first_of_equals_is_picked() -> None:
-    assert pick([{"turn": turn, "mpcs": 0.5} for turn in (1, 2, 3)], "mpcs") == 1
+    assert pick([{"epoch": epoch, "mpcs": 0.5} for epoch in (1, 2, 3)], "mpcs") == 1
 
 
 def test_nan_is_never_picked() -> None:
-    records = [{"turn": 1, "mpcs": float("nan")}, {"turn": 2, "mpcs": 3.0}]
+    records = [{"epoch": 1, "mpcs": float("nan")}, {"epoch": 2, "mpcs": 3.0}]
     assert pick(records, "mpcs") == 2
-    with pytest.raises(ValueError, match=r"column mpcs must hold a number in some turn, but is NaN in all 1"):
+    with pytest.raises(ValueError, match=r"column mpcs must hold a number in some epoch, but is NaN in all 1"):
         pick(records[:1], "mpcs")
 
 
@@ -36,7 +36,7 @@ def write(folder: Path, data: bytes) -> Path:
 
 
 def test_a_file_cut_at_any_byte_gives_its_whole_rows_and_a_warning(tmp_path: Path) -> None:
-    run_in_folder(toy_config(turns={"count": 4}), toy_data(), tmp_path)
+    run_in_folder(toy_config(epochs={"count": 4}), toy_data(), tmp_path)
     data = (tmp_path / "records.csv").read_bytes()
     records = read_records(tmp_path / "records.csv")
     header = data.index(b"\n") + 1
@@ -57,26 +57,26 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows_and_a_warning(tmp_path: Pat
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"turn,mpcs\n1,high\n2,0.1\n", "line 2, column mpcs: must be a number, but is 'high'"),
-        (b"turn,mpcs\n1,0.2\n2\n3,0.1\n", "line 3 must have 2 columns, but has 1"),
-        (b"turn,mpcs\n1,0.2,0.3\n", "line 2 must have 2 columns, but has 3"),
-        (b"turn,mpcs\n\n1,0.2\n", "line 2 must have 2 columns, but has 1"),
-        (b"turn,mpcs\nnan,0.2\n", "line 2, column turn: must be a whole number, but is nan"),
-        (b"turn,mpcs\n1.5,0.2\n", "line 2, column turn: must be a whole number, but is 1.5"),
-        (b"turn,mpcs\n-1,0.2\n", "line 2, column turn: must be a whole number, but is -1"),
-        (b"turn,mpcs\n1,0.\x002\n", r"line 2, column mpcs: must be a number, but is '0.\\x002'"),
-        (b"turn,mpcs\n1,1_0\n", "must be a number, but is '1_0'"),
-        (b"turn,mpcs\n1," + b"9" * 100_000 + b"\n", "must be a number, but is '9999"),
-        (b"turn,mpcs\n1,\xd9\xa1\n", "must be a number, but is"),
-        (b'turn,mpcs\n1,"0.2\n2,0.1\n', "line 2, column mpcs: must be a number, but is '\"0.2'"),
-        (b"turn,mpcs\n1,\x1b[31m\n", r"must be a number, but is '\\x1b\[31m'"),
-        (b"\xef\xbb\xbfturn,mpcs\n1,0.2\n", r"must begin with a column turn, but begins with '\\ufeffturn'"),
-        (b"turn,mpcs\n1,\xff\n", "byte 0xff at 12 is not UTF-8 text"),
-        (b"mpcs,turn\n0.1,1\n", "must begin with a column turn, but begins with 'mpcs'"),
-        (b"turn,mpcs,mpcs\n1,0.2,0.3\n", "must name each column once"),
-        (b"turn,\n1,0.2\n", "column 2 must have a short, printable name, but has ''"),
-        (b"turn,\x1b[31m\n1,0.2\n", r"column 2 must have a short, printable name, but has '\\x1b"),
-        (b"turn," + b"m" * 100_000 + b"\n1,0.2\n", "column 2 must have a short, printable name, but has 'mmm"),
+        (b"epoch,mpcs\n1,high\n2,0.1\n", "line 2, column mpcs: must be a number, but is 'high'"),
+        (b"epoch,mpcs\n1,0.2\n2\n3,0.1\n", "line 3 must have 2 columns, but has 1"),
+        (b"epoch,mpcs\n1,0.2,0.3\n", "line 2 must have 2 columns, but has 3"),
+        (b"epoch,mpcs\n\n1,0.2\n", "line 2 must have 2 columns, but has 1"),
+        (b"epoch,mpcs\nnan,0.2\n", "line 2, column epoch: must be a whole number, but is nan"),
+        (b"epoch,mpcs\n1.5,0.2\n", "line 2, column epoch: must be a whole number, but is 1.5"),
+        (b"epoch,mpcs\n-1,0.2\n", "line 2, column epoch: must be a whole number, but is -1"),
+        (b"epoch,mpcs\n1,0.\x002\n", r"line 2, column mpcs: must be a number, but is '0.\\x002'"),
+        (b"epoch,mpcs\n1,1_0\n", "must be a number, but is '1_0'"),
+        (b"epoch,mpcs\n1," + b"9" * 100_000 + b"\n", "must be a number, but is '9999"),
+        (b"epoch,mpcs\n1,\xd9\xa1\n", "must be a number, but is"),
+        (b'epoch,mpcs\n1,"0.2\n2,0.1\n', "line 2, column mpcs: must be a number, but is '\"0.2'"),
+        (b"epoch,mpcs\n1,\x1b[31m\n", r"must be a number, but is '\\x1b\[31m'"),
+        (b"\xef\xbb\xbfepoch,mpcs\n1,0.2\n", r"must begin with a column epoch, but begins with '\\ufeffepoch'"),
+        (b"epoch,mpcs\n1,\xff\n", "byte 0xff at 13 is not UTF-8 text"),
+        (b"mpcs,epoch\n0.1,1\n", "must begin with a column epoch, but begins with 'mpcs'"),
+        (b"epoch,mpcs,mpcs\n1,0.2,0.3\n", "must name each column once"),
+        (b"epoch,\n1,0.2\n", "column 2 must have a short, printable name, but has ''"),
+        (b"epoch,\x1b[31m\n1,0.2\n", r"column 2 must have a short, printable name, but has '\\x1b"),
+        (b"epoch," + b"m" * 100_000 + b"\n1,0.2\n", "column 2 must have a short, printable name, but has 'mmm"),
         (b"", "is empty"),
     ],
     ids=range(21),
@@ -95,11 +95,11 @@ def test_broken_rows_are_named_briefly(
 
 
 def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
-    assert read_records(write(tmp_path, b"turn,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {"turn": 1, "mpcs": 0.2}
+    assert read_records(write(tmp_path, b"epoch,mpcs\r\n1,0.2\r\n2,nan\r\n"))[0] == {"epoch": 1, "mpcs": 0.2}
 
 
 def test_select_says_that_a_row_was_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path, b"turn,accuracy,mpcs\n1,0.9,0.3\n2,0.8,0.5\n3,0.9,0.")
+    write(tmp_path, b"epoch,accuracy,mpcs\n1,0.9,0.3\n2,0.8,0.5\n3,0.9,0.")
     assert run("select", tmp_path) == 0
     told = capsys.readouterr()
     assert told.err == f"mpcs: warning: {tmp_path / 'records.csv'}: line 4 was cut off and is left out\n"
@@ -111,7 +111,7 @@ def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) ->
     paths = "".join(f"{part}: {{path: 'theirs:part'}}\n" for part in ("data", "model", "loss", "scheduler"))
     metrics = "metrics: [{name: mpcs}, {name: own, path: 'theirs:Own', direction: min}]\n"
     (tmp_path / "config.yaml").write_text(f"name: a\n{paths}{metrics}")
-    write(tmp_path, b"turn,mpcs,own\n1,0.2,0.3\n")
+    write(tmp_path, b"epoch,mpcs,own\n1,0.2,0.3\n")
     code = "from mpcs_torch.cli.app import run_app; run_app(['select', '.', '--by', 'own'])"
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
@@ -124,3 +124,7 @@ def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) 
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(RecordsError, match=r"config.yaml: not valid YAML"):
         recorded_directions(tmp_path, ["mpcs"])
+
+
+def test_published_records_count_turns(tmp_path: Path) -> None:
+    assert read_records(write(tmp_path, b"turn,mpcs\n1,0.2\n"))[0] == {"epoch": 1, "mpcs": 0.2}

@@ -13,7 +13,7 @@ import torch
 from mpcs_torch.locks import FolderInUseError, held
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import LoopState, Turn
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.resume import FILE, StoppedError
 from tests.processes.forked import forked, succeeded
 from tests.trainer.kill_training import contents
@@ -21,14 +21,14 @@ from tests.trainer.toy import toy_config, toy_data
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "cosine, selector": {"scheduler": {"name": "cosine", "warmup_turns": 3}, "selector": {"by": "mpcs", "top_k": 2}},
+    "cosine, selector": {"scheduler": {"name": "cosine", "warmup_epochs": 3}, "selector": {"by": "mpcs", "top_k": 2}},
     "plateau, average": {"scheduler": {"name": "plateau", "patience": 0}, "training": {"averaging": 0.9}},
     "mpcs_lr, scale": {
         "scheduler": {"name": "mpcs_lr", "smoothing": 0.5},
         "training": {"loss_scale": "mpcs_count", "optimizer": {"name": "sgd", "momentum": 0.9}},
     },
     "accumulate": {"training": {"accumulate": 3, "clip_norm": 0.1, "optimizer": {"name": "adamw"}}},
-    "before": {"turns": {"count": 12, "when": "before", "every": 2}},
+    "before": {"epochs": {"count": 12, "when": "before", "every": 2}},
     "dropout": {"model": {"path": "tests.trainer.test_resume:with_dropout"}},
 }
 
@@ -57,9 +57,9 @@ def config_of(setting: str) -> RunConfig:
     return toy_config(**{**sections, "training": training})
 
 
-def cut_at(turn: int) -> Any:
-    def cut(now: Turn, state: LoopState) -> None:
-        if now.number == turn:
+def cut_at(epoch: int) -> Any:
+    def cut(now: MeasuredEpoch, state: LoopState) -> None:
+        if now.number == epoch:
             raise CutOffError
 
     return cut
@@ -70,10 +70,10 @@ def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(setting: str, tmp_path: P
     config = config_of(setting)
     run_in_folder(config, toy_data(), tmp_path / "whole")
     cut = tmp_path / "cut"
-    for turn in (1, 5, 6, 12):
+    for epoch in (1, 5, 6, 12):
         with pytest.raises(CutOffError):
-            run_in_folder(config, toy_data(), cut, [cut_at(turn)], resume=True)
-        assert len((cut / "records.csv").read_text().splitlines()) == 1 + turn
+            run_in_folder(config, toy_data(), cut, [cut_at(epoch)], resume=True)
+        assert len((cut / "records.csv").read_text().splitlines()) == 1 + epoch
     run_in_folder(config, toy_data(), cut, resume=True)
     assert contents(cut) == contents(tmp_path / "whole")
     assert FILE not in contents(cut)
@@ -84,12 +84,12 @@ def test_a_request_to_terminate_stops_after_the_step(tmp_path: Path) -> None:
     run_in_folder(config, toy_data(), tmp_path / "whole")
     before = signal.getsignal(signal.SIGTERM)
 
-    def ask(turn: Turn, state: LoopState) -> None:
-        if turn.number == 4:
+    def ask(epoch: MeasuredEpoch, state: LoopState) -> None:
+        if epoch.number == 4:
             os.kill(os.getpid(), signal.SIGTERM)
 
     stopped = tmp_path / "stopped"
-    with pytest.raises(StoppedError, match=rf"stopped after turn 5, step 5; `mpcs train --resume {stopped}` goes on"):
+    with pytest.raises(StoppedError, match=rf"stopped after epoch 5, step 5; `mpcs train --resume {stopped}` goes on"):
         run_in_folder(config, toy_data(), stopped, [ask])
     assert signal.getsignal(signal.SIGTERM) == before
     run_in_folder(config, toy_data(), stopped, resume=True)
@@ -118,7 +118,7 @@ def test_a_run_that_does_not_fit_its_saved_state_is_refused_and_kept(tmp_path: P
     lines = before["records.csv"].splitlines(keepends=True)
     for rest in (b"", b"".join(lines[:3]), b"".join(lines[:4]) + lines[4].rstrip(b"\n")):
         (tmp_path / "records.csv").write_bytes(rest)
-        with pytest.raises(ConfigError, match="must hold the 4 turns of the saved run"):
+        with pytest.raises(ConfigError, match="must hold the 4 epochs of the saved run"):
             run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
 
 

@@ -17,7 +17,7 @@ from mpcs_torch.trainer.sweep import sweep
 
 def short(seed: int) -> RunConfig:
     config = seeded_config("exp01", seed)
-    return config.model_copy(update={"turns": config.turns.model_copy(update={"count": 4})})
+    return config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": 4})})
 
 
 def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -86,14 +86,14 @@ def test_a_config_holds_out_validation_samples(tmp_path: Path) -> None:
 
 def on_validation(**changed: Any) -> Any:
     return toy_config(
-        turns={"count": 5, "samples": "validation"},
+        epochs={"count": 5, "samples": "validation"},
         selector={"by": "mpcs"},
         scheduler={"name": "mpcs_lr"},
         **changed,
     )
 
 
-def test_turns_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_path: Path) -> None:
+def test_epochs_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_path: Path) -> None:
     data = hold_out_validation(toy_data(), 0.2, 0)
     run, result = run_in_folder(on_validation(), data, tmp_path)
     records = read_records(tmp_path / "records.csv")
@@ -101,38 +101,41 @@ def test_turns_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_p
     assert run.evaluator.split.labels.tolist() == validation_of(data).labels.tolist()
     assert list(result.values) == ["train", "validation", "test"]
     best = min(records, key=lambda record: record["mpcs"])
-    assert result.turn == best["turn"]
-    assert {"turn": result.turn, **result.values["validation"]} == best
-    assert result.reason == f"lowest mpcs ({best['mpcs']:.6g}) on validation data of 5 turns"
+    assert result.epoch == best["epoch"]
+    assert {"epoch": result.epoch, **result.values["validation"]} == best
+    assert result.reason == f"lowest mpcs ({best['mpcs']:.6g}) on validation data of 5 epochs"
     assert json.loads((tmp_path / "result.json").read_text())["values"] == result.values
 
 
 def test_the_result_is_that_of_the_picked_checkpoint_and_the_model_keeps_its_last_weights(tmp_path: Path) -> None:
-    config = toy_config(turns={"count": 6, "test": ["accuracy"]}, selector={"by": "accuracy", "ties": "last"})
+    config = toy_config(epochs={"count": 6, "test": ["accuracy"]}, selector={"by": "accuracy", "ties": "last"})
     weights: list[torch.Tensor] = []
     run, result = run_in_folder(
-        config, toy_data(), tmp_path, [lambda turn, state: weights.append(state.model.state_dict()["1.weight"].clone())]
+        config,
+        toy_data(),
+        tmp_path,
+        [lambda epoch, state: weights.append(state.model.state_dict()["1.weight"].clone())],
     )
-    record = read_records(tmp_path / "records.csv")[result.turn - 1]
+    record = read_records(tmp_path / "records.csv")[result.epoch - 1]
     assert result.values["test"]["accuracy"] == record["test_accuracy"]
     assert result.values["train"] == {name: record[name] for name in result.values["train"]}
     assert torch.equal(run.state.model.state_dict()["1.weight"], weights[-1])
 
 
-def test_a_run_without_a_selector_ends_with_its_last_turn(tmp_path: Path) -> None:
-    _, result = run_in_folder(toy_config(turns={"count": 3}), toy_data(), tmp_path)
-    assert (result.turn, result.reason) == (3, "the last turn, because the run has no selector")
+def test_a_run_without_a_selector_ends_with_its_last_epoch(tmp_path: Path) -> None:
+    _, result = run_in_folder(toy_config(epochs={"count": 3}), toy_data(), tmp_path)
+    assert (result.epoch, result.reason) == (3, "the last epoch, because the run has no selector")
     limits = {"by": "mpcs", "at_most": {"mpcs": -1.0}}
-    _, result = run_in_folder(toy_config(turns={"count": 3}, selector=limits), toy_data(), tmp_path, overwrite=True)
-    assert result.reason == "the last turn, because no turn keeps to the selector's limits"
+    _, result = run_in_folder(toy_config(epochs={"count": 3}, selector=limits), toy_data(), tmp_path, overwrite=True)
+    assert result.reason == "the last epoch, because no epoch keeps to the selector's limits"
 
 
 def test_validation_samples_that_are_missing_are_asked_for() -> None:
-    with pytest.raises(ConfigError, match=r"turns.samples: iris has no validation split: set data.validation_fraction"):
+    with pytest.raises(ConfigError, match=r"epochs.samples: iris has no validation split: set data.validation_"):
         prepare_run(on_validation(), toy_data())
 
 
-MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nturns: {test: [accuracy]}\n"
+MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nepochs: {test: [accuracy]}\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run small enough for a test: three blobs, a handful of turns."""
+"""A run small enough for a test: three blobs, a handful of epochs."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def toy_config(**changed: Any) -> RunConfig:
         "data": {"name": "iris"},
         "model": {"name": "mlp", "hidden": 8},
         "training": {"batch_size": 10, "learning_rate": 0.05},
-        "turns": {"count": 12},
+        "epochs": {"count": 12},
         "score": {"k": 3, "t": 20, "concern": {"releases": [["red", "yellow"]], "factor": 0.1}},
         **changed,
     }
