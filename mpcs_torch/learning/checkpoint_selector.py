@@ -1,7 +1,6 @@
 """Keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,30 +21,31 @@ from mpcs_torch.tables import Table
 class CheckpointSelector:
     """Save the checkpoints of the best epochs, and only those, in a folder; usable in any training loop.
 
-    ``manifest.json`` in the folder records the metrics of all epochs. To resume, create a selector on the same folder.
+    ``manifest.json`` in the folder records the metrics of all epochs. To go on with it, or to read it later, create a
+    selector on the same folder with ``resume=True``.
     A checkpoint is written to a temporary file, flushed to disk and recorded in the manifest before others are deleted,
     so a process that dies at any moment loses neither the best checkpoint nor the record. Files that are not in the
     manifest are never touched.
 
     Args:
-        folder: The folder of the checkpoints; created if it does not exist.
+        folder: The folder of the checkpoints, which must be empty without ``resume``; created if it does not exist.
         rule: The rule that ranks the epochs.
         top_k: The number of best epochs to keep.
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep every n-th epoch; 0 for none.
+        resume: Whether to go on with the epochs of the folder, if it has any.
         flush: Whether updates wait for the disk, so that not even a power failure loses files.
 
     Raises:
+        FolderNotEmptyError: A FileExistsError, if the folder holds files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
         ValueError: If ``top_k`` or ``keep_every`` is too small.
         FolderInUseError: From the first `update`, if another process that still runs has made updates in the folder.
 
     Example:
         >>> import tempfile, torch
-        >>> from mpcs_torch import MetaPatternConcernScore
         >>> from mpcs_torch.learning import CheckpointSelector, SelectionRule
-        >>> directions = {"mpcs": MetaPatternConcernScore, "accuracy": "max"}
-        >>> rule = SelectionRule("mpcs", directions, within={"accuracy": 0.01})
+        >>> rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.01})
         >>> selector = CheckpointSelector(tempfile.mkdtemp(), rule)
         >>> for epoch, (mpcs, accuracy) in enumerate([(0.5, 0.95), (0.3, 0.955), (0.2, 0.90)]):
         ...     selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
@@ -61,6 +61,7 @@ class CheckpointSelector:
         top_k: int = 1,
         keep_last: bool = False,
         keep_every: int = 0,
+        resume: bool = False,
         flush: bool = True,
     ) -> None:
         if top_k < 1 or keep_every < 0:
@@ -74,6 +75,8 @@ class CheckpointSelector:
         self._is_settled = False
         """Whether work left by an earlier process is finished. It may still run, so this waits for an update."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            manifest.check_empty(self.folder)
         self._read_at = 0  # the time at which the manifest that was read had been changed
         self._read()
 
@@ -183,14 +186,7 @@ class CheckpointSelector:
         dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
         entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
         self._write_manifest(entered, garbage=[*self._garbage, *dropped])
-        self.epochs, self._garbage = entered, [*self._garbage, *dropped]
-        self._delete_garbage()
-
-    def _delete_garbage(self) -> None:
-        for epoch in self._garbage:
-            with suppress(OSError):  # tried again at the next update
-                (self.folder / str(epoch.file)).unlink(missing_ok=True)
-        self._garbage = [epoch for epoch in self._garbage if (self.folder / str(epoch.file)).exists()]
+        self.epochs, self._garbage = entered, manifest.delete_files(self.folder, [*self._garbage, *dropped])
 
     def _write_manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> None:
         Manifest(asdict(self.rule), epochs, **changed).write(self.folder, flush=self.flush)
@@ -214,7 +210,6 @@ class CheckpointSelector:
         self._read()  # another process may have gone on since
         if self._is_pending:
             self._enter(self.epochs)
-        self._delete_garbage()
-        for leftover in [path for pattern in manifest.TEMPORARY_FILES for path in self.folder.glob(pattern)]:
-            leftover.unlink()
+        self._garbage = manifest.delete_files(self.folder, self._garbage)
+        manifest.delete_temporary_files(self.folder)
         self._is_settled = True

@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.files import holds, replace_text
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.untrusted_files import read_limited
+
+
+class FolderNotEmptyError(MpcsError, FileExistsError):
+    """A folder for new checkpoints holds files already, perhaps those of an earlier run."""
 
 
 class ManifestError(MpcsError, ValueError):
@@ -153,3 +158,27 @@ def delete_checkpoints(folder: Path) -> None:
         if entry is not None and entry.is_whole_in(folder):
             (folder / str(entry.file)).unlink()
     (folder / NAME).unlink()
+
+
+def check_empty(folder: Path) -> None:
+    """Refuse a folder that holds anything: a second run must not be answered with the epochs of the first."""
+    found = sorted(path.name for path in folder.iterdir())
+    if NAME in found:
+        held = "the checkpoints of an earlier run: pass resume=True to go on with them, or another folder"
+        raise FolderNotEmptyError(f"folder must be empty, but {folder} holds {held}.")
+    if found:
+        raise FolderNotEmptyError(f"folder must be empty, but {folder} holds {shown(found[0])}: pass another folder.")
+
+
+def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
+    """Delete the checkpoints of epochs; return those whose file could not be deleted, to be tried again."""
+    for epoch in epochs:
+        with suppress(OSError):
+            (folder / str(epoch.file)).unlink(missing_ok=True)
+    return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
+
+
+def delete_temporary_files(folder: Path) -> None:
+    """Delete what a process that died was writing."""
+    for path in [path for pattern in TEMPORARY_FILES for path in folder.glob(pattern)]:
+        path.unlink()

@@ -25,14 +25,14 @@ def values(epoch: int) -> dict[str, float]:
 
 def train(folder: Path) -> None:
     """Continue the loop after the last recorded epoch."""
-    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10)
+    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10, resume=True)
     for epoch in range((selector.last_epoch or 0) + 1, EPOCHS + 1):
         selector.update({"weight": torch.full((64, 64), float(epoch))}, epoch=epoch, **values(epoch))
 
 
 def check(folder: Path, entered: int) -> int:
     """Check that the best of all recorded epochs loads and no other file was touched; return the number recorded."""
-    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10)
+    selector = CheckpointSelector(folder, RULE, top_k=2, keep_last=True, keep_every=10, resume=True)
     if not selector.epochs:
         assert entered == 0, "the manifest was lost"
         return 0

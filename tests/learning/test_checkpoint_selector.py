@@ -65,16 +65,26 @@ def test_a_state_is_built_only_to_be_saved(tmp_path: Path) -> None:
 
 def test_a_resumed_selector_does_not_forget_a_better_epoch(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path, RULE), 1, 0.1)
-    resumed = CheckpointSelector(tmp_path, RULE)
+    resumed = CheckpointSelector(tmp_path, RULE, resume=True)
     update(resumed, 2, 0.9)
     assert resumed.load_best() == {"weight": torch.tensor(1)}
     assert [epoch.number for epoch in resumed.epochs] == [1, 2]
 
 
+def test_going_on_must_be_asked_for(tmp_path: Path) -> None:
+    update(CheckpointSelector(tmp_path / "old", RULE), 1, 0.1)
+    message = "folder must be empty, but .*old holds the checkpoints of an earlier run: pass resume=True to go on"
+    with pytest.raises(FileExistsError, match=message):
+        CheckpointSelector(tmp_path / "old", RULE)
+    with pytest.raises(FileExistsError, match="holds old: pass another folder"):
+        CheckpointSelector(tmp_path, RULE)
+    assert checkpoints(tmp_path / "old") == ["epoch-00001.pt"]
+
+
 def test_reading_a_folder_leaves_the_files_of_a_live_run(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path, RULE), 1, 0.1)
     (tmp_path / ".epoch-00002.pt.tmp").write_text("being written")
-    reader = CheckpointSelector(tmp_path, RULE)
+    reader = CheckpointSelector(tmp_path, RULE, resume=True)
     assert reader.load_best() == {"weight": torch.tensor(1)}
     assert (tmp_path / ".epoch-00002.pt.tmp").exists()
     update(reader, 1, 0.1)
@@ -131,7 +141,7 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
         update(selector, 2, 0.1)
     monkeypatch.undo()
     assert (tmp_path / "manifest.json").read_bytes() == before
-    assert CheckpointSelector(tmp_path, RULE).load_best() == {"weight": torch.tensor(1)}
+    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {"weight": torch.tensor(1)}
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]
     update(selector, 2, 0.1)
     assert selector.load_best() == {"weight": torch.tensor(2)}
@@ -173,7 +183,7 @@ def test_a_failure_at_the_last_step_leaves_no_stray_file(tmp_path: Path, monkeyp
     with pytest.raises(OSError, match="epoch 2 cannot be saved"):
         update(selector, 2, 0.1)
     assert checkpoints(tmp_path) == ["epoch-00001.pt"]
-    assert CheckpointSelector(tmp_path, RULE).load_best() == {"weight": torch.tensor(1)}
+    assert CheckpointSelector(tmp_path, RULE, resume=True).load_best() == {"weight": torch.tensor(1)}
     update(selector, 2, 0.1)
     assert checkpoints(tmp_path) == ["epoch-00002.pt"]
 
@@ -183,7 +193,7 @@ def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -
     update(selector, 1, 0.1)
     (tmp_path / "epoch-00001.pt").unlink()
     with pytest.warns(UserWarning, match="epoch 1 is lost"):
-        resumed = CheckpointSelector(tmp_path, RULE)
+        resumed = CheckpointSelector(tmp_path, RULE, resume=True)
     update(resumed, 2, 0.3)
     assert resumed.load_best() == {"weight": torch.tensor(2)}
     update(resumed, 1, 0.1)
@@ -206,7 +216,7 @@ def test_torch_failing_twice_is_one_oserror(tmp_path: Path) -> None:
 
 def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
     (tmp_path / "epoch-00001.pt").write_text("mine")
-    selector = CheckpointSelector(tmp_path, RULE)
+    selector = CheckpointSelector(tmp_path, RULE, resume=True)
     update(selector, 1, 0.2)
     update(selector, 2, 0.1)
     assert checkpoints(tmp_path) == ["epoch-00001.pt", "epoch-00002.pt"]
@@ -219,14 +229,14 @@ def test_files_of_others_are_never_touched(tmp_path: Path) -> None:
 def test_a_file_that_is_not_a_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match=r"manifest.json is not the manifest of a CheckpointSelector"):
-        CheckpointSelector(tmp_path, RULE)
+        CheckpointSelector(tmp_path, RULE, resume=True)
     assert (tmp_path / "manifest.json").read_text() == text
 
 
 def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path, RULE), 1, 0.2)
     with pytest.raises(ValueError, match="was written for another rule"):
-        CheckpointSelector(tmp_path, SelectionRule("accuracy", RULE.directions))
+        CheckpointSelector(tmp_path, SelectionRule("accuracy", RULE.directions), resume=True)
 
 
 def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
     plain[place] = entry if place == "pending" else [entry]
     (folder / manifest.NAME).write_text(json.dumps(plain))
     with pytest.raises(ManifestError, match=r"the file of epoch 1 must be named after it, but is '"):
-        CheckpointSelector(folder, RULE)
+        CheckpointSelector(folder, RULE, resume=True)
     with pytest.raises(ManifestError, match=r"must be named after it"):
         manifest.delete_checkpoints(folder)
     assert all(victim.read_text() == "mine" for victim in victims)
@@ -64,7 +64,7 @@ def test_fields_of_another_type_are_refused_briefly(tmp_path: Path, changed: dic
     plain["epochs"][0] |= changed
     (tmp_path / manifest.NAME).write_text(json.dumps(plain))
     with pytest.raises(ManifestError, match=message) as error:
-        CheckpointSelector(tmp_path, RULE)
+        CheckpointSelector(tmp_path, RULE, resume=True)
     assert len(str(error.value)) < 300 + len(str(tmp_path))
     assert str(error.value).isprintable()
     assert (tmp_path / "epoch-00001.pt").exists()
