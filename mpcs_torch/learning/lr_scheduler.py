@@ -28,6 +28,9 @@ class MPCSLR(ReduceLROnPlateau):
         highest: h, the highest factor.
         smoothing: The weight of past scores in the running mean, from 0 (no smoothing) to below 1.
         warmup_steps: w; the warmup starts before the first step.
+        last_epoch: One less than the number of steps that an earlier scheduler of the same optimizer has taken, as
+            torch's schedulers count them; skorch passes it. The learning rates :math:`\eta_0` are then those that the
+            earlier scheduler started from.
 
     Attributes:
         reason: The reason for the current learning rate, as text.
@@ -63,18 +66,24 @@ class MPCSLR(ReduceLROnPlateau):
         highest: float = 1.0,
         smoothing: float = 0.0,
         warmup_steps: int = 0,
+        last_epoch: int = -1,
     ) -> None:
         _check(
             power=power, reference=reference, lowest=lowest, highest=highest, smoothing=smoothing, warmup=warmup_steps
         )
+        if last_epoch < -1:
+            raise ValueError(f"last_epoch must be at least -1, but got {last_epoch}.")
         self.power, self.reference, self.lowest, self.highest = power, reference, lowest, highest
         self.smoothing, self.warmup_steps = smoothing, warmup_steps
-        self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            if last_epoch == -1 or "initial_lr" not in group:
+                group["initial_lr"] = float(group["lr"])
+        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.score: float | None = None
         """The smoothed score."""
         self.reason = "no score yet"
         super().__init__(optimizer, mode="min")
-        self._steps = 0
+        self.last_epoch = self._steps = last_epoch + 1
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent

@@ -104,3 +104,16 @@ def test_a_resumed_run_equals_an_unbroken_one() -> None:
 def test_wrong_settings_are_refused(setting: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         MPCSLR(optimizer(), **setting)  # type: ignore[arg-type]
+
+
+def test_a_scheduler_of_a_used_optimizer_starts_from_its_first_learning_rate() -> None:
+    own = optimizer()
+    first = MPCSLR(own, warmup_steps=4)
+    first.step(0.8)
+    first.step(0.4)
+    second = MPCSLR(own, reference=0.8, warmup_steps=4, last_epoch=1)  # as skorch does when training goes on
+    assert second.base_lrs == [0.1]
+    second.step(0.4)
+    assert own.param_groups[0]["lr"] == pytest.approx(0.1 * 4 / 5 / 2)
+    with pytest.raises(ValueError, match="last_epoch must be at least -1, but got -2"):
+        MPCSLR(own, last_epoch=-2)
