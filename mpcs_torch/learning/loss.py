@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.concern_loss import checked_concern_loss
 from mpcs_torch.functional.concern.softmax_margin import checked_softmax_margin_loss
+from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_costs
 
 
@@ -136,8 +137,7 @@ class SoftmaxMarginLoss(nn.Module):
 
 
 def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
-    matrix = concern.matrix() if isinstance(concern, ConcernSpec) else concern
-    return matrix.float()  # some devices do not support float64
+    return weights_of(concern).float()  # some devices do not support float64
 
 
 def _check_classes(concern: Tensor, logits: Tensor) -> None:

@@ -9,12 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.functional import concern_loss, meta_pattern_concern_score, softmax_margin_loss
 from mpcs_torch.functional.concern.concern_loss import log_complement
-from mpcs_torch.learning import ConcernLoss, ConcernLossScale, SoftmaxMarginLoss
+from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftmaxMarginLoss
 
 
 def draw(seed: int, samples: int = 7, classes: int = 5) -> tuple[Tensor, Tensor, Tensor]:
@@ -190,3 +191,24 @@ def test_a_scale_multiplies_by_the_latest_score_and_survives_a_restart() -> None
         with pytest.raises(ValueError, match="score must be finite and >= 0"):
             scale.update(bad)
     assert scale.score == 0.25
+
+
+LOSSES = [ConcernLoss(), SoftmaxMarginLoss(torch.ones(3, 3)), GeneralizedMeanLoss(-2 / 3)]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_labels_out_of_range_are_named(loss: nn.Module) -> None:
+    for label in (3, -1):
+        message = rf"target must hold class indices from 0 to 2, or ignore_index \(-100\), but got {label}\."
+        with pytest.raises(ValueError, match=message):
+            loss(torch.zeros(2, 3), torch.tensor([0, label]))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_gradients_of_single_samples(loss: nn.Module) -> None:
+    logits, target = torch.randn(5, 3, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 2, 1, 1, 0])
+    found = vmap(grad(lambda one, label: loss(one.unsqueeze(0), label.unsqueeze(0))))(logits, target)
+    for row, label, expected in zip(logits, target, found, strict=True):
+        alone = row.unsqueeze(0).requires_grad_()
+        loss(alone, label.unsqueeze(0)).backward()
+        torch.testing.assert_close(alone.grad, expected.unsqueeze(0))

@@ -2,8 +2,8 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
+from mpcs_torch.functional.inputs.arrays import ConcernLike, weights_of
 from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_loss_inputs
 
 
@@ -11,7 +11,7 @@ def concern_loss(
     logits: Tensor,
     target: Tensor,
     *,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     concern_share: float = 0.5,
     weight: Tensor | None = None,
     ignore_index: int = -100,
@@ -31,8 +31,8 @@ def concern_loss(
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
-        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
-            read. Default: 1 everywhere.
+        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the
+            diagonal is not read. Default: 1 everywhere.
         concern_share: s, the share of the second term, from 0 to 1.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
             by the sum of the samples' weights.
@@ -55,12 +55,13 @@ def concern_loss(
         >>> concern_loss(logits, torch.tensor([0]))
         tensor(0.1761)
     """
-    if concern is not None and logits.ndim > 1:
-        check_concern(concern, logits.shape[1])  # a module looks at these values only once
+    weights = None if concern is None else weights_of(concern).to(logits.device)
+    if weights is not None and logits.ndim > 1:
+        check_concern(weights, logits.shape[1])  # a module looks at these values only once
     return checked_concern_loss(
         logits,
         target,
-        concern=concern,
+        concern=weights,
         concern_share=concern_share,
         weight=weight,
         ignore_index=ignore_index,
@@ -81,7 +82,14 @@ def checked_concern_loss(
     reduction: LossReduction,
 ) -> Tensor:
     """Compute `concern_loss` with a checked concern. Nothing here waits for an accelerator."""
-    check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
+    check_loss_inputs(
+        logits,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     num_classes = logits.shape[1]
@@ -93,7 +101,9 @@ def checked_concern_loss(
 
     class_weight = torch.ones(num_classes) if weight is None else weight
     class_weight = class_weight.to(scores)
-    smoothed = one_hot(labels, num_classes).to(scores) * (1 - label_smoothing) + label_smoothing / num_classes
+    # Not one_hot, which reads values and so stops a vmap.
+    is_true = labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)
+    smoothed = is_true.to(scores) * (1 - label_smoothing) + label_smoothing / num_classes
     label_share = smoothed * class_weight
     loss = (1 - concern_share) * -_weighted(label_share, scores.log_softmax(dim=1))
     if concern_share:

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional.concern.decision import without_diagonal
+from mpcs_torch.functional.inputs.arrays import ConcernLike, weights_of
 from mpcs_torch.functional.inputs.checks import LossReduction, check_costs, check_loss_inputs
 
 
@@ -12,7 +13,7 @@ def softmax_margin_loss(
     logits: Tensor,
     target: Tensor,
     *,
-    concern: Tensor,
+    concern: Tensor | ConcernLike,
     margin: float = 1.0,
     weight: Tensor | None = None,
     ignore_index: int = -100,
@@ -32,8 +33,8 @@ def softmax_margin_loss(
     Args:
         logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
-        concern: ``(C, C)`` weights >= 0 for taking the true class (row) for another (column); the diagonal is not
-            read.
+        concern: A `ConcernSpec`, or ``(C, C)`` weights >= 0 for taking the true class (row) for another (column); the
+            diagonal is not read.
         margin: m >= 0, in nats for a concern of 1; with 0 the loss is cross entropy.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`.
         ignore_index: Label of samples to leave out.
@@ -55,12 +56,13 @@ def softmax_margin_loss(
         >>> softmax_margin_loss(logits, torch.tensor([0]), concern=torch.ones(3, 3))
         tensor(0.5514)
     """
+    weights = weights_of(concern).to(logits.device)
     if logits.ndim > 1:
-        check_costs(concern, logits.shape[1])  # a module looks at these values only once
+        check_costs(weights, logits.shape[1])  # a module looks at these values only once
     return checked_softmax_margin_loss(
         logits,
         target,
-        concern=concern,
+        concern=weights,
         margin=margin,
         weight=weight,
         ignore_index=ignore_index,
@@ -81,7 +83,14 @@ def checked_softmax_margin_loss(
     reduction: LossReduction,
 ) -> Tensor:
     """Compute `softmax_margin_loss` with a checked concern. Nothing here waits for an accelerator."""
-    check_loss_inputs(logits, target, weight=weight, label_smoothing=label_smoothing, reduction=reduction)
+    check_loss_inputs(
+        logits,
+        target,
+        weight=weight,
+        ignore_index=ignore_index,
+        label_smoothing=label_smoothing,
+        reduction=reduction,
+    )
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
     scores = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

@@ -76,7 +76,7 @@ def check_pairs(concern: Tensor, num_classes: int) -> None:
     if not isinstance(concern, Tensor) or concern.dtype != torch.bool:
         given = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
         raise ValueError(
-            "concern must be a bool tensor that is True for dangerous pairs (of a ConcernSpec: its dangerous_pairs()), "
+            "concern must be a ConcernSpec, or a bool tensor that is True for dangerous pairs, "
             f"because weights do not tell which errors are dangerous, but got {given}."
         )
     _check_matrix(concern, num_classes)
@@ -89,8 +89,6 @@ def _check_matrix(
     referral: bool = False,
     layouts: Sequence[torch.layout] = (torch.strided,),
 ) -> None:
-    if not isinstance(concern, Tensor):
-        raise ValueError(f"concern must be a tensor of weights (of a ConcernSpec: its matrix()), but got {concern!r}.")
     if concern.layout not in layouts:
         raise ValueError(f"concern must have layout {' or '.join(map(str, layouts))}, but got {concern.layout}.")
     allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
@@ -155,7 +153,13 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
 
 
 def check_loss_inputs(
-    logits: Tensor, target: Tensor, *, weight: Tensor | None, label_smoothing: float, reduction: str
+    logits: Tensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None,
+    ignore_index: int,
+    label_smoothing: float,
+    reduction: str,
 ) -> None:
     """Refuse arguments that a loss over logits (N, C, ...) and labels (N, ...) cannot use."""
     if not logits.is_floating_point():
@@ -163,8 +167,21 @@ def check_loss_inputs(
     if logits.ndim < 2 or logits.shape[1] < 2:
         raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
     check_target(target, logits.shape[:1] + logits.shape[2:])
+    if target.is_cpu and not torch.compiler.is_compiling():  # an accelerator would have to wait
+        _check_labels(target, logits.shape[1], ignore_index)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
     if weight is not None and weight.shape != (logits.shape[1],):
         raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
     check_choice("reduction", reduction, LossReduction)
+
+
+def _check_labels(target: Tensor, num_classes: int, ignore_index: int) -> None:
+    bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
+    try:
+        is_bad = bool(bad.any())
+    except RuntimeError:  # inside vmap, values cannot be read
+        return
+    if is_bad:
+        rule = f"target must hold class indices from 0 to {num_classes - 1}, or ignore_index ({ignore_index})"
+        raise ValueError(f"{rule}, but got {target[bad][0].item()}.")

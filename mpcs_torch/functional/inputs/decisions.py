@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
@@ -65,7 +66,13 @@ def flatten_decisions(
 
     Nothing here looks at a value, so an accelerator is never waited for.
     """
+    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     if preds.is_floating_point():
+        if num_classes == 2 and preds.shape == target.shape:  # probabilities and logits differ in where 0 lies
+            raise ValueError(
+                f"preds must have shape (N, 2) or hold integer decisions, but got {preds.dtype} {tuple(preds.shape)}: "
+                "pass decisions such as (preds > 0.5).long() of the probabilities of class 1."
+            )
         check_scores(preds, target, num_classes)
         predicted = preds.argmax(dim=1).reshape(-1)
     else:

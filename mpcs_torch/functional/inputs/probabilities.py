@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
@@ -136,7 +137,17 @@ def flatten_given(
 
     Nothing here looks at a value, so an accelerator is never waited for.
     """
+    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
+    if num_classes == 2 and preds.shape == target.shape:
+        preds = _of_both_classes(preds, scale)
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
     return GivenSamples(scores, labels, scale)
+
+
+def _of_both_classes(preds: Tensor, scale: Scale) -> Tensor:
+    """Return the scores of both classes, (N, 2, ...), from those of class 1, (N, ...): a sigmoid is such a softmax."""
+    if scale == "log_probs" or not preds.is_floating_point():
+        return preds
+    return torch.stack([1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, find_bad_weights, flatten_weight
 
@@ -57,6 +58,8 @@ def flatten_soft(
     Without ``num_classes`` any number of classes is accepted. Nothing here looks at a value, so an accelerator is never
     waited for.
     """
+    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
+    ignore = None if ignore is None else as_tensor(ignore, "ignore")
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point degrees of truth, but got dtype {preds.dtype}.")
     if preds.ndim < 1 or target.is_complex() or target.shape != preds.shape:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
 from mpcs_torch.functional.inputs.faults import Fault
 
@@ -37,6 +38,7 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
 
     The values of the batch are not read on the host, so an accelerator is never waited for.
     """
+    preds, target, _ = as_tensors(preds, target)
     if num_classes is None:
         check_trials(preds, target)
         scores = preds.reshape(-1)

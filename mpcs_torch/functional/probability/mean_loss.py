@@ -42,7 +42,7 @@ def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, ignor
         >>> generalized_mean_loss(logits, torch.tensor([0, 1]), power=1.0).exp()  # 1 / decisiveness
         tensor(1.5385)
     """
-    check_loss_inputs(logits, target, weight=None, label_smoothing=0.0, reduction="mean")
+    check_loss_inputs(logits, target, weight=None, ignore_index=ignore_index, label_smoothing=0.0, reduction="mean")
     if not isfinite(power):
         raise ValueError(f"power must be finite, but got {power}.")
     scores = logits if logits.element_size() > 2 else logits.float()

@@ -1,0 +1,83 @@
+"""Arrays of NumPy, and specs of concern, as the tensors that functions compute with."""
+
+from typing import Any, Protocol, TypeGuard
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class ConcernLike(Protocol):
+    """The parts of a `mpcs_torch.ConcernSpec` that functions read."""
+
+    @property
+    def concession(self) -> float | None:
+        """How far a confidence may fall short of certainty."""
+
+    def matrix(self) -> Tensor:
+        """Return the concern of each pair, (C, C)."""
+
+    def compact_matrix(self) -> Tensor:
+        """Return the concern of each pair, (C, C), sparse if there are many classes."""
+
+    def costs(self) -> Tensor:
+        """Return the cost of each decision, (C, C) or (C, C + 1)."""
+
+    def dangerous_pairs(self) -> Tensor:
+        """Return the dangerous pairs, bool (C, C)."""
+
+
+def as_tensor(values: Any, name: str) -> Tensor:
+    """Return a tensor as it is, and an array or a list of numbers as a tensor on the CPU.
+
+    Raises:
+        ValueError: If the values are not numbers that a tensor can hold.
+    """
+    if isinstance(values, Tensor):
+        return values
+    try:
+        array = np.asarray(values)
+        # A tensor cannot share the memory of an array that is read-only or has strides below 0.
+        return torch.from_numpy(array if array.flags.writeable and array.flags.c_contiguous else array.copy())
+    except (TypeError, ValueError):
+        dtype = getattr(values, "dtype", "mixed values")
+        raise ValueError(f"{name} must hold numbers, but got {type(values).__name__} of {dtype}.") from None
+
+
+def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return scores, labels and weights as tensors; without weights, None."""
+    weight = None if sample_weight is None else as_tensor(sample_weight, "sample_weight")
+    return as_tensor(preds, "preds"), as_tensor(target, "target"), weight
+
+
+def detached(values: Any, name: str = "preds") -> Tensor:
+    """Return values as a tensor without gradients."""
+    return as_tensor(values, name).detach()
+
+
+def is_spec(concern: object) -> TypeGuard[ConcernLike]:
+    """Tell a `ConcernSpec` from weights; nothing here imports its class."""
+    return hasattr(concern, "dangerous_pairs")
+
+
+def weights_of(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
+    """Return the weights of a spec, or the given ones."""
+    if is_spec(concern):
+        return concern.compact_matrix() if compact else concern.matrix()
+    return _given(concern)
+
+
+def costs_of(concern: Tensor | ConcernLike) -> Tensor:
+    """Return the costs of a spec, or the given ones."""
+    return concern.costs() if is_spec(concern) else _given(concern)
+
+
+def pairs_of(concern: Tensor | ConcernLike) -> Tensor:
+    """Return the dangerous pairs of a spec, or the given ones."""
+    return concern.dangerous_pairs() if is_spec(concern) else _given(concern)
+
+
+def _given(concern: Any) -> Tensor:
+    if not isinstance(concern, Tensor) and not hasattr(concern, "__array__") and not isinstance(concern, list):
+        raise ValueError(f"concern must be a ConcernSpec or a tensor, but got {concern!r}.")
+    return as_tensor(concern, "concern")
