@@ -331,6 +331,15 @@ def test_a_scalar_metric_can_be_bootstrapped(scalar_case: MetricCase) -> None:
     assert found["mean"].item() == pytest.approx(found["raw"].mean().item())
 
 
+def test_a_bootstrap_gives_quantiles() -> None:
+    case, levels = BY_NAME["MetaPatternConcernScore"], torch.tensor([0.025, 0.975], dtype=torch.float64)
+    torch.manual_seed(0)
+    bootstrap = BootStrapper(case.make(), num_bootstraps=50, quantile=levels)  # values are float64, and so are levels
+    bootstrap.update(*whole(case))
+    low, high = bootstrap.compute()["quantile"]
+    assert low < case.oracle(whole(case))[""] < high
+
+
 @pytest.mark.parametrize("name", ["MulticlassQualityMetrics", "ProbabilityAccuracy"])
 def test_a_tracker_stacks_the_values_of_a_dictionary(name: str) -> None:
     case = BY_NAME[name]
@@ -349,6 +358,16 @@ def test_a_classwise_wrapper_names_the_values_of_classes() -> None:
     by_class.update(*whole(case))
     named = {name.removeprefix("classerrorrates_"): value.item() for name, value in by_class.compute().items()}
     assert named == pytest.approx(dict(zip("abcd", case.oracle(whole(case)).values(), strict=True)))
+
+
+def test_a_classwise_wrapper_names_the_scores_of_true_classes() -> None:
+    preds, target = BY_NAME["MetaPatternConcernScore"].fed.draw(SIZE, 0)
+    by_class = ClasswiseWrapper(MetaPatternConcernScore(num_classes=preds.shape[1], average="none"), prefix="mpcs_")
+    by_class.update(preds, target)
+    for name, value in by_class.compute().items():
+        rows = target == int(name.removeprefix("mpcs_"))
+        alone = MetaPatternConcernScore(num_classes=preds.shape[1])(preds[rows], target[rows])
+        assert value.item() == pytest.approx(alone.item(), nan_ok=True)
 
 
 def test_states_can_be_shared_between_processes(case: MetricCase) -> None:

@@ -70,6 +70,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         C,
         {**C, "k": 3, "t": 20, "concern": CONCERN, "correct_concern": "count"},
         {**C, "concession": 0.02},
+        {**C, "concern": CONCERN, "average": "none"},
         {**C, "from_logits": False, "ignore_index": -1},
     ],
     "MinCllr": [{}, {**C, "average": "none", "ignore_index": -1}],
@@ -174,7 +175,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
             assert_same(our, their)
 
 
-def updated(name: str, settings: dict[str, Any], batch: dict[str, Tensor]) -> SumMetric:
+def updated(name: str, settings: dict[str, Any], batch: dict[str, Any]) -> SumMetric:
     metric: SumMetric = getattr(metrics, name)(**settings)
     metric.update(**batch)
     return metric
@@ -194,6 +195,19 @@ def test_every_file_of_metrics_has_a_functional_file_of_its_name() -> None:
     package = Path(metrics.__file__).parent
     files = {path.relative_to(package) for path in package.glob("*/*.py") if path.stem != "base"}
     assert [str(file) for file in sorted(files) if not (package.parent / "functional" / file).exists()] == []
+
+
+@pytest.mark.parametrize("name", WITH_TWIN)
+def test_numpy_arrays_give_what_tensors_give(name: str) -> None:
+    for settings in SETTINGS[name]:
+        batch = drawn(name, settings)
+        batch |= optional(name, batch)
+        arrays = {argument: tensor.numpy() for argument, tensor in batch.items()}
+        for array in arrays.values():
+            array.flags.writeable = False  # as those of a memory-mapped file
+        theirs = updated(name, settings, batch).compute()
+        assert_same(updated(name, settings, arrays).compute(), theirs)
+        assert_same(twin_of(name)(**arrays, **settings), theirs)
 
 
 @pytest.mark.parametrize("suffix", ["", "details"])

@@ -1,6 +1,6 @@
 """`ConcernSpec`: how much each confusion of two classes matters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,11 +16,13 @@ from mpcs_torch.concern.rules import (
     names_of,
 )
 
+LARGEST_DENSE = 1024
+"""Up to this number of classes, MPCS takes a dense matrix (8 MB)."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ConcernSpec:
     """Describe what each error costs and which errors are dangerous.
 
@@ -59,34 +61,49 @@ class ConcernSpec:
                 [ True, False]])
     """
 
-    classes: Sequence[str] | int
-    releases: Pairs = ()
-    factor: float = 0.5
-    weights: Sequence[Sequence[float]] | None = None
-    dangerous: Pairs | float | None = None
-    refer: Sequence[float] | float | None = None
-    concession: float | None = None
+    classes: tuple[str, ...]
+    """The names of the classes in index order."""
+    releases: tuple[tuple[int, ...], ...]
+    factor: float
+    weights: tuple[tuple[float, ...], ...] | None
+    dangerous: tuple[tuple[int, ...], ...] | float | None
+    refer: tuple[float, ...] | float | None
+    concession: float | None
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        classes: Sequence[str] | int,
+        releases: Pairs = (),
+        factor: float = 0.5,
+        weights: Sequence[Sequence[float]] | None = None,
+        dangerous: Pairs | float | None = None,
+        refer: Sequence[float] | float | None = None,
+        concession: float | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name != "self"}
+        self._set(given)
         problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))
         if problems:
             raise ConcernError(problems)
-        frozen = {
-            "classes": self.class_names,
-            "releases": indices_of(self.releases, self.class_names),
-            "weights": None if self.weights is None else tuple(tuple(map(float, row)) for row in self.weights),
-            "dangerous": indices_of(self.dangerous, self.class_names)
-            if isinstance(self.dangerous, Sequence)
-            else self.dangerous,
-            "refer": tuple(map(float, self.refer)) if isinstance(self.refer, Sequence) else self.refer,
-        }
-        for field, value in frozen.items():
-            object.__setattr__(self, field, value)
+        names = names_of(classes)
+        self._set(
+            {
+                "classes": names,
+                "releases": indices_of(releases, names),
+                "weights": None if weights is None else tuple(tuple(map(float, row)) for row in weights),
+                "dangerous": indices_of(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
+                "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
+            }
+        )
+
+    def _set(self, fields: Mapping[str, object]) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """Return the names of the classes in index order."""
-        return names_of(self.classes)
+        return self.classes
 
     def matrix(self) -> Tensor:
         """Return the concern of each true class (row) predicted as each class (column), float64 (C, C), diagonal 1."""
@@ -111,6 +128,11 @@ class ConcernSpec:
         places = torch.unique(torch.stack([rows, columns]), dim=1)
         factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
         return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True, check_invariants=True)
+
+    def compact_matrix(self) -> Tensor:
+        """Return the `matrix`, or the `sparse_matrix` of more than 1024 classes whose releases are listed."""
+        lists_releases = self.weights is None and self.dangerous is None
+        return self.sparse_matrix() if lists_releases and len(self.classes) > LARGEST_DENSE else self.matrix()
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) for each true class (row), for decisions with the minimum cost.

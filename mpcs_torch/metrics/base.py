@@ -75,6 +75,9 @@ class SumMetric(Metric):
         def __getattr__(self, name: str) -> Any:
             """Tell type checkers that the settings are attributes."""
 
+        def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+            """Tell type checkers that the value of a batch is a tensor; torchmetrics says Any."""
+
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
         """Declare a state that starts at 0, and that is summed over batches, merged metrics and processes."""
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.expected_concern import decide
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import check_costs, check_num_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 
@@ -44,7 +45,7 @@ def mean_statistic(values: Tensor) -> Statistic:
 
 
 def expected_concern_statistic(
-    decisions: Tensor, target: Tensor, *, num_classes: int, concern: Tensor | None = None
+    decisions: Tensor, target: Tensor, *, num_classes: int, concern: Tensor | ConcernLike | None = None
 ) -> Statistic:
     """Make a function of weights that computes the normalized `expected_concern` of decisions.
 
@@ -54,7 +55,8 @@ def expected_concern_statistic(
         decisions: ``(N,)`` integer decisions, with -1 for a referral if ``concern`` has a cost for it.
         target: ``(N,)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
-        concern: ``(C, C)`` or ``(C, C + 1)`` costs, as in `expected_concern`. Default: 1 everywhere.
+        concern: A `ConcernSpec`, or ``(C, C)`` or ``(C, C + 1)`` costs, as in `expected_concern`. Default: 1
+            everywhere.
 
     Returns:
         A `Statistic`; NaN or infinite where `expected_concern` is.
@@ -68,7 +70,9 @@ def expected_concern_statistic(
         tensor([2., 1.], dtype=torch.float64)
     """
     check_num_classes(num_classes)
-    matrix = torch.ones(num_classes, num_classes, device=decisions.device) if concern is None else concern
+    decisions, target, _ = as_tensors(decisions, target)
+    matrix = torch.ones(num_classes, num_classes) if concern is None else costs_of(concern)
+    matrix = matrix.to(decisions.device)
     check_costs(matrix, num_classes, referral=True)
     if decisions.is_floating_point() or decisions.ndim != 1:
         given = f"{decisions.dtype} {tuple(decisions.shape)}"

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, pairs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -31,7 +32,7 @@ def dangerous_errors(
     sample_weight: Tensor | None = None,
     *,
     num_classes: int,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     normalize: DangerousNormalize = None,
     ignore_index: int | None = None,
 ) -> Tensor:
@@ -44,9 +45,9 @@ def dangerous_errors(
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: ``(C, C)``, bool: whether taking the true class (row) for another (column) is dangerous, such as
-            `ConcernSpec.dangerous_pairs`. Weights do not tell that. The diagonal is not read. Default: every error is
-            dangerous.
+        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether taking the true class (row) for another (column) is
+            dangerous, such as `ConcernSpec.dangerous_pairs`. Weights do not tell that. The diagonal is not read.
+            Default: every error is dangerous.
         normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
             samples), ``"decided"`` for dangerous errors per decided sample, the selective risk (NaN if all samples are
             referred), ``"errors"`` for dangerous errors per error (0 without errors).
@@ -81,7 +82,7 @@ def dangerous_errors_details(
     sample_weight: Tensor | None = None,
     *,
     num_classes: int,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     ignore_index: int | None = None,
 ) -> DangerousErrorCounts:
     """Count the dangerous errors, all errors, the decided samples and all samples.
@@ -94,6 +95,7 @@ def dangerous_errors_details(
         tensor(1., dtype=torch.float64)
     """
     check_num_classes(num_classes)
+    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     dangerous = dangerous_pairs(concern, num_classes).to(preds.device)
     decisions = flatten_decisions(
         preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight, referral=True
@@ -102,12 +104,11 @@ def dangerous_errors_details(
     return count_dangerous(decisions, dangerous)
 
 
-def dangerous_pairs(concern: Tensor | None, num_classes: int) -> Tensor:
+def dangerous_pairs(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
-    if concern is None:
-        concern = torch.ones(num_classes, num_classes, dtype=torch.bool)
-    check_pairs(concern, num_classes)
-    return concern.clone().fill_diagonal_(False)
+    pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
+    check_pairs(pairs, num_classes)
+    return pairs.clone().fill_diagonal_(False)
 
 
 def count_dangerous(decisions: Decisions, dangerous: Tensor) -> DangerousErrorCounts:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.priors import prior_ratio, shifted_probs
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_costs
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -13,7 +14,7 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 def least_concern_decision(
     preds: Tensor,
     *,
-    concern: Tensor,
+    concern: Tensor | ConcernLike,
     from_logits: bool = True,
     training_priors: Tensor | None = None,
     priors: Tensor | None = None,
@@ -28,8 +29,9 @@ def least_concern_decision(
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
-        concern: ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the diagonal is not read.
-            With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of referring the sample.
+        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the
+            diagonal is not read. With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of
+            referring the sample.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
         priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
@@ -52,8 +54,10 @@ def least_concern_decision(
         >>> least_concern_decision(probs, concern=red_for_green_is_grave, from_logits=False)
         tensor([1])
     """
-    num_classes = len(concern) if isinstance(concern, Tensor) and concern.ndim == 2 else preds.shape[1]
-    check_costs(concern, num_classes, referral=True)
+    preds = as_tensor(preds, "preds")
+    costs = costs_of(concern).to(preds.device)
+    num_classes = len(costs) if costs.ndim == 2 else preds.shape[1]
+    check_costs(costs, num_classes, referral=True)
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
     samples = flatten_samples(
         preds,
@@ -66,7 +70,7 @@ def least_concern_decision(
     _, fault, _ = samples.find_faults()
     raise_first([fault])
     ratio = prior_ratio(training_priors, priors, num_classes)
-    decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), concern)
+    decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
     return torch.where(decided == num_classes, REFERRED, decided).reshape(unlabelled.shape)
 
 

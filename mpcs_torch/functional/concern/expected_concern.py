@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.decision import least_risk, without_diagonal
 from mpcs_torch.functional.concern.priors import prior_ratio, shifted_probs
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
@@ -32,7 +33,7 @@ def expected_concern(
     sample_weight: Tensor | None = None,
     *,
     num_classes: int,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     decision: DecideBy = "most_probable",
     from_logits: bool = True,
     training_priors: Tensor | None = None,
@@ -54,9 +55,9 @@ def expected_concern(
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        concern: ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the diagonal is not read.
-            With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of referring the sample.
-            Default: 1 everywhere, which counts errors.
+        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the
+            diagonal is not read. With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of
+            referring the sample. Default: 1 everywhere, which counts errors.
         decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
             decision of `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
@@ -85,7 +86,9 @@ def expected_concern(
     """
     check_num_classes(num_classes)
     check_choice("decision", decision, DecideBy)
-    matrix = torch.ones(num_classes, num_classes, device=preds.device) if concern is None else concern
+    matrix = torch.ones(num_classes, num_classes) if concern is None else costs_of(concern)
+    preds = as_tensor(preds, "preds")
+    matrix = matrix.to(preds.device)
     check_costs(matrix, num_classes, referral=True)
     ratio = checked_ratio(training_priors, priors, num_classes)
     decided = decide(
@@ -124,6 +127,7 @@ def decide(
     sample_weight: Tensor | None,
 ) -> Decided:
     """Flatten integer decisions, or scores and decide by them, without looking at a value."""
+    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
         samples = flatten_samples(

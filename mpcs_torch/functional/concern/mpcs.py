@@ -7,11 +7,14 @@ from torch import Tensor
 from mpcs_torch.functional.concern.concession import chosen_intervals
 from mpcs_torch.functional.concern.pattern import pattern_terms
 from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_given, scale_of
 
 Reduction = Literal["mean", "sum", "none"]
+ScoreAverage = Literal["micro", "none"]
 
 
 def meta_pattern_concern_score(
@@ -23,11 +26,12 @@ def meta_pattern_concern_score(
     k: int | None = None,
     t: int | None = None,
     concession: float | None = None,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     from_logits: bool = True,
     correct_concern: CorrectConcern = "sum",
     ignore_index: int | None = None,
     reduction: Reduction = "mean",
+    average: ScoreAverage = "micro",
 ) -> Tensor:
     r"""Compute the Meta Pattern Concern Score (MPCS); in nats, lower is better, 0 is perfect.
 
@@ -58,17 +62,18 @@ def meta_pattern_concern_score(
         concession: How far a confidence may fall short of certainty without being punished, below 1/2: sets t to
             `concession_intervals`. The default t = 200 is a concession of just below 0.005. It prefers the classifier A
             of the paper's Table I to B, as cross entropy does; a concession of 0.02 prefers B, as the paper does.
-        concern: ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the diagonal is not
-            read. A sparse COO tensor holds the weights that are not 1. Default: 1 everywhere.
+        concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the
+            diagonal is not read. A sparse COO tensor holds the weights that are not 1. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others (Eq. 8), or their ``"count"`` k - 1,
             which the published runs used.
         ignore_index: Label of samples to leave out.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one weighted score per sample (0 where ignored).
+        average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,).
 
     Returns:
-        A float64 tensor (float32 on MPS): a scalar, or the shape of ``target`` with ``reduction="none"``. The mean is
-        NaN if no sample has weight.
+        A float64 tensor (float32 on MPS): a scalar, (C,) with ``average="none"``, or the shape of ``target`` with
+        ``reduction="none"``. The mean is NaN if no sample (of the class) has weight.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -85,11 +90,16 @@ def meta_pattern_concern_score(
         tensor(0.3145, dtype=torch.float64)
     """
     check_choice("reduction", reduction, Reduction)
+    check_choice("average", average, ScoreAverage)
+    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     k = default_k(num_classes) if k is None else k
+    if t is None and concession is None and is_spec(concern):
+        concession = concern.concession
     t = chosen_intervals(t, concession)
     check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
-    if concern is not None:
-        check_concern(concern, num_classes)
+    weights = None if concern is None else weights_of(concern, compact=True).to(preds.device)
+    if weights is not None:
+        check_concern(weights, num_classes)
     samples = flatten_given(
         preds,
         target,
@@ -98,13 +108,21 @@ def meta_pattern_concern_score(
         ignore_index=ignore_index,
         sample_weight=sample_weight,
     )
-    terms = pattern_terms(samples, k=k, t=t, concern=concern)
+    terms = pattern_terms(samples, k=k, t=t, concern=weights)
     raise_first(samples.find_faults(terms.is_bad))
-    weight = samples.labels.weight
-    weighted = score_terms(terms, k=k, correct_concern=correct_concern) * weight
+    labels = samples.labels
+    weighted = score_terms(terms, k=k, correct_concern=correct_concern) * labels.weight
     if reduction == "none":
         return weighted.reshape(target.shape)
-    return weighted.sum() if reduction == "sum" else weighted.sum() / weight.sum()
+    total = sum_scores(weighted, labels, average)
+    return total if reduction == "sum" else total / sum_scores(labels.weight, labels, average)
+
+
+def sum_scores(values: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
+    """Sum values of samples, (M,), over all of them, or over those of each true class, (C,)."""
+    if average == "micro":
+        return values.sum()
+    return values.new_zeros(labels.num_classes).index_add_(0, labels.target, values)
 
 
 def default_k(num_classes: int) -> int:

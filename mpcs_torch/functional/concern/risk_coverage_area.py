@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
@@ -25,7 +26,7 @@ def risk_coverage_area(
     target: Tensor,
     *,
     num_classes: int,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     from_logits: bool = True,
     ignore_index: int | None = None,
 ) -> Tensor:
@@ -40,8 +41,8 @@ def risk_coverage_area(
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
-        concern: ``(C, C)``, bool: whether taking the true class (row) for another (column) is dangerous, such as
-            `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
+        concern: A `ConcernSpec`, or ``(C, C)``, bool: whether taking the true class (row) for another (column) is
+            dangerous, such as `ConcernSpec.dangerous_pairs`. Default: every error is dangerous.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         ignore_index: Label of samples to leave out.
 
@@ -78,7 +79,7 @@ def risk_coverage_area_details(
     target: Tensor,
     *,
     num_classes: int,
-    concern: Tensor | None = None,
+    concern: Tensor | ConcernLike | None = None,
     from_logits: bool = True,
     ignore_index: int | None = None,
 ) -> RiskCoverage:
@@ -93,6 +94,7 @@ def risk_coverage_area_details(
         tensor([0.0000, 0.0000, 0.0000, 0.2500], dtype=torch.float64)
     """
     check_num_classes(num_classes)
+    preds, target, _ = as_tensors(preds, target)
     dangerous = dangerous_pairs(concern, num_classes).to(preds.device)
     samples = flatten_samples(
         preds,

@@ -18,6 +18,7 @@ from mpcs_torch.functional.detection.errors import (
     missing_kind,
     warn_if_reversed,
 )
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -69,7 +70,7 @@ def split_batch(
 ) -> list[BinaryTrials]:
     """Check a batch of scores (N, ...) or (N, C, ...) and labels (N, ...), and split it into binary trials."""
     check_split(num_classes, average)
-    batch = flatten_trials(preds.detach(), target, num_classes=num_classes, ignore_index=ignore_index)
+    batch = flatten_trials(detached(preds), target, num_classes=num_classes, ignore_index=ignore_index)
     raise_first(batch.faults)
     found = split_trials(batch.scores, batch.labels, num_classes=num_classes, average=average)
     for trials in found:

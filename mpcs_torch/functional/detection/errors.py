@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_trials
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 
@@ -114,7 +115,7 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     raise_first(faults)
     labels = target.bool()
     check_both_occur(labels)
-    return preds.detach().double(), labels
+    return detached(preds).double(), labels
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:

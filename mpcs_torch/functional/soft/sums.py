@@ -40,7 +40,7 @@ def checked_sums(
     check_choice("t_norm", t_norm, TNorm)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
-    return soft_sums(samples, widest_float(preds.device), t_norm)
+    return soft_sums(samples, widest_float(samples.predicted.device), t_norm)
 
 
 def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:

@@ -57,7 +57,7 @@ def best_f_thresholds(
     check_beta(beta)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=ignore)
     raise_first(samples.find_faults())
-    wide = widest_float(preds.device)
+    wide = widest_float(samples.predicted.device)
     predicted, is_true = samples.predicted.detach().to(wide), samples.actual > HARD_LABEL
     columns = zip(predicted.unbind(1), is_true.unbind(1), samples.counted.unbind(1), strict=True)
     best = [_best_of_class(values[counted], truth[counted], beta) for values, truth, counted in columns]

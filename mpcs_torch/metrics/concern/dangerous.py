@@ -104,4 +104,4 @@ class DangerousErrors(SumMetric):
 
 def dangerous_pairs_of(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
     """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
-    return dangerous_pairs(concern.dangerous_pairs() if isinstance(concern, ConcernSpec) else concern, num_classes)
+    return dangerous_pairs(concern, num_classes)

@@ -15,6 +15,7 @@ from mpcs_torch.functional.concern.expected_concern import (
     mean_cost,
     sum_costs,
 )
+from mpcs_torch.functional.inputs.arrays import costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
 from mpcs_torch.metrics.base import SumMetric
 
@@ -114,7 +115,7 @@ def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tenso
     """Return the checked costs as float64 (C, C) or (C, C + 1) with a diagonal of 0: by default 1 for every error."""
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
-    costs = concern.costs() if isinstance(concern, ConcernSpec) else concern
+    costs = costs_of(concern)
     check_costs(costs, num_classes, referral=True)
     # The diagonal is not read: settings that mean the same must look the same.
     return costs.detach().to(torch.float64, copy=True).fill_diagonal_(0)

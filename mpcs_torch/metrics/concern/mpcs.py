@@ -6,16 +6,15 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern.concession import chosen_intervals
-from mpcs_torch.functional.concern.mpcs import check_mpcs_settings, default_k
+from mpcs_torch.functional.concern.mpcs import ScoreAverage, check_mpcs_settings, default_k, sum_scores
 from mpcs_torch.functional.concern.pattern import dense_concern, pattern_terms
 from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
-from mpcs_torch.functional.inputs.checks import check_concern
+from mpcs_torch.functional.inputs.arrays import weights_of
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.probabilities import flatten_given, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
-
-LARGEST_DENSE = 1024
-"""Up to this number of classes, a spec is held as a dense matrix (8 MB)."""
 
 
 class MetaPatternConcernScore(SumMetric):
@@ -36,6 +35,8 @@ class MetaPatternConcernScore(SumMetric):
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others, or their ``"count"`` k - 1.
         ignore_index: Label of samples to leave out.
+        average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,), as torchmetrics'
+            `ClasswiseWrapper` needs it.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong score silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
@@ -55,11 +56,11 @@ class MetaPatternConcernScore(SumMetric):
     """
 
     score_by_sum: Tensor
-    """Scalar: the weighted scores with ``correct_concern="sum"``, summed over samples."""
+    """The weighted scores with ``correct_concern="sum"``, summed over samples: a scalar, or (C,) by true class."""
     score_by_count: Tensor
-    """Scalar: the weighted scores with ``correct_concern="count"``, summed over samples."""
+    """The same with ``correct_concern="count"``."""
     weight: Tensor
-    """Scalar: the weights of the samples, summed."""
+    """The weights of the samples, summed: a scalar, or (C,)."""
     concern: Tensor | None
 
     def __init__(
@@ -73,6 +74,7 @@ class MetaPatternConcernScore(SumMetric):
         from_logits: bool = True,
         correct_concern: CorrectConcern = "sum",
         ignore_index: int | None = None,
+        average: ScoreAverage = "micro",
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
@@ -81,14 +83,15 @@ class MetaPatternConcernScore(SumMetric):
             concession = concern.concession
         t = chosen_intervals(t, concession)
         check_mpcs_settings(k=k, t=t, num_classes=num_classes, correct_concern=correct_concern)
+        check_choice("average", average, ScoreAverage)
         concern = concern_matrix(concern, num_classes)
         super().__init__(
             locals(),
             value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
-            state_settings=("num_classes", "k", "t", "concern", "from_logits", "ignore_index"),
+            state_settings=("num_classes", "k", "t", "concern", "from_logits", "ignore_index", "average"),
         )
         for name in ("score_by_sum", "score_by_count", "weight"):
-            self.add_sum(name)
+            self.add_sum(name, shape=() if average == "micro" else (num_classes,))
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
@@ -106,10 +109,11 @@ class MetaPatternConcernScore(SumMetric):
         # Where all concern is 1, its sum is the count.
         by_count = by_sum if self.concern is None else score_terms(terms, k=self.k, correct_concern="count")
         weight = samples.labels.weight
-        self.add(score_by_sum=(by_sum * weight).sum(), score_by_count=(by_count * weight).sum(), weight=weight.sum())
+        sums = {"score_by_sum": by_sum * weight, "score_by_count": by_count * weight, "weight": weight}
+        self.add(**{name: sum_scores(values, samples.labels, self.average) for name, values in sums.items()})
 
     def compute(self) -> Tensor:
-        """Return the weighted mean score of all samples: a float64 scalar, NaN if no sample has weight."""
+        """Return the weighted mean score of all samples: a float64 scalar or (C,), NaN without weight."""
         self.check_computable()
         return (self.score_by_sum if self.correct_concern == "sum" else self.score_by_count) / self.weight
 
@@ -121,12 +125,9 @@ def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Te
     """
     if concern is None:
         return None
-    if isinstance(concern, ConcernSpec):
-        lists_releases = concern.weights is None and concern.dangerous is None
-        is_large = lists_releases and len(concern.class_names) > LARGEST_DENSE
-        concern = concern.sparse_matrix() if is_large else concern.matrix()
-    check_concern(concern, num_classes)
-    matrix = concern.detach().to(torch.float64, copy=True)
+    weights = weights_of(concern, compact=True)
+    check_concern(weights, num_classes)
+    matrix = weights.detach().to(torch.float64, copy=True)
     if matrix.layout == torch.sparse_coo:
         if num_classes > LARGEST_DENSE:
             return matrix.coalesce()

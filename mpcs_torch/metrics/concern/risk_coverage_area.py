@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estimated_risks, risk_coverage_curve
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
@@ -76,7 +77,7 @@ class RiskCoverageArea(SumMetric):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
         samples = flatten_samples(
-            preds.detach(),
+            detached(preds),
             target,
             num_classes=self.num_classes,
             scale=scale_of(self.from_logits),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, average_classes, check_split, split_trials
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
 from mpcs_torch.metrics.base import SumMetric
@@ -44,7 +45,7 @@ class DetectionMetric(SumMetric):
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""
-        batch = flatten_trials(preds.detach(), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
+        batch = flatten_trials(detached(preds), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
         self.admit(lambda: batch.faults)
         self.scores.append(batch.scores.clone())  # may be the caller's own tensor
         self.labels.append(batch.labels)

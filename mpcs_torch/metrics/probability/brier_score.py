@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.functional.probability.brier_score import BrierSums, OverClasses, brier_of, brier_sums
@@ -64,7 +65,7 @@ class BrierScore(SumMetric):
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
         samples = flatten_samples(
-            preds.detach(),
+            detached(preds),
             target,
             num_classes=self.num_classes,
             scale=scale_of(self.from_logits),

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
 from mpcs_torch.functional.probability.cross_entropy import entropy_scale, entropy_sums
@@ -59,7 +60,7 @@ class CrossEntropy(SumMetric):
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
         samples = flatten_samples(
-            preds.detach(),
+            detached(preds),
             target,
             num_classes=self.num_classes,
             scale=self.scale,

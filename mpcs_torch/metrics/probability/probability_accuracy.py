@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
@@ -112,7 +113,7 @@ class ProbabilityAccuracy(SumMetric):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
         samples = flatten_samples(
-            preds.detach(),
+            detached(preds),
             target,
             num_classes=self.num_classes,
             scale=scale_of(self.from_logits),

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
 from mpcs_torch.functional.soft.sums import SoftSums, check_soft_settings, score_of
 from mpcs_torch.metrics.base import SumMetric
@@ -42,7 +43,11 @@ class SoftScore(SumMetric):
     ) -> None:
         """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
         samples = flatten_soft(
-            preds.detach(), target.detach(), num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore
+            detached(preds),
+            detached(target, "target"),
+            num_classes=self.num_classes,
+            sample_weight=sample_weight,
+            ignore=ignore,
         )
         self.admit(samples.find_faults)
         self.add(**self.sums_of(samples)._asdict())

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, flatten_soft
 from mpcs_torch.functional.soft.divergence import check_epsilon, divergence_sums
 from mpcs_torch.metrics.base import SumMetric
@@ -47,7 +48,7 @@ class SoftKLDivergence(SumMetric):
     ) -> None:
         """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
         samples = flatten_soft(
-            preds.detach(), target.detach(), num_classes=None, sample_weight=sample_weight, ignore=ignore
+            detached(preds), detached(target, "target"), num_classes=None, sample_weight=sample_weight, ignore=ignore
         )
         self.admit(samples.find_faults)
         self.add(**divergence_sums(samples, self.epsilon)._asdict())

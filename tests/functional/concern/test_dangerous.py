@@ -71,9 +71,9 @@ def test_ignored_samples_are_not_counted() -> None:
         ),
         (
             {"concern": torch.ones(2, 2)},
-            r"concern must be a bool tensor .* weights do not tell which errors are .* got dtype torch.float32",
+            r"concern must be a ConcernSpec, or a bool tensor .* weights do not tell .* got dtype torch.float32",
         ),
-        ({"concern": "all"}, r"concern must be a bool tensor .* but got 'all'"),
+        ({"concern": "all"}, r"concern must be a ConcernSpec or a tensor, but got 'all'"),
         ({"normalize": "all"}, "normalize must be 'samples', 'decided', 'errors' or None, but got 'all'"),
         ({"num_classes": 1}, "num_classes must be at least 2, but got 1"),
         (

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch._dynamo.testing import CompileCounter
 
-from mpcs_torch.functional import meta_pattern_concern_score
+from mpcs_torch import ConcernSpec, MetaPatternConcernScore
+from mpcs_torch.functional import (
+    concern_loss,
+    dangerous_errors,
+    expected_concern,
+    least_concern_decision,
+    meta_pattern_concern_score,
+    softmax_margin_loss,
+)
 from mpcs_torch.functional.concern.pattern import FEW_CLASSES, pattern_terms
 from mpcs_torch.functional.concern.terms import score_terms
 from mpcs_torch.functional.inputs.probabilities import flatten_given
@@ -121,6 +129,45 @@ def test_k_is_5_or_fewer_and_t_is_200_by_default() -> None:
         assert meta_pattern_concern_score(preds, target, num_classes=num_classes) == given
 
 
+def test_binary_scores_of_class_1_stand_for_both_classes() -> None:
+    logits, target = torch.tensor([-2.0, 0.5, 3.0]), torch.tensor([0, 1, 0])
+    for from_logits, scores in ((True, logits), (False, logits.sigmoid())):
+        zero = torch.zeros_like(scores) if from_logits else 1 - scores
+        both = meta_pattern_concern_score(
+            torch.stack([zero, scores], dim=1), target, num_classes=2, from_logits=from_logits
+        )
+        found = meta_pattern_concern_score(scores, target, num_classes=2, from_logits=from_logits)
+        assert found == both
+        assert expected_concern(scores, target, num_classes=2, from_logits=from_logits) == 1.0
+    with pytest.raises(ValueError, match=r"pass decisions such as \(preds > 0.5\).long\(\)"):
+        dangerous_errors(logits, target, num_classes=2)
+
+
+def test_functions_take_a_spec() -> None:
+    spec = ConcernSpec(3, releases=[[0, 1]], factor=0.2, concession=0.02)
+    logits, target = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]]), torch.tensor([0, 0, 2])
+    found = meta_pattern_concern_score(logits, target, num_classes=3, concern=spec)
+    assert found == MetaPatternConcernScore(num_classes=3, concern=spec)(logits, target)
+    assert found == meta_pattern_concern_score(logits, target, num_classes=3, concern=spec.matrix(), concession=0.02)
+    dangerous = dangerous_errors(logits, target, num_classes=3, concern=spec)
+    assert dangerous == dangerous_errors(logits, target, num_classes=3, concern=spec.dangerous_pairs()) == 2
+    costs = spec.costs()
+    assert expected_concern(logits, target, num_classes=3, concern=spec) == expected_concern(
+        logits, target, num_classes=3, concern=costs
+    )
+    decided = least_concern_decision(logits, concern=spec)
+    assert torch.equal(decided, least_concern_decision(logits, concern=costs))
+    for loss in (concern_loss, softmax_margin_loss):
+        assert loss(logits, target, concern=spec) == loss(logits, target, concern=spec.matrix())
+
+
+def test_functions_take_a_spec_of_many_classes() -> None:
+    spec = ConcernSpec(20_000, releases=[[0, 1]], factor=0.2)
+    logits, target = torch.zeros(2, 20_000).index_fill_(1, torch.tensor([1]), 20.0), torch.tensor([0, 2])
+    found = meta_pattern_concern_score(logits, target, num_classes=20_000, concern=spec)
+    assert found == MetaPatternConcernScore(num_classes=20_000, concern=spec)(logits, target)
+
+
 def test_trailing_dimensions_are_samples() -> None:
     preds, target = torch.randn(3, 4, 5, 2), torch.randint(0, 4, (3, 5, 2))
     by_pixel = meta_pattern_concern_score(preds, target, num_classes=4, k=2, t=50, reduction="none")
@@ -227,7 +274,7 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ),
         ({"t": 2.5}, r"t must be an integer, but got 2.5"),
         ({"k": True}, r"k must be an integer, but got True"),
-        ({"concern": [[1, 1, 1]] * 3}, r"concern must be a tensor of weights \(of a ConcernSpec: its matrix"),
+        ({"concern": "lights"}, "concern must be a ConcernSpec or a tensor, but got 'lights'"),
         ({"correct_concern": "mean"}, "correct_concern must be 'sum' or 'count', but got 'mean'"),
         ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none', but got 'max'"),
         (
@@ -242,6 +289,7 @@ PREDS, TARGET = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.7, 0.2]]), torch.tensor
         ({"target": torch.tensor([0.0, 1.0])}, "target must hold integer class indices, but got dtype torch.float32"),
         ({"target": torch.tensor([0])}, r"target must have shape \(2,\) to match preds, but got \(1,\)"),
         ({"preds": torch.tensor([0.1, 0.9])}, r"preds must have shape \(N, C\) or \(N, C, ...\), but got \(2,\)"),
+        ({"preds": [["a", "b", "c"]] * 2}, "preds must hold numbers, but got list of mixed values"),
         ({"num_classes": 1}, "num_classes must be at least 2, but got 1"),
         ({"num_classes": 4}, r"preds must have 4 classes in dimension 1, but got shape \(2, 3\)"),
         ({"preds": torch.ones(2, 3, dtype=torch.int64)}, "preds must be floating point .* but got dtype torch.int64"),
