@@ -3,13 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-lowest package lint bench clean
 
 demo: $(VENV)/.train
 	$(BIN)/mpcs demo --overwrite
 
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The lowest versions that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	$(PYTHON) -m venv --clear $(VENV)-lowest
+	$(VENV)-lowest/bin/python tests/packages/lowest_versions.py > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/pip install --quiet --editable '.[test]' --constraint $(VENV)-lowest/constraints.txt
+	OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal \
+		--ignore tests/integrations --ignore tests/test_types.py
+
+# Wheel and sdist, used in a folder without the repository.
+package: $(VENV)/.dev
+	rm -rf build/package
+	$(BIN)/python -m tests.packages.smoke build/package
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -25,8 +38,8 @@ $(VENV)/.train: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.train
-	$(BIN)/pip install --quiet --editable '.[train,dev]'
+	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(VENV)-lowest build dist

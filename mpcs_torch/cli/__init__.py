@@ -8,7 +8,7 @@ def main() -> None:
     try:
         import typer  # noqa: F401
     except ImportError:
-        sys.exit("mpcs: the command line needs more packages: pip install 'mpcs_torch[train]'")
+        sys.exit("mpcs: the command line needs more packages: pip install 'mpcs_torch[cli]'")
     from mpcs_torch.cli.app import run_app
 
     run_app(sys.argv[1:])

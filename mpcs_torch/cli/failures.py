@@ -10,6 +10,13 @@ import typer
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MpcsError
 
+EXTRA_OF = {
+    **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),
+    **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
+    "h5py": "hdf5",
+}
+"""By the module that is missing: the extra of this package that installs it."""
+
 
 @contextmanager
 def reported_errors(*, debug: bool) -> Iterator[None]:
@@ -50,6 +57,8 @@ def _message_and_status(error: BaseException) -> tuple[str, int]:
         return f"{error.filename}: {error.strerror}", 2
     if isinstance(error, MpcsError):
         return str(error), error.exit_status
+    if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
+        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
     if isinstance(error, OSError):
         return str(error), 2
     line = " ".join(str(error).split())

@@ -32,7 +32,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     try:
         from mpcs_torch.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
-        raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[train]'") from None
+        raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
 
     path = Path(path)
     try:

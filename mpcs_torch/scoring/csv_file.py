@@ -113,7 +113,7 @@ def import_pyarrow(path: Path) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise PredictionsError(path, "requires pyarrow: pip install 'mpcs_torch[train]'") from None
+        raise PredictionsError(path, "requires pyarrow: pip install 'mpcs_torch[cli]'") from None
 
 
 def write_csv_rows(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:

@@ -240,8 +240,8 @@ def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     assert "report.html exists" in one_line(capsys.readouterr().err)
 
 
-def test_without_the_train_extra_the_command_says_what_to_install() -> None:
+def test_without_the_cli_extra_the_command_says_what_to_install() -> None:
     code = "import sys; sys.modules['typer'] = None; from mpcs_torch.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert "pip install 'mpcs_torch[train]'" in result.stderr
+    assert "pip install 'mpcs_torch[cli]'" in result.stderr

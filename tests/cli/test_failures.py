@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.rules import Problem
 from mpcs_torch.errors import MpcsError
@@ -111,3 +112,10 @@ def test_what_is_wrong_in_files_is_an_error_of_the_user(tmp_path: Path, capsys: 
     (tmp_path / "p.csv").write_text("target,0,1\n0,0.5,0.5\n")
     assert run("score", tmp_path / "p.csv", "--concern", tmp_path / "bytes.yaml") == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_with_its_extra(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_, reported_errors(debug=False):
+        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err == "mpcs: this command needs sklearn: pip install 'mpcs_torch[train]'\n"

@@ -89,7 +89,7 @@ def test_saved_specs_load_as_they_were(tmp_path: Path, settings: dict[str, Any])
 def test_without_pyyaml_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     monkeypatch.delitem(sys.modules, "mpcs_torch.yaml_files", raising=False)
-    with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[train\]'"):
+    with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[cli\]'"):
         load_concern(CONCERNS / "traffic-lights.yaml")
 
 

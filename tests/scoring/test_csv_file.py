@@ -139,5 +139,5 @@ def test_without_pyarrow_the_error_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / name).write_text("target,a,b\n0,0.5,0.5\n")
-    with pytest.raises(PredictionsError, match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[train]'")):
+    with pytest.raises(PredictionsError, match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[cli]'")):
         Predictions(tmp_path / name, from_logits=False)
