@@ -59,11 +59,11 @@ def rule(mpcs: str = "mpcs", accuracy: str = "accuracy") -> SelectionRule:
     return SelectionRule(mpcs, directions, within={accuracy: 0.2})
 
 
-def plain_loop(folder: Path) -> Outcome:
+def plain_loop(folder: Path, *, top_k: int = 1) -> Outcome:
     train, valid = data()
     net, criterion, measured = model(), loss(), metrics()
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
-    schedule, selector = scheduler(optimizer), CheckpointSelector(folder, rule())
+    schedule, selector = scheduler(optimizer), CheckpointSelector(folder, rule(), top_k=top_k)
     rates, scores = [], []
     for epoch in range(EPOCHS):
         for batch in torch.arange(60).split(BATCH):
