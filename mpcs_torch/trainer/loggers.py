@@ -48,7 +48,7 @@ def tensorboard(config: RunConfig, folder: Path) -> Iterator[Hook]:  # noqa: ARG
 
     def log(epoch: MeasuredEpoch, state: LoopState) -> None:
         if not writers:  # TensorBoard then ignores this epoch and later ones of a run that was cut off or replaced
-            writers.append(SummaryWriter(str(folder / "tensorboard"), purge_step=epoch.number))  # type: ignore[no-untyped-call]
+            writers.append(SummaryWriter(str(folder / "tensorboard"), purge_step=epoch.number))
         for name, value in _values(epoch, state).items():
             writers[0].add_scalar(name, value, epoch.number)
         writers[0].flush()

@@ -14,7 +14,8 @@ from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, Softm
 from mpcs_torch.metrics import Accuracy
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.1)
-EPOCHS, BATCH, RATE = 6, 15, 1.0
+EPOCHS, BATCH, STEPS, RATE = 6, 10, 6, 1.0
+"""STEPS in each epoch."""
 
 
 class Outcome(NamedTuple):
@@ -59,11 +60,11 @@ def rule(mpcs: str = "mpcs", accuracy: str = "accuracy") -> SelectionRule:
     return SelectionRule(mpcs, directions, within={accuracy: 0.2})
 
 
-def plain_loop(folder: Path, *, top_k: int = 1) -> Outcome:
+def plain_loop(folder: Path, *, keep_every: int = 0) -> Outcome:
     train, valid = data()
     net, criterion, measured = model(), loss(), metrics()
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE)
-    schedule, selector = scheduler(optimizer), CheckpointSelector(folder, rule(), top_k=top_k)
+    schedule, selector = scheduler(optimizer), CheckpointSelector(folder, rule(), keep_every=keep_every)
     rates, scores = [], []
     for epoch in range(EPOCHS):
         for batch in torch.arange(60).split(BATCH):

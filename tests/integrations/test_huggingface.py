@@ -116,7 +116,7 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
     rounding = 0.0 if by_batch else 1e-12  # otherwise the Trainer measures all samples at once
     plain.assert_same(counted_from_1, selector, weights, trainer.rates[-plain.EPOCHS :], scores, rounding=rounding)
     assert trainer.args.greater_is_better is False
-    assert trainer.state.best_global_step == 4 * (expected.picked + 1)
+    assert trainer.state.best_global_step == plain.STEPS * (expected.picked + 1)
     loaded = without_prefix(trainer.model.state_dict())
     assert all(torch.equal(loaded[name], value) for name, value in weights.items())
 
@@ -125,14 +125,14 @@ def test_a_run_resumed_by_the_trainer_follows_the_same_learning_rates(tmp_path: 
     expected = plain.plain_loop(tmp_path / "plain")
     trainer_in(tmp_path / "trainer", num_train_epochs=3, batch_eval_metrics=True).train()
     resumed = trainer_in(tmp_path / "trainer", batch_eval_metrics=True)
-    resumed.train(resume_from_checkpoint=str(tmp_path / "trainer" / "checkpoint-12"))
+    resumed.train(resume_from_checkpoint=str(tmp_path / "trainer" / f"checkpoint-{3 * plain.STEPS}"))
     assert resumed.rates == expected.rates[3:]
 
 
 def test_accumulated_gradients_are_those_of_the_whole_batch(tmp_path: Path) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
     trainer = trainer_in(
-        tmp_path / "trainer", per_device_train_batch_size=5, gradient_accumulation_steps=3, save_strategy="no"
+        tmp_path / "trainer", per_device_train_batch_size=5, gradient_accumulation_steps=2, save_strategy="no"
     )
     trainer.train()
     assert trainer.rates == pytest.approx(expected.rates, rel=1e-5)
@@ -149,9 +149,9 @@ def test_the_loss_of_a_batch_is_its_share_of_the_labels_that_count() -> None:
 
 def test_evaluations_between_epochs_are_numbered_by_step(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path / "selector", SelectionRule("eval_mpcs_loss", {"eval_mpcs_loss": "min"}))
-    settings = {"eval_strategy": "steps", "eval_steps": 3, "num_train_epochs": 2, "save_strategy": "no"}
+    settings = {"eval_strategy": "steps", "eval_steps": 4, "num_train_epochs": 2, "save_strategy": "no"}
     trainer_in(tmp_path / "trainer", SelectCheckpoint(selector), **settings).train()
-    assert [epoch.number for epoch in selector.epochs] == [3, 6, 8]
+    assert [epoch.number for epoch in selector.epochs] == [4, 8, 12]
 
 
 def test_a_metric_that_the_evaluation_lacks_is_named(tmp_path: Path) -> None:

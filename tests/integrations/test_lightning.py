@@ -1,6 +1,7 @@
 """Lightning's Trainer takes the path of the plain loop, resumes it, and logs figures."""
 
 import importlib
+import json
 import logging
 import sys
 import warnings
@@ -143,11 +144,11 @@ def test_figures_of_metrics_reach_tensorboard_and_mlflow(tmp_path: Path, monkeyp
     fit(LogFigures("metrics.mpcs", "curve"), model=WithCurve(), epochs=2, logger=[board, store])
     events = EventAccumulator(board.log_dir).Reload()
     assert {tag: [e.step for e in events.Images(tag)] for tag in events.Tags()["images"]} == {
-        "metrics.mpcs": [4, 8],
-        "curve": [4, 8],
+        "metrics.mpcs": [6, 12],
+        "curve": [6, 12],
     }
     pictures = [path.name for path in (tmp_path / "mlruns").rglob("curve/*.png")]
-    assert sorted(pictures) == ["00000004.png", "00000008.png"]
+    assert sorted(pictures) == ["00000006.png", "00000012.png"]
 
 
 def test_figures_need_a_logger_and_metrics(tmp_path: Path) -> None:
@@ -166,3 +167,12 @@ def test_the_package_lightning_serves_where_pytorch_lightning_is_missing(monkeyp
     finally:
         monkeypatch.undo()
         importlib.reload(lightning)
+
+
+def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+    _, trainer = fit(SelectCheckpoint(selector), epochs=3, strategy="ddp_fork", devices=2)
+    assert trainer.world_size == 2
+    epochs = json.loads((tmp_path / "manifest.json").read_text())["epochs"]
+    assert [epoch["number"] for epoch in epochs] == [0, 1, 2]
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == [epoch["file"] for epoch in epochs if epoch["file"]]

@@ -28,7 +28,6 @@ from mpcs_torch.integrations.sklearn_displays import (
     ReliabilityDisplay,
     RiskCoverageDisplay,
 )
-from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.metrics import Accuracy
 from mpcs_torch.metrics.by_name import BY_NAME
 from tests.integrations import plain_loop as plain
@@ -134,15 +133,15 @@ def test_labels_that_are_no_classes_are_named(labels: Any) -> None:
 
 def test_a_scorer_picks_the_epoch_of_the_plain_loop(tmp_path: Path) -> None:
     """An estimator whose epochs are those of the plain loop; scikit-learn trains no torch model of its own."""
-    expected = plain.plain_loop(tmp_path / "plain", top_k=plain.EPOCHS)
-    selector = CheckpointSelector(tmp_path / "plain", plain.rule(), top_k=plain.EPOCHS)
+    expected = plain.plain_loop(tmp_path / "plain", keep_every=1)
     inputs, labels = (tensor.numpy() for tensor in plain.data()[1].tensors)
     scorer, net = concern_scorer("mpcs", plain.LIGHTS), plain.model()
     scores = []
     for epoch in range(plain.EPOCHS):
-        net.load_state_dict(selector.load(epoch))
+        net.load_state_dict(torch.load(tmp_path / "plain" / f"epoch-{epoch:05}.pt", weights_only=True))
         scores.append(scorer(FixedNetwork(net), inputs, labels))
     assert scores == pytest.approx([-score for score in expected.scores])
+    assert scores.index(max(scores)) == expected.picked
 
 
 class FixedNetwork:
@@ -172,7 +171,9 @@ def test_a_reliability_display_takes_the_classes_of_the_estimator() -> None:
     ordered = ReliabilityDisplay.from_estimator(fitted, X, NAMES, class_names=ORDER)
     values = [{name: float(value) for name, value in d.accuracy.compute().items()} for d in (display, again, ordered)]
     assert values[0] == values[1] == pytest.approx(values[2])
-    assert values[0]["reported_decisiveness"] == pytest.approx(concern_scorer("decisiveness", CONCERN)(fitted, X, NAMES))
+    assert values[0]["reported_decisiveness"] == pytest.approx(
+        concern_scorer("decisiveness", CONCERN)(fitted, X, NAMES)
+    )
     assert display.figure_.axes[0].get_xlabel() == "reported probability"
 
 
