@@ -126,15 +126,7 @@ class DetectionDisplay:
         self.rates, self.name, self.points = rates, name, points
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,  # noqa: N803
-        y: Any,
-        *,
-        pos_label: Any = None,
-        points: Points = (),
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, pos_label: Any = None, points: Points = ()) -> Self:  # noqa: N803
         """Show the scores of a fitted classifier of two classes, by its decision function or else its probabilities.
 
         Args:
@@ -147,18 +139,15 @@ class DetectionDisplay:
         Raises:
             LabelError: If there are not two classes, or the label is none of them.
         """
-        classes = list(estimator.classes_)
+        classes = np.asarray(estimator.classes_).tolist()
         target = classes[-1] if pos_label is None else pos_label
         if len(classes) != 2 or target not in classes:
-            raise LabelError(
-                f"pos_label must be one of two classes, but is {quoted(target)} of {quoted(list(map(str, classes)))}."
-            )
+            raise LabelError(f"pos_label must be one of two classes, but is {quoted(target)} of {quoted(classes)}.")
         if hasattr(estimator, "decision_function"):
             scores = np.asarray(estimator.decision_function(X)) * (1 if target == classes[1] else -1)
         else:
             scores = np.asarray(estimator.predict_proba(X))[:, classes.index(target)]
-        name = type(estimator).__name__
-        return cls.from_predictions(y, scores, pos_label=target, name=name, points=points)
+        return cls.from_predictions(y, scores, pos_label=target, name=type(estimator).__name__, points=points)
 
     @classmethod
     def from_predictions(
