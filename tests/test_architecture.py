@@ -48,6 +48,7 @@ MAY_IMPORT = {
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
     "report": TRAINER | {"plots", "scoring", "study", "paper"},
+    "integrations": {"calibration", "concern", "errors", "functional", "learning", "metrics", "plots"},
     "cli": TRAINER | {"plots", "scoring", "study", "paper", "report"},
 }
 """Part by part; each may import itself."""
@@ -107,6 +108,11 @@ def test_importing_the_package_alone_loads_nothing() -> None:
     ours = {name for name in modules_loaded_by("import mpcs_torch") if name.startswith("mpcs_torch")}
     assert ours == {"mpcs_torch"}
     assert "torch" not in loaded_by("import mpcs_torch")
+
+
+def test_importing_integrations_loads_no_framework() -> None:
+    frameworks = {"accelerate", "ignite", "lightning", "pytorch_lightning", "sklearn", "transformers"}
+    assert not loaded_by("import mpcs_torch.integrations") & (frameworks | {"torch"})
 
 
 @pytest.mark.parametrize("part", ["functional", "metrics"])

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from mpcs_torch.cli.options import DataRoot, Out, Overwrite
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config import RunConfig
+    from mpcs_torch.trainer.loop import Hook
 DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
 
@@ -36,6 +37,14 @@ def train(
             metavar="RUN", exists=True, file_okay=False, help="Instead of CONFIG: go on with the run in this folder."
         ),
     ] = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also log each epoch to tensorboard (in OUT/NAME/tensorboard) or mlflow (MLFLOW_TRACKING_URI, or "
+            "OUT/NAME/mlruns); may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
@@ -51,7 +60,8 @@ def train(
     with joined() as world:
         settings, folder = world.told_by_first(lambda: _settings(config, overrides or [], out, resume))
         is_restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        _train(settings, folder, data_root, world, overwrite=overwrite, resume=resume is not None or is_restarted)
+        resumes = resume is not None or is_restarted
+        _train(settings, folder, data_root, world, overwrite=overwrite, resume=resumes, log=log or [])
 
 
 def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
@@ -65,19 +75,31 @@ def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path
 
 
 def _train(
-    settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, overwrite: bool, resume: bool
+    settings: "RunConfig",
+    folder: Path,
+    data_root: Path,
+    world: "World",
+    *,
+    overwrite: bool,
+    resume: bool,
+    log: list[str],
 ) -> None:
     from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.trainer.folder import check_free, run_in_folder
+    from mpcs_torch.trainer.loggers import LOGGERS, check_loggers
 
+    world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
     if resume and world.told_by_first(lambda: (folder / "result.json").exists()):
         if world.is_first:
             typer.echo(f"{folder} is finished: its result is in {folder / 'result.json'}")
         return
     data = settings.data.load(data_root)
-    with progress_bar(settings.name, settings.epochs.count) if world.is_first else nullcontext() as bar:
-        hooks = [] if bar is None else [bar]
+    with ExitStack() as stack:
+        hooks: list[Hook] = []
+        if world.is_first:
+            bar = progress_bar(settings.name, settings.epochs.count)
+            hooks = [stack.enter_context(hook) for hook in (bar, *(LOGGERS[name](settings, folder) for name in log))]
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
