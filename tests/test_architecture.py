@@ -19,6 +19,7 @@ LIGHT = {
     "import_paths",
     "locks",
     "npy_files",
+    "packaged",
     "processes",
     "tables",
     "untrusted_files",
@@ -34,6 +35,7 @@ MAY_IMPORT = {
     "locks": {"errors"},
     "processes": {"errors"},
     "npy_files": {"control_characters", "errors", "untrusted_files"},
+    "packaged": set(),
     "tables": set(),
     "untrusted_files": {"errors"},
     "yaml_files": {"errors", "untrusted_files"},
@@ -42,8 +44,10 @@ MAY_IMPORT = {
     "metrics": {"concern", "functional", "errors", "import_paths", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "scoring": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT - {"locks", "yaml_files"},
-    "learning": {"calibration", "concern", "functional"} | LIGHT - {"import_paths", "npy_files", "yaml_files"},
+    "scoring": {"learning", "calibration", "concern", "functional", "metrics"}
+    | LIGHT - {"locks", "packaged", "yaml_files"},
+    "learning": {"calibration", "concern", "functional"}
+    | LIGHT - {"import_paths", "npy_files", "packaged", "yaml_files"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
