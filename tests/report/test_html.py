@@ -3,11 +3,8 @@
 import re
 from pathlib import Path
 
-import torch
-
 from mpcs_torch.paper.case_study import picks
 from mpcs_torch.paper.experiments import FinishedRun, finish_run
-from mpcs_torch.plots import confusion_matrix
 from mpcs_torch.report.case_study import write_report
 from tests.trainer.toy import toy_config, toy_data
 
@@ -33,11 +30,3 @@ def test_report_of_weights_names_no_factor(tmp_path: Path) -> None:
     weights = [[1, 0.5, 1], [1, 1, 1], [2, 1, 1]]
     write_report(toy_run(tmp_path, score={"k": 3, "concern": {"weights": weights}}), tmp_path / "report.html")
     assert "counts less than any other error" in (tmp_path / "report.html").read_text()
-
-
-def test_matrix_frames_released_pairs_only() -> None:
-    released = torch.tensor([[False, True, False], [False, False, False], [True, False, False]])
-    figure = confusion_matrix(torch.arange(9).reshape(3, 3), released, ["a", "b", "c"], "title")
-    (axes,) = figure.axes
-    assert len(axes.patches) == 2
-    assert {(patch.get_x() + 0.46, patch.get_y() + 0.46) for patch in axes.patches} == {(0, 1), (2, 0)}
