@@ -22,8 +22,8 @@ def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> N
     assert page.count("<img") == 3
     assert not re.findall(r"https?://|<script|<link", page)
     for chosen in picks(run):
-        assert f"<td>{chosen.epoch}</td>" in page
-        assert f"<td>{chosen.dangerous}</td>" in page
+        assert f'<td class="n">{chosen.epoch}</td>' in page
+        assert f'<td class="n">{chosen.dangerous}</td>' in page
 
 
 def test_report_of_weights_names_no_factor(tmp_path: Path) -> None:
