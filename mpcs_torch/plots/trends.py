@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from mpcs_torch.plots.canvas import NORMAL, WIDTH, canvas, grid, legend_below
 from mpcs_torch.plots.palette import ACCURACY, CROSS_ENTROPY, DARK_GREY, GREEN, MPCS, PINK, SKY, SYSTEMS
@@ -58,6 +58,8 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         drawn += values.values()
     if drawn and min(drawn) > 0 and max(drawn) > WIDE_RANGE * min(drawn):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid(axes)

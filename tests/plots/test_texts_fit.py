@@ -29,6 +29,7 @@ from mpcs_torch.plots import (
 from mpcs_torch.plots.embedding import embedding_figure
 from mpcs_torch.plots.learning_comparison import figure_6
 from mpcs_torch.plots.paired import paired_counts
+from mpcs_torch.plots.samples import sample_figure
 from mpcs_torch.plots.study import accuracy_against_danger
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, metric_trend, trends
 from tests.plots.texts import text_faults
@@ -127,6 +128,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     risk_coverage_figure: [(SYSTEMS, referral)],
     trends: [((1, 30), lambda size, _: trends(RECORDS, [1, size]))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
+    sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
     det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
     roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
