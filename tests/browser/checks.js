@@ -35,7 +35,9 @@
   }
   for (const table of all("table")) {
     if (!table.caption) faults.push("a table has no caption");
-    if ([...table.querySelectorAll("th")].some((cell) => !cell.scope)) faults.push("a header cell has no scope");
+    const headers = [...table.querySelectorAll("th")];
+    if (headers.some((cell) => !cell.scope)) faults.push("a header cell has no scope");
+    if (headers.some((cell) => !cell.textContent.trim())) faults.push("a header cell is empty");
     if (!table.closest("[role=region][tabindex='0'][aria-label]")) faults.push(`the keyboard cannot scroll ${told(table)}`);
   }
   for (const element of all("*")) {

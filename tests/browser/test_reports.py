@@ -2,12 +2,15 @@
 
 import io
 import os
+import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from mpcs_torch.plots.palette import BLACK, BLUE, ON_DARK, RED
 from tests.browser.chromium import Page, find_chromium, opened_page
 from tests.browser.reports import make_reports
 
@@ -59,9 +62,18 @@ def test_figures_follow_the_theme(page: Page, reports: dict[str, Path], scheme: 
     assert high - low > 150, "texts stand out"
 
 
-def test_a_printed_report_is_a_whole_document(page: Page, reports: dict[str, Path]) -> None:
+def test_a_report_is_printed_in_light_colours(page: Page, reports: dict[str, Path]) -> None:
     page.open(reports["run"], width=1280, scheme="dark")
-    assert page.pdf().startswith(b"%PDF")
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", page.pdf(), flags=re.DOTALL)
+    printed = b"".join(zlib.decompress(stream) for stream in streams if stream.startswith(b"\x78"))
+    assert colour_in_pdf(RED) in printed
+    assert not any(colour_in_pdf(ON_DARK[colour]) in printed for colour in (BLACK, RED, BLUE))
+
+
+def colour_in_pdf(colour: str) -> bytes:
+    """Return the operands that choose a colour such as #b00020."""
+    shares = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return b" ".join(f"{share:.4g}".removeprefix("0").encode() or b"0" for share in shares)
 
 
 def test_the_checks_find_faults(page: Page, tmp_path: Path) -> None:
