@@ -19,6 +19,7 @@ VERBS = (
     "calibrate",
     "decide",
     "select",
+    "report",
     "study",
     "demo",
     "data",
