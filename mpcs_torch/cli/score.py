@@ -121,6 +121,7 @@ def score(
             )
     if not world.is_first:
         return
+    found = found.noted()
     print_scores(found, as_json=as_json)
     if html is not None:
         from mpcs_torch.report.score import write_score_report

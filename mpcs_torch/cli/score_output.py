@@ -28,7 +28,9 @@ def print_scores(found: ModelScores, *, as_json: bool) -> None:
 def _parts(found: ModelScores) -> list[str]:
     first = found.first
     names = ", ".join(first.class_names[:10]) + (", ..." if len(first.class_names) > 10 else "")
-    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}", found.table().markdown()]
+    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}"]
+    for about, table in found.sections():
+        parts += [*([about] if about else []), table.markdown()]
     parts += [printable(note) for note in found.notes]
     if len(found.scores) == 1 and (by_class := first.class_table()) is not None:
         parts.append(by_class.markdown())
@@ -46,6 +48,8 @@ def _plain(found: ModelScores) -> dict[str, Any]:
         plain |= _plain_scores(first)
     else:
         plain["models"] = {name: _plain_scores(scores) for name, scores in found.scores.items()}
+    if found.notes:
+        plain["notes"] = list(found.notes)
     if found.comparisons:
         plain["comparisons"] = plain_comparisons(found.comparisons)
         plain["verdicts"] = summarize_comparisons(found.comparisons)
@@ -66,6 +70,8 @@ def _plain(found: ModelScores) -> dict[str, Any]:
 
 def _plain_scores(scores: Scores) -> dict[str, Any]:
     plain: dict[str, Any] = {"metrics": scores.values}
+    if undefined := scores.undefined():
+        plain["undefined"] = undefined
     if scores.intervals:
         plain["intervals"] = dict(scores.intervals)
     if scores.confusion is not None:

@@ -8,18 +8,18 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import Comparison, Resamples
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
-from mpcs_torch.scoring.chunks import Chunk
-from mpcs_torch.scoring.group_scores import GroupedMetrics, GroupScores
+from mpcs_torch.scoring.group_scores import GroupScores
 from mpcs_torch.scoring.main_measures import (
     ACCURACY,
     MAIN,
-    KeptSamples,
     Samples,
     compare_models,
     main_intervals,
     main_measures,
 )
 from mpcs_torch.scoring.matched_rows import MatchedRows
+from mpcs_torch.scoring.metric_sections import sections_of
+from mpcs_torch.scoring.model_pass import ModelPass
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.score import score
 from mpcs_torch.scoring.scores import Scores
@@ -50,11 +50,29 @@ class ModelScores(NamedTuple):
         """The scores of the first model."""
         return next(iter(self.scores.values()))
 
-    def table(self) -> Table:
-        """Return a row for each metric, and for several models a column for each, with its intervals."""
+    def noted(self) -> "ModelScores":
+        """Add to the notes how the files were read, and why metrics have no value."""
+        told = dict[str, list[str]]()
+        for name, scores in self.scores.items():
+            for remark in scores.remarks():
+                told.setdefault(remark, []).append(name)
+        several = len(self.scores) > 1
+        added = [f"{', '.join(names)}: {remark}" if several else remark for remark, names in told.items()]
+        return self._replace(notes=[*added, *self.notes])
+
+    def sections(self) -> list[tuple[str, Table]]:
+        """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
+        found = sections_of(self._names(), has_concern=self.first.has_concern)
+        return [(section.about, self.table(section.names)) for section in found]
+
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(name for scores in self.scores.values() for name in scores.values))
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
         if len(self.scores) == 1:
-            return self.first.table()
-        names = list(dict.fromkeys(name for scores in self.scores.values() for name in scores.values))
+            return self.first.table(names)
+        names = self._names() if names is None else names
         rows = [[name, *(_cell(scores, name) for scores in self.scores.values())] for name in names]
         return Table(["metric", *self.scores], rows)
 
@@ -108,7 +126,7 @@ def score_models(
     scores, groups, samples = dict[str, Scores](), list[GroupScores](), list[Samples]()
     chosen: ChosenMetrics | None = None
     for name, predictions in opened.items():
-        of_file = _Pass(predictions, rows, by, keeps=keeps)
+        of_file = ModelPass(predictions, rows, by, keeps=keeps)
         scores[name] = score(
             predictions,
             concern,
@@ -163,29 +181,6 @@ def with_intervals(
         notes += [] if has_concern else [REPEATED]
         comparisons = compare_models(list(scores), measures, drawn, has_concern=has_concern, advance=advance)
     return ModelScores(scores, comparisons, found.groups, notes)
-
-
-class _Pass:
-    """The pass through the file of a model: its rows are matched, grouped and kept."""
-
-    def __init__(self, predictions: Predictions, rows: MatchedRows, by: Sequence[str], *, keeps: bool) -> None:
-        self._predictions, self._rows, self._by, self._keeps = predictions, rows, by, keeps
-        self.kept: KeptSamples | None = None
-        self.grouped = dict[str, GroupedMetrics]()
-
-    def begin(self, chosen: ChosenMetrics) -> None:
-        """Learn the metrics, before the first row."""
-        self.chosen = chosen
-        self.kept = KeptSamples(chosen) if self._keeps and not chosen.is_soft else None
-        self.grouped = {column: GroupedMetrics(self._predictions.path, column, chosen) for column in self._by}
-
-    def add(self, chunk: Chunk) -> None:
-        """See the next rows."""
-        codes = self._rows.add(self._predictions.path, self._predictions.class_names, chunk)
-        if self.kept is not None:
-            self.kept.add(chunk)
-        for column, grouped in self.grouped.items():
-            grouped.add(chunk, codes[column])
 
 
 def _assumption(cluster: str | None, independent: int) -> str:

@@ -52,14 +52,14 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert grouped(files, "--resamples", 30, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["rows", "classes", "models", "comparisons", "verdicts", "groups"]
+    assert list(told) == ["rows", "classes", "models", "notes", "comparisons", "verdicts", "groups"]
     model = told["models"]["B"]
     low, high = model["intervals"]["dangerous_rate"]
     assert 0 <= low <= model["metrics"]["dangerous_rate"] <= high <= 1
     assert sum(map(sum, model["confusion"])) == 90
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
     assert told["comparisons"][0]["difference"] == pytest.approx(
-        model["metrics"]["weighted_error_rate"] - told["models"]["A"]["metrics"]["weighted_error_rate"]
+        model["metrics"]["error_rate"] - told["models"]["A"]["metrics"]["error_rate"]
     )
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
     assert told["groups"][0]["groups"]["north"]["rows"] == 45
@@ -87,7 +87,7 @@ def test_one_file_has_intervals_where_they_are_asked_for(files: list[Path], caps
     assert "95 % intervals assume independent rows" in out
     assert run("score", files[0], "--resamples", 10, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told["intervals"]) == ["weighted_error_rate", "dangerous_rate", "mpcs", "expected_concern", "accuracy"]
+    assert list(told["intervals"]) == ["error_rate", "dangerous_rate", "mpcs", "expected_concern", "accuracy"]
 
 
 def test_without_resamples_there_is_the_table_alone(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
