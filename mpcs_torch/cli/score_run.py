@@ -55,6 +55,7 @@ def scored(
             development=learned,
             by=files.by,
             cluster=files.cluster,
+            identifier=files.options.identifier if len(opened) > 1 else None,
             keeps=resamples > 0,
         )
     if kept is None:

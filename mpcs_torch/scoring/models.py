@@ -99,6 +99,7 @@ def score_models(
     development: Predictions | None = None,
     by: Sequence[str] = (),
     cluster: str | None = None,
+    identifier: str | None = None,
     keeps: bool = False,
 ) -> tuple[ModelScores, KeptModels | None]:
     """Score files with the same rows, each in one pass.
@@ -114,6 +115,7 @@ def score_models(
         development: An open file of soft labels for thresholds, as in `score`.
         by: Columns of the first file: each of their groups is measured too.
         cluster: A column of the first file that says which rows are drawn together. Default: rows are independent.
+        identifier: A column of all files that names each row, by which rows are matched. Default: by their order.
         keeps: Whether to keep what `with_intervals` needs.
 
     Returns:
@@ -122,7 +124,7 @@ def score_models(
     Raises:
         PredictionsError: If a file cannot be scored, or rows do not match.
     """
-    rows = MatchedRows(list(dict.fromkeys([*by, *([] if cluster is None else [cluster])])))
+    rows = MatchedRows(list(dict.fromkeys([*by, *([] if cluster is None else [cluster])])), identifier=identifier)
     scores, groups, samples = dict[str, Scores](), list[GroupScores](), list[Samples]()
     chosen: ChosenMetrics | None = None
     for name, predictions in opened.items():
@@ -142,7 +144,7 @@ def score_models(
             of_column.scores(name, rows.columns[column].names, scores[name])
             for column, of_column in of_file.grouped.items()
         ]
-        samples += [] if of_file.kept is None else [of_file.kept.samples()]
+        samples += [] if of_file.kept is None else [of_file.kept.samples(rows.order())]
     groups.sort(key=lambda each: by.index(each.column))
     found = ModelScores(scores, groups=groups)
     if not keeps or chosen is None:

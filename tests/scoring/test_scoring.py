@@ -181,9 +181,9 @@ def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> Non
     path.write_text("cat,bird,target\n0.1,0.9,0\n")
     with pytest.raises(PredictionsError, match=r"columns must be named after the classes \['cat', 'dog'\], but are"):
         scored([path], concern=ConcernSpec(["cat", "dog"]))
-    path.write_text(",cat,dog,target\n0,0.1,0.9,0\n")
+    path.write_text(",cat,dog,target\n0.5,0.1,0.9,0\n")
     with pytest.raises(
-        PredictionsError, match="a column of scores for each class, and no other columns than target, but"
+        PredictionsError, match="a column of scores for each class, and no other columns of numbers than"
     ):
         scored([path], from_logits=True)
 
@@ -252,7 +252,7 @@ HEADER = "target,a,b\n"
         ("0,0.5,0.5\n", "p.csv: must begin with a header of column names, but begins with ['0', '0.5', '0.5']"),
         (
             "target,a\n0,1\n",
-            "p.csv: must have a column of scores for each class, and no other columns than target, but has ['a']",
+            "p.csv: must have a column of scores for each class, and no other columns of numbers than target, but has ['a']",
         ),
         ("a,b\n0.5,0.5\n", "p.csv: must have a column target, or target_NAME for each of the classes ['a', 'b']"),
         ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] appear more than once"),
