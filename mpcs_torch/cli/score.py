@@ -77,7 +77,7 @@ def score(
         int | None,
         typer.Option(
             min=0,
-            show_default="200 for several files or --cluster, else 0",
+            show_default="200 for several files or --cluster, else as many as are quick",
             help="Number of bootstrap resamples for intervals and comparisons; 0 for none of them.",
         ),
     ] = None,
@@ -101,7 +101,7 @@ def score(
         of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
         of_scores |= {"--target-column": target_column, "--ignore": ignore, "--id-column": id_column}
-        of_scores |= {"--by": by, "--cluster": cluster, "--resamples": resamples}
+        of_scores |= {"--by": by, "--cluster": cluster}
         unused = [name for name, value in of_scores.items() if value is not None]
         if unused:
             raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=unused[0])
@@ -115,7 +115,7 @@ def score(
     from mpcs_torch.processes.world import joined
     from mpcs_torch.scoring.column_roles import ColumnOptions
     from mpcs_torch.scoring.model_files import ModelFiles
-    from mpcs_torch.scoring.models import ModelScores
+    from mpcs_torch.scoring.models import INDEPENDENT, ModelScores
 
     spec = None if concern is None else load_concern(concern)
     entries = None if metrics is None else _entries(metrics)
@@ -123,7 +123,8 @@ def score(
         if confusion:
             from mpcs_torch.scoring.confusion_file import score_confusion
 
-            found = ModelScores({predictions[0].name: score_confusion(predictions[0], spec, entries=entries)})
+            scores = score_confusion(predictions[0], spec, entries=entries, resamples=resamples)
+            found = ModelScores({predictions[0].name: scores}, notes=[INDEPENDENT] if scores.intervals else [])
         else:
             found = scored(
                 ModelFiles(

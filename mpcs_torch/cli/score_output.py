@@ -10,6 +10,7 @@ from mpcs_torch.control_characters import printable
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.own_intervals import without_interval
 from mpcs_torch.scoring.scores import Scores
 
 
@@ -73,7 +74,7 @@ def _plain_scores(scores: Scores) -> dict[str, Any]:
     if undefined := scores.undefined():
         plain["undefined"] = undefined
     if scores.intervals:
-        plain["intervals"] = dict(scores.intervals)
+        plain |= {"intervals": dict(scores.intervals), "without_interval": without_interval(scores)}
     if scores.confusion is not None:
         plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
     return plain

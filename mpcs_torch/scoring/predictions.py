@@ -126,7 +126,7 @@ class Predictions:
             self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
             return Chunk(first, probs, degrees, texts)
         total = probs.sum(dim=1, keepdim=True)
-        off = ~((total - 1).abs() <= tolerance).squeeze(1)
+        off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
         if off.any() and (self.from_logits or not self._rounded.accepts(scores, total, off)):
             row = int(off.nonzero()[0])
             all_ruled_out = "the logits must not all be -inf"

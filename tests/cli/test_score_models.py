@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch.processes import world
+from mpcs_torch.scoring.own_intervals import OF_BINS
 from tests.cli.test_cli import one_line, run
 
 CONCERN = "classes: [red, green]\nweights: [[0, 5], [1, 0]]\ndangerous: 5\n"
@@ -76,18 +77,23 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     assert text.index("<li>By rate of wrong decisions") < text.index("Comparison on the same rows")
 
 
-def test_one_file_has_intervals_where_they_are_asked_for(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_has_intervals_unless_they_are_refused(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     files[0].write_text("\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines()))
-    assert run("score", files[0]) == 0
+    assert run("score", files[0], "--resamples", 0) == 0
     assert "95 %" not in capsys.readouterr().out
-    assert run("score", files[0], "--resamples", 10) == 0
+    assert run("score", files[0]) == 0
     out = capsys.readouterr().out
     header = next(line for line in out.splitlines() if line.startswith("| metric"))
     assert header.replace(" ", "") == "|metric|value|95%|"
     assert "95 % intervals assume independent rows" in out
-    assert run("score", files[0], "--resamples", 10, "--json") == 0
+    assert "No interval for measured_geometric_accuracy, measured_decisiveness, measured_robustness, " in out
+    assert run("score", files[0], "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told["intervals"]) == ["error_rate", "dangerous_rate", "mpcs", "expected_concern", "accuracy"]
+    without = ["destructive_rate", *OF_BINS]
+    assert [*told["intervals"], *without] == [name for name in told["metrics"] if name not in without] + without
+    assert list(told["without_interval"]) == without
+    for name, (low, high) in told["intervals"].items():
+        assert low <= told["metrics"][name] <= high, name
 
 
 def test_without_resamples_there_is_the_table_alone(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +152,6 @@ def test_several_processes_score_one_file_alone(
         files,
         [files[0], "--by", "site"],
         [files[0], "--cluster", "patient"],
-        [files[0], "--resamples", 5],
     ):
         assert run("score", *arguments) == 2
         assert "several processes score one file, without --by" in one_line(capsys.readouterr().err)

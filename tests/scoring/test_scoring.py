@@ -252,7 +252,7 @@ HEADER = "target,a,b\n"
         ("0,0.5,0.5\n", "p.csv: must begin with a header of column names, but begins with ['0', '0.5', '0.5']"),
         (
             "target,a\n0,1\n",
-            "p.csv: must have a column of scores for each class, and no other columns of numbers than target, but has ['a']",
+            "must have a column of scores for each class, and no other columns of numbers than target, but has ['a']",
         ),
         ("a,b\n0.5,0.5\n", "p.csv: must have a column target, or target_NAME for each of the classes ['a', 'b']"),
         ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] appear more than once"),

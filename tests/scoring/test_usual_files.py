@@ -130,7 +130,7 @@ def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: st
 def matched(paths: list[Path]) -> None:
     options = ColumnOptions(identifier="id")
     opened = open_models(ModelFiles(paths, options=options), None)
-    scores, kept = score_models(opened, None, lambda _: None, identifier="id", keeps=True)
+    scores, kept = score_models(opened, None, lambda _: None, identifier="id", resamples=20)
     assert kept is not None
     first, second = kept.samples
     assert first.decisions.equal(second.decisions)
