@@ -9,7 +9,6 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import Resamples
 from mpcs_torch.scoring.count_intervals import (
-    STATISTICS,
     Counts,
     Interval,
     cost_interval,
@@ -43,8 +42,7 @@ def own_intervals(scores: Scores, concern: ConcernSpec | None, means: RowMeans |
         found.pop("destructive_rate", None)  # always 1
     if scores.confusion is not None:
         number = quick_resamples(scores.confusion) if resamples is None else resamples
-        wanted = {name: each for name, each in STATISTICS.items() if isfinite(scores.values.get(name, torch.nan))}
-        found |= drawn_intervals(wanted, multinomial_counts(scores.confusion, number), scores.rows)
+        found |= drawn_intervals(scores.values, multinomial_counts(scores.confusion, number), scores.rows)
         if EXPECTED_COST in scores.values and len(scores.confusion) <= MOST_CLASSES:
             from mpcs_torch.metrics.concern.expected_concern import cost_matrix
 
@@ -95,8 +93,7 @@ def clustered_intervals(
                 none.clone().index_add_(1, decisions, held),
             )
 
-    wanted = {name: each for name, each in STATISTICS.items() if isfinite(scores.values.get(name, torch.nan))}
-    found = drawn_intervals(wanted, batches(), groups)
+    found = drawn_intervals(scores.values, batches(), groups)
     return {**found, **means.clustered(torch.cat(of_clusters))}
 
 
