@@ -76,17 +76,16 @@ class ModelScores(NamedTuple):
 
     def sections(self) -> list[tuple[str, Table]]:
         """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
-        found = sections_of(self._names(), has_concern=self.first.has_concern)
+        names = dict.fromkeys(name for scores in self.scores.values() for name in scores.values)
+        found = sections_of(names, has_concern=self.first.has_concern)
         return [(section.about, self.table(section.names)) for section in found]
-
-    def _names(self) -> list[str]:
-        return list(dict.fromkeys(name for scores in self.scores.values() for name in scores.values))
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
         if len(self.scores) == 1:
             return self.first.table(names)
-        names = self._names() if names is None else names
+        if names is None:
+            names = list(dict.fromkeys(name for scores in self.scores.values() for name in scores.values))
         rows = [[name, *(_cell(scores, name) for scores in self.scores.values())] for name in names]
         return Table(["metric", *self.scores], rows)
 
