@@ -44,11 +44,11 @@ def canvas(
         title: Cut where it does not fit two lines.
         width: In inches.
         on: Where to draw.
-        labels: Settings of the axes, such as their labels.
+        labels: Settings of the axes, such as their labels. Axes of the caller keep their shape.
     """
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
-        axes.set(**labels)
+        axes.set(**{name: value for name, value in labels.items() if name != "aspect"})
         axes.set_title(lines(title, max(8, int(size_of(axes)[0] / (LETTER * SMALL * POINT))), 4), fontsize=SMALL)
     else:
         figure = Figure(layout="constrained") if on is None else on
@@ -94,7 +94,6 @@ def legend_below(figure: Figure, columns: int | None = None, *, on: Place = None
 def _legend_of(axes: Axes, handles: Sequence[Artist]) -> None:
     labels = [str(handle.get_label()) for handle in handles]
     width, height = size_of(axes)
-    height = height if axes.get_aspect() == "auto" else min(width, height)
     beside = 6  # letters that the mark and the margins take
     by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
     by_height = height * COVERED / (ROW * POINT * len(labels))

@@ -85,9 +85,9 @@ def confusion_matrix(
         on=on,
         xlabel="predicted" if not is_image else "predicted (dark: most of a row)",
         ylabel="true",
-        aspect=1,
     )
     axes.spines[:].set_visible(False)
+    axes.set_aspect("equal")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
     axes.set_xticks(range(0, size, every), names[::every], rotation=90 if is_upright else 0)
     axes.set_yticks(range(0, size, every), names[::every])

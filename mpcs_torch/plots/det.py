@@ -120,7 +120,7 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) 
 def _thin_ticks(axes: Axes) -> None:
     """Keep the ticks that have room in axes of any size."""
     for axis, limits, inches in zip(
-        (axes.xaxis, axes.yaxis), (axes.get_xlim(), axes.get_ylim()), [min(size_of(axes))] * 2, strict=True
+        (axes.xaxis, axes.yaxis), (axes.get_xlim(), axes.get_ylim()), size_of(axes), strict=True
     ):
         low, high = ndtri(limits)
         kept: list[float] = []
