@@ -145,6 +145,14 @@ def test_a_figure_that_cannot_be_drawn_is_closed(monkeypatch: pytest.MonkeyPatch
         metric.plot()
 
 
+def test_samples_that_are_all_ignored_have_a_figure_without_bars() -> None:
+    metric = metrics.RiskCoverageArea(3, ignore_index=-1)
+    metric.update(torch.zeros(2, 3), torch.tensor([-1, -1]))
+    figure, _ = metric.plot()
+    assert figure.get_suptitle() == "RiskCoverageArea nan"
+    pyplot.close(figure)
+
+
 @pytest.mark.filterwarnings("ignore:The ``compute`` method")
 def test_a_metric_without_samples_has_no_figure() -> None:
     with pytest.raises(ValueError, match="needs at least one batch"):
