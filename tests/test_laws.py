@@ -23,6 +23,7 @@ from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, MetricCase
 from tests.metrics.cases import BY_NAME, CASES, values_of
 from tests.metrics.two_processes import values_of_two_processes
+from tests.plots.texts import text_faults
 
 SIZE = 40
 
@@ -397,11 +398,36 @@ def test_gradients_do_not_reach_the_state(case: MetricCase) -> None:
     assert not any(tensor.requires_grad for tensor in tensors(metric))
 
 
+def test_plot_draws_the_samples(case: MetricCase) -> None:
+    metric = updated(case)
+    before = values_of(metric.compute())
+    figure, axes = metric.plot()
+    assert pyplot.fignum_exists(figure.number)
+    assert axes.images or axes.patches or axes.collections or max(len(line.get_xdata()) for line in axes.lines) >= 2
+    assert list(text_faults(figure)) == []
+    pyplot.close(figure)
+    assert pyplot.get_fignums() == []
+    assert values_of(metric.compute()) == pytest.approx(before, rel=0, abs=0, nan_ok=True)
+    assert values_of(updated(case, metric).compute()) == expected(case, tuple(map(twice, whole(case))))
+
+
+def twice(batch: Tensor) -> Tensor:
+    return torch.cat([batch, batch])
+
+
+def test_plot_leaves_other_axes_alone(case: MetricCase) -> None:
+    figure = Figure(figsize=(9, 3))
+    grid = figure.subplots(1, 3)
+    before = [(list(axes.get_children()), axes.get_position().bounds) for axes in (grid[0], grid[2])]
+    assert updated(case).plot(ax=grid[1]) == (figure, grid[1])
+    assert grid[1].has_data()
+    assert [(list(axes.get_children()), axes.get_position().bounds) for axes in (grid[0], grid[2])] == before
+    assert (figure.axes, figure.legends, figure.texts, pyplot.get_fignums()) == (list(grid), [], [], [])
+    assert tuple(figure.get_size_inches()) == (9, 3)
+
+
 def test_plot_draws_the_given_values_on_the_given_axes(case: MetricCase) -> None:
     metric = updated(case)
-    figure, _ = metric.plot()
-    assert figure.axes
-    pyplot.close(figure)
     if isinstance(metric, DetectionCurve):  # a line already
         return
     axes = Figure().add_subplot()

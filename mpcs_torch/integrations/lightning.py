@@ -137,12 +137,10 @@ class LogFigures(Callback):
         for name in self.names:
             metric = pl_module.get_submodule(name)
             assert isinstance(metric, Metric)
-            value = metric.compute()  # in all processes, because this gathers their states
-            if not trainer.is_global_zero:
-                continue
-            figure, _ = metric.plot(value)
-            for logger in filter(_takes_figures, trainer.loggers):
-                _log(logger, name, figure, trainer.global_step)
+            figure, _ = metric.plot()  # in all processes, because this gathers their states
+            if trainer.is_global_zero:
+                for logger in filter(_takes_figures, trainer.loggers):
+                    _log(logger, name, figure, trainer.global_step)
             pyplot.close(figure)
 
 

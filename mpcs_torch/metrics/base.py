@@ -1,6 +1,5 @@
 """SumMetric: the base of all Metrics, whose states are sums that keep their precision and know their settings."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,8 @@ from torchmetrics import Metric
 
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
+from mpcs_torch.metrics.fingerprint import fingerprint
+from mpcs_torch.metrics.plotting import drawing_on, titled
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 """Local variables of a constructor that are not settings of the metric."""
@@ -68,7 +69,7 @@ class SumMetric(Metric):
         # A MetricCollection shares the states of metrics whose states are equal after the first batch. A fingerprint
         # of the settings, held as a state, separates metrics whose other states are equal by chance.
         shaping = {name: getattr(self, name) for name in (settings if state_settings is None else state_settings)}
-        self.add_state("settings", _fingerprint(shaping), dist_reduce_fx="max")
+        self.add_state("settings", fingerprint(shaping), dist_reduce_fx="max")
 
     if TYPE_CHECKING:
 
@@ -145,8 +146,39 @@ class SumMetric(Metric):
         self._update_count = int(self.batch_count)
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Plot `val` (default: the value so far) on `ax` (default: a new figure); needs matplotlib."""
-        return self._plot(val, ax)
+        """Draw the metric's figure of all samples so far, or given values.
+
+        Call it in all processes, because it gathers their states.
+
+        Args:
+            val: A value that `compute` or `forward` returned, or a list of them, one for each step. Default: the
+                figure of the samples, such as a curve or a confusion matrix.
+            ax: Axes to draw on; the rest of their figure stays as it is. Default: a new figure of pyplot.
+
+        Returns:
+            The figure and the axes.
+
+        Raises:
+            ModuleNotFoundError: If matplotlib is missing.
+            ValueError: As `compute`.
+        """
+        if val is not None:
+            return self._plot(val, ax)
+        value = self.compute()
+        with self.gathered(), drawing_on(ax) as on:
+            figure = self._draw(titled(type(self).__name__, value), value, on)
+        return figure, figure.axes[0] if ax is None else ax
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:
+        """Draw the figure of the samples so far, whose value this is, on axes or an empty figure; return the figure."""
+        from mpcs_torch.plots.bars import value_scale
+
+        better = "higher is better" if self.higher_is_better else "lower is better"
+        return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
+
+    def _references(self) -> dict[str, float]:
+        """Return values to compare with, by name."""
+        return {"perfect": 1.0 if self.higher_is_better else 0.0}
 
     def _check_settings(self, settings: object) -> None:
         if not isinstance(settings, Tensor) or not torch.equal(settings.to(self.settings), self.settings):
@@ -178,17 +210,3 @@ class SumMetric(Metric):
         if saved:
             self._computed = None
             self._update_count = int(self.batch_count)  # torchmetrics does not save it
-
-
-def _fingerprint(settings: dict[str, Any]) -> Tensor:
-    """Return 16 integers below 256 that differ between settings, even in a comparison with a tolerance."""
-    plain = {key: _plain(value) for key, value in sorted(settings.items())}
-    return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
-
-
-def _plain(setting: Any) -> Any:
-    if not isinstance(setting, Tensor):
-        return setting
-    if setting.layout == torch.sparse_coo:
-        return setting.indices().tolist(), setting.values().tolist()
-    return setting.tolist()

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.bayes_error import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.plots.canvas import canvas, legend_below
+from mpcs_torch.plots.canvas import Place, canvas, legend_below
 from mpcs_torch.plots.palette import DARK_GREY, GREY, SYSTEMS
 from mpcs_torch.plots.text import literal
 
@@ -15,7 +15,7 @@ MAX_DRAWN = 5.0
 """The upper limit of the error axis."""
 
 
-def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str) -> Figure:
+def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
     The gap between the solid and the dashed line of a detector is due to calibration. Where the error is above 1,
@@ -27,6 +27,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str) -> 
             likelihood ratios. None for a detector whose scores are none: its colour is left out, so that all figures of
             some detectors have the same colours.
         title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
 
     Raises:
         ValueError: If there is no curve.
@@ -38,7 +39,9 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str) -> 
     errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None}
     if not errors:
         raise ValueError("systems must hold at least one curve, but holds none.")
-    figure, axes = canvas(3.3, title, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
+    figure, axes = canvas(
+        3.3, title, on=on, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error"
+    )
     highest = min(max(1.2, *(1.05 * each.actual.max().item() for each in errors.values())), MAX_DRAWN)
     axes.set(xlim=(-9, 9), ylim=(0, highest))
     for name, each in errors.items():
@@ -47,5 +50,5 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str) -> 
     axes.plot([], [], color=DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
     axes.plot([], [], color=DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
     axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
-    legend_below(figure)
+    legend_below(figure, on=on)
     return figure

@@ -1,39 +1,69 @@
 """The size of figures, and legends below them: texts stay readable where a figure fills the screen of a phone."""
 
-from typing import Any
+from collections.abc import Sequence
+from textwrap import fill
+from typing import Any, cast
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcs_torch.plots.palette import GRID
 from mpcs_torch.plots.text import lines
 
+Place = Axes | Figure | None
+"""Axes of the caller, the only part of a figure that is drawn on; an empty figure to fill; or None for a new figure."""
+
 WIDTH = 4.8
 """Inches, 460 pixels: on a screen of 400 pixels a figure is shown at 80 % of its size."""
-LEGEND_ROW = 0.2
-"""Inches."""
+LEGEND_ROW = 0.21
+"""Inches. Less than a legend takes, and the layout of axes with an aspect ends with their labels over it."""
 SHORT = 22
 """The most characters of labels that fit side by side."""
 SMALL, NORMAL = 9, 10
 """Points."""
+SMALLEST = 6.5
+"""Points, of a legend in narrow axes of the caller, where longer labels are broken."""
+COVERED, MOST_COVERED = 0.4, 0.75
+"""The share of the height of axes that a legend inside takes before its letters shrink, and at most."""
+ROW = 1.5
+"""The height of a row of a legend as a multiple of the size of the font."""
+POINT = 1 / 72
+"""Inches."""
+LETTER = 0.6
+"""The width of a letter as a share of the size of the font; it is that of digits."""
 
 
-def canvas(height: float, title: str = "", *, width: float = WIDTH, **labels: Any) -> tuple[Figure, Axes]:
-    """Make a figure with one pair of axes.
+def canvas(
+    height: float, title: str = "", *, width: float = WIDTH, on: Place = None, **labels: Any
+) -> tuple[Figure, Axes]:
+    """Make a figure with one pair of axes, or take axes of the caller.
 
     Args:
-        height: In inches, without the legend.
+        height: In inches, without the legend; axes of the caller keep their size.
         title: Cut where it does not fit two lines.
         width: In inches.
-        labels: Settings of the axes, such as their labels.
+        on: Where to draw.
+        labels: Settings of the axes, such as their labels. Axes of the caller keep their shape.
     """
-    figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot(**labels)
+    if isinstance(on, Axes):
+        figure, axes = cast(Figure, on.figure), on
+        axes.set(**{name: value for name, value in labels.items() if name != "aspect"})
+        axes.set_title(lines(title, max(8, int(size_of(axes)[0] / (LETTER * SMALL * POINT))), 4), fontsize=SMALL)
+    else:
+        figure = Figure(layout="constrained") if on is None else on
+        figure.set_size_inches(width, height)
+        axes = figure.add_subplot(**labels)
+        if title:
+            figure.suptitle(lines(title), fontsize=NORMAL)  # over the figure, which is wider than the axes
     axes.tick_params(labelsize=SMALL)
-    if title:
-        figure.suptitle(lines(title), fontsize=NORMAL)  # over the figure, which is wider than the axes
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def size_of(axes: Axes) -> tuple[float, float]:
+    """Return the width and the height of axes in inches, before their layout."""
+    return axes.bbox.width / axes.figure.dpi, axes.bbox.height / axes.figure.dpi
 
 
 def grid(axes: Axes, axis: str = "both") -> None:
@@ -42,8 +72,15 @@ def grid(axes: Axes, axis: str = "both") -> None:
     axes.set_axisbelow(True)
 
 
-def legend_below(figure: Figure, columns: int | None = None, **settings: Any) -> None:
-    """Add a legend of everything labelled below the axes, and make room for it; short labels stand in two columns."""
+def legend_below(figure: Figure, columns: int | None = None, *, on: Place = None, **settings: Any) -> None:
+    """Add a legend of everything labelled below the axes, and make room for it; short labels stand in two columns.
+
+    In axes of the caller the legend stands inside, or is left out if they are too small: other axes stay as they are.
+    """
+    if isinstance(on, Axes):
+        handles = settings.get("handles") or on.get_legend_handles_labels()[0]
+        _legend_of(on, handles)
+        return
     handles = settings.pop("handles", None) or [
         handle for axes in figure.axes[:1] for handle in axes.get_legend_handles_labels()[0]
     ]
@@ -52,3 +89,16 @@ def legend_below(figure: Figure, columns: int | None = None, **settings: Any) ->
     rows = -(-len(handles) // columns)
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL, **settings)
+
+
+def _legend_of(axes: Axes, handles: Sequence[Artist]) -> None:
+    labels = [str(handle.get_label()) for handle in handles]
+    width, height = size_of(axes)
+    beside = 6  # letters that the mark and the margins take
+    by_width = width / (LETTER * POINT * (max(map(len, labels)) + beside))
+    by_height = height * COVERED / (ROW * POINT * len(labels))
+    size = max(SMALLEST, min(SMALL, by_width, by_height))
+    broken = [fill(label, max(12, int(width / (LETTER * POINT * size)) - beside)) for label in labels]
+    rows = sum(label.count("\n") + 1 for label in broken)
+    if rows * ROW * POINT * size < MOST_COVERED * height:
+        axes.legend(handles, broken, fontsize=size, framealpha=0.6).set_in_layout(False)

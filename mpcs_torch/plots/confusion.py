@@ -6,15 +6,15 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
-from matplotlib.colors import to_rgba
+from matplotlib.colors import LinearSegmentedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import NORMAL, SMALL, WIDTH, canvas, legend_below
-from mpcs_torch.plots.palette import BLACK, BLUE, DANGEROUS, FAINT_GREY, GRID, RELEASED
-from mpcs_torch.plots.text import literal
+from mpcs_torch.plots.canvas import NORMAL, SMALL, WIDTH, Place, canvas, legend_below, size_of
+from mpcs_torch.plots.palette import BLACK, BLUE, DANGEROUS, FAINT_GREY, GRID, RELEASED, WHITE
+from mpcs_torch.plots.text import literal, shown_number
 
 MOST_NAME = 20
 """The most characters of a class that are shown beside the matrix."""
@@ -24,23 +24,36 @@ FAINTEST, STRONGEST = 0.12, 0.55
 """The opacity of a cell with one error, and of that with the most: numbers stay readable on both."""
 CORRECT = 0.22
 """That of a cell of correct decisions."""
+NEAREST_NAMES = 0.3
+"""Inches between the names of classes; there is no room for those between."""
+MOST_NUMBERED = 30
+"""Numbers of more classes do not fit a figure."""
+TALL = 4.0
+"""The side of a matrix without numbers, in inches."""
+SMALLEST_NUMBER = 5.0
+"""Points."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
 """Of released pairs."""
 
 
-def confusion_matrix(confusion: Tensor, released: Tensor | None, class_names: Sequence[str], title: str) -> Figure:
+def confusion_matrix(
+    confusion: Tensor, released: Tensor | None, class_names: Sequence[str], title: str, *, on: Place = None
+) -> Figure:
     """Draw a confusion matrix, and tell dangerous errors from released ones by marks as well as by colour.
 
     Rows are true classes and columns predicted ones, as in `ConcernSpec` and in scikit-learn; Fig. 5 of the MPCS paper
     has them the other way round. A dangerous error has a bold number and a mark in a corner of its cell. Released pairs
-    have a dashed frame.
+    have a dashed frame. If errors are not told apart, a matrix of more than 30 classes, or in axes that are too small
+    for its numbers, is an image of the shares of each row.
 
     Args:
-        confusion: ``(C, C)`` counts, rows **true** classes, as `functional.confusion_matrix` returns them.
+        confusion: ``(C, C)`` counts or sums of weights, rows **true** classes, as `functional.confusion_matrix` returns
+            them.
         released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`. None if errors are not told
             apart.
         class_names: The names of the C classes.
         title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
 
     Raises:
         ValueError: If the shapes do not fit the number of names.
@@ -52,30 +65,55 @@ def confusion_matrix(confusion: Tensor, released: Tensor | None, class_names: Se
             f"confusion and released must have a row and a column for each of {size} names, but have shapes {shapes}."
         )
     names = [literal(name, MOST_NAME) for name in class_names]
-    counts: list[list[int]] = confusion.tolist()
-    cell = max(0.36, min(0.8, 3.0 / size), LETTER * max(len(str(count)) for row in counts for count in row) + 0.12)
+    digits = 1 if size > MOST_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
+    cell = max(0.36, min(0.8, 3.0 / size), LETTER * digits + 0.12)
+    if isinstance(on, Axes):
+        cell = min(size_of(on)) / size
+    font = min(SMALL, SMALL * (cell - 0.04) / (LETTER * digits))
+    is_image = released is None and (size > MOST_NUMBERED or font < SMALLEST_NUMBER)
+    if is_image and not isinstance(on, Axes):
+        cell = TALL / size
     beside = 0.5 + LETTER * max(map(len, names))
-    is_upright = LETTER * max(map(len, names)) > cell - 0.08
+    every = max(1, round(NEAREST_NAMES / cell))
+    is_upright = LETTER * max(map(len, names)) > cell * every - 0.08
     below = beside if is_upright else 0.7
     side = cell * size
     figure, axes = canvas(
-        side + below + 0.4, title, width=max(WIDTH, side + beside + 0.3), xlabel="predicted", ylabel="true", aspect=1
+        side + below + 0.4,
+        title,
+        width=max(WIDTH, side + beside + 0.3),
+        on=on,
+        xlabel="predicted" if not is_image else "predicted (dark: most of a row)",
+        ylabel="true",
     )
     axes.spines[:].set_visible(False)
+    axes.set_aspect("equal")
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
-    axes.set_xticks(range(size), names, rotation=90 if is_upright else 0)
-    axes.set_yticks(range(size), names)
+    axes.set_xticks(range(0, size, every), names[::every], rotation=90 if is_upright else 0)
+    axes.set_yticks(range(0, size, every), names[::every])
     axes.tick_params(length=0, labelsize=SMALL if size > 6 else NORMAL)
-    _draw_cells(axes, counts, None if released is None else released.tolist())
+    if is_image:
+        _draw_image(axes, confusion)
+    else:
+        _draw_cells(axes, confusion.tolist(), None if released is None else released.tolist(), font)
     if released is not None:
-        legend_below(figure, 2, handles=_legend())
+        legend_below(figure, 2, handles=_legend(), on=on)
     return figure
 
 
-def _draw_cells(axes: Axes, counts: Sequence[Sequence[int]], released: Sequence[Sequence[bool]] | None) -> None:
+def _draw_image(axes: Axes, confusion: Tensor) -> None:
+    shares = confusion / confusion.sum(dim=1, keepdim=True).clamp(min=1e-300)
+    shading = LinearSegmentedColormap.from_list("shares", [WHITE, BLUE])
+    axes.imshow(shares.tolist(), cmap=shading, vmin=0, vmax=1, interpolation="nearest")
+    axes.spines[:].set(visible=True, color=GRID)
+
+
+def _draw_cells(
+    axes: Axes, counts: Sequence[Sequence[float]], released: Sequence[Sequence[bool]] | None, font: float
+) -> None:
     size = len(counts)
     cells = [(row, column) for row in range(size) for column in range(size)]
-    most = max([1, *(counts[row][column] for row, column in cells if row != column)])
+    most = max([0, *(counts[row][column] for row, column in cells if row != column)]) or 1
     squares, colours, frames, corners = list[Patch](), list[Any](), list[Patch](), list[Patch]()
     for row, column in cells:
         count, is_error = counts[row][column], row != column
@@ -90,7 +128,7 @@ def _draw_cells(axes: Axes, counts: Sequence[Sequence[int]], released: Sequence[
         if is_marked:
             corner = [(column + 0.5, row - 0.5), (column + 0.5, row - 0.18), (column + 0.18, row - 0.5)]
             corners.append(Polygon(corner))
-        number = axes.text(column, row, str(count), ha="center", va="center", fontsize=SMALL)
+        number = axes.text(column, row, shown_number(count), ha="center", va="center", fontsize=font)
         number.set(color=BLACK if count else FAINT_GREY, weight="bold" if is_marked else "normal")
         number.set_in_layout(False)  # inside the axes; the layout of hundreds of numbers takes seconds
     axes.add_patch(Rectangle((-0.5, -0.5), size, size, facecolor=GRID, alpha=0.5, linewidth=0))

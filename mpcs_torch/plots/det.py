@@ -14,7 +14,7 @@ from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
-from mpcs_torch.plots.canvas import canvas, grid, legend_below
+from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, size_of
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.palette import DARK_GREY, GREY, LIGHT_GREY, SYSTEMS
 from mpcs_torch.plots.text import MOST_IN_SENTENCE, literal
@@ -24,6 +24,8 @@ HIGHEST = 0.6
 """The upper end of the axes, unless a marked point lies above."""
 INSIDE = 1e-9
 """The smallest distance from 0 and 1 that is drawn: there probits are infinite."""
+NEAREST_TICKS = 0.35
+"""Inches between ticks in axes of the caller, which may be small."""
 TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
@@ -32,6 +34,9 @@ def det_curves(
     *,
     points: OperatingPoint | Sequence[OperatingPoint] = (),
     confidence: float = 0.95,
+    marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+    title: str = "",
+    on: Place = None,
 ) -> Figure:
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
@@ -44,6 +49,9 @@ def det_curves(
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         points: An operating point to mark, or any number of them.
         confidence: The confidence of the intervals, in (0, 1).
+        marks: More points, the false-alarm rate and the miss rate of each detector, by the text of the legend.
+        title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
 
     Raises:
         ValueError: If there is no system, or if an operating point or the confidence breaks its rule.
@@ -58,11 +66,15 @@ def det_curves(
     counts = [rates.counts() for rates in systems.values()]
     hulls = [hull_vertices(errors) for errors in counts]
     costs = [[min_cost_of(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
-    highest = [max(rate.item() for cost in flat for rate in (cost.p_miss, cost.p_fa)) for flat in costs if flat]
-    figure, axes = canvas(4.6, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
+    more = marks or {}
+    drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
+    drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
+    figure, axes = canvas(4.6, title, on=on, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
     _set_probit_axes(
-        axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in highest)]))
+        axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in drawn)]))
     )
+    if isinstance(on, Axes):
+        _thin_ticks(axes)
     for number, (name, rates) in enumerate(systems.items()):
         colour = SYSTEMS[number % len(SYSTEMS)]
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
@@ -74,13 +86,17 @@ def det_curves(
             label=f"{literal(name, MOST_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %",
         )
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
-        for marker, cost in zip(cycle(MARKERS), costs[number], strict=False):
-            _mark(axes, rates, cost, colour, marker, confidence)
-    for marker, point in zip(cycle(MARKERS), marked, strict=False):
-        axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=f"minimum cost, {point.label()}")
+        markers = cycle(MARKERS)
+        for cost, marker in zip(costs[number], markers, strict=False):
+            _draw_interval(axes, rates, cost, colour, confidence)
+            _mark(axes, cost.p_fa.item(), cost.p_miss.item(), colour, marker)
+        for of_systems, marker in zip(more.values(), markers, strict=False):
+            _mark(axes, *of_systems[number], colour, marker)
+    for marker, label in zip(cycle(MARKERS), [*(f"minimum cost, {p.label()}" for p in marked), *more], strict=False):
+        axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=label)
     axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal error rate (convex hull)")
     axes.plot([], [], ":", color=GREY, linewidth=0.9, label="30 errors")
-    legend_below(figure)
+    legend_below(figure, on=on)
     return figure
 
 
@@ -101,13 +117,29 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) 
     grid(axes)
 
 
-def _mark(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, marker: str, confidence: float) -> None:
+def _thin_ticks(axes: Axes) -> None:
+    """Keep the ticks that have room in axes of any size."""
+    for axis, limits, inches in zip(
+        (axes.xaxis, axes.yaxis), (axes.get_xlim(), axes.get_ylim()), size_of(axes), strict=True
+    ):
+        low, high = ndtri(limits)
+        kept: list[float] = []
+        for tick in reversed([tick for tick in TICKS if limits[0] <= tick <= limits[1]]):
+            if not kept or inches * (ndtri(kept[-1]) - ndtri(tick)) / (high - low) > NEAREST_TICKS:
+                kept.append(tick)
+        axis.set_ticks(kept, [f"{100 * tick:g}" for tick in kept], fontsize=8)
+
+
+def _draw_interval(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, confidence: float) -> None:
     ends = []
     for rate, trials in ((cost.p_fa, rates.nontargets), (cost.p_miss, rates.targets)):
         interval = clopper_pearson(round((rate * trials).item()), int(trials), confidence=confidence)
         ends.append([min(max(end, INSIDE), 1 - INSIDE) for end in interval])
     (left, right), (bottom, top) = ends
     axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color=colour, alpha=0.25))
+
+
+def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> None:
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
-    x, y = min(max(cost.p_fa.item(), low_x), high_x), min(max(cost.p_miss.item(), low_y), high_y)
+    x, y = min(max(p_fa, low_x), high_x), min(max(p_miss, low_y), high_y)
     axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge of the axes if it lies outside

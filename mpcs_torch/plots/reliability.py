@@ -5,14 +5,14 @@ from torch import Tensor
 
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
-from mpcs_torch.plots.canvas import canvas, legend_below
+from mpcs_torch.plots.canvas import Place, canvas, legend_below
 from mpcs_torch.plots.palette import GREEN, ORANGE, PINK, SKY, WHITE
 
 MARKERS = "osD"
 """Of the three means."""
 
 
-def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str) -> Figure:
+def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:
     """Draw the measured rate of each bin, the reported and measured means, and the slope between them.
 
     On the diagonal, the rate equals the reported probability. Above it, the classifier is underconfident.
@@ -21,12 +21,20 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
         measured: The result of `functional.measured_probabilities` or `ProbabilityAccuracy.bins`.
         reported: The result of `ProbabilityAccuracy.reported`.
         title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.
     """
     figure, axes = canvas(
-        4.2, title, xlabel="reported probability", ylabel="measured probability", xlim=(0, 1), ylim=(0, 1), aspect=1
+        4.2,
+        title,
+        on=on,
+        xlabel="reported probability",
+        ylabel="measured probability",
+        xlim=(0, 1),
+        ylim=(0, 1),
+        aspect=1,
     )
     low, high, rate = (_numbers(values) for values in (measured.low, measured.high, measured.rate))
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
@@ -39,7 +47,7 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     for (name, (x, y)), marker in zip(points.items(), MARKERS, strict=True):
         label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
         axes.plot(x, y, marker, color=ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
-    legend_below(figure)
+    legend_below(figure, on=on)
     return figure
 
 

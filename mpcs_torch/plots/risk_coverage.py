@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import canvas, grid, legend_below
+from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.det import MARKERS
 from mpcs_torch.plots.palette import SYSTEMS
@@ -16,6 +16,8 @@ def risk_coverage_figure(
     curves: Mapping[str, tuple[Tensor, Tensor]],
     *,
     marks: Mapping[str, tuple[float, float]] | None = None,
+    title: str = "",
+    on: Place = None,
 ) -> Figure:
     """Draw the dangerous errors of decided samples against coverage, for one or more estimates of the risk.
 
@@ -26,6 +28,8 @@ def risk_coverage_figure(
         curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order
             of coverage, by the name of the estimate.
         marks: The same two numbers for single rules, by their name.
+        title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
 
     Raises:
         ValueError: If there is no curve, or if a curve has no point or two shapes.
@@ -42,7 +46,13 @@ def risk_coverage_figure(
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, but is empty.")
-    figure, axes = canvas(3.6, xlabel="coverage: decided samples, %", ylabel="dangerous errors per decided sample, %")
+    figure, axes = canvas(
+        3.6,
+        title,
+        on=on,
+        xlabel="coverage: decided samples, %",
+        ylabel="dangerous errors per decided sample, %",
+    )
     for number, (name, (coverage, risk)) in enumerate(curves.items()):
         if coverage.shape != risk.shape or coverage.ndim != 1 or not len(coverage):
             shapes = f"{tuple(coverage.shape)} and {tuple(risk.shape)}"
@@ -54,5 +64,5 @@ def risk_coverage_figure(
         axes.plot(100 * coverage_at, 100 * risk_at, marker, color=colour, markersize=7, label=literal(name))
     axes.set(xlim=(0, 101), ylim=(0, None))
     grid(axes)
-    legend_below(figure)
+    legend_below(figure, on=on)
     return figure

@@ -20,6 +20,11 @@ def literal(name: str, most: int = MOST) -> str:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def lines(text: str, width: int = LINE) -> str:
-    """Break a title that is wider than a figure; cut it after two lines."""
-    return "\n".join(wrap(literal(text, 2 * width - 8), width))
+def shown_number(value: float) -> str:
+    """Return a whole number in full, and another number with three digits."""
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
+
+
+def lines(text: str, width: int = LINE, most: int = 2) -> str:
+    """Break a title that is wider than a figure; cut its middle if it has more lines than that."""
+    return "\n".join(wrap(literal(text, most * width - 8), width))

@@ -7,9 +7,14 @@ from pathlib import Path
 
 import torch.distributed
 import torch.multiprocessing
+from matplotlib.figure import Figure
 
+from mpcs_torch.metrics.plotting import titled
 from tests.metrics.case import Batch
 from tests.metrics.cases import BY_NAME, values_of
+
+DRAWN = ("Accuracy", "EqualErrorRate", "RiskCoverageArea", "BrierScore")
+"""One for each way in which metrics keep their states."""
 
 
 def values_of_two_processes(batches: dict[str, list[Batch | None]]) -> list[dict[str, dict[str, float]]]:
@@ -31,5 +36,14 @@ def _work(rank: int, folder: str, batches: dict[str, list[Batch | None]]) -> Non
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torchmetrics warns where a process had no batch
             values[name] = values_of(metric.compute())
+            if name in DRAWN:
+                axes = Figure().add_subplot()
+                metric.plot(ax=axes)
+                assert sum(int(text.get_text()) for text in axes.texts) in (
+                    0,
+                    sum(len(b[1]) for b in batches[name] if b),
+                )
+                assert axes.get_title() == titled(name, metric.compute())
+        assert metric.batch_count == (batch is not None), "the states of other processes are given back"
     (Path(folder) / f"{rank}.json").write_text(json.dumps(values))
     torch.distributed.destroy_process_group()

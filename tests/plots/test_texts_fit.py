@@ -26,6 +26,7 @@ from mpcs_torch.plots import (
     roc_with_hull,
     score_histograms,
 )
+from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, value_scale
 from mpcs_torch.plots.embedding import embedding_figure
 from mpcs_torch.plots.learning_comparison import figure_6
 from mpcs_torch.plots.paired import paired_counts
@@ -115,9 +116,17 @@ def referral(size: int, is_long: bool) -> Figure:
     )
 
 
+def bars(size: int, is_long: bool) -> Figure:
+    values = torch.rand(size, generator=GENERATOR).tolist()
+    return class_bars(values, 0.5, LONG if is_long else "t", ylabel="mean concern")
+
+
 Draw = Callable[[int, bool], Figure]
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
-    confusion_matrix: [(CLASSES, confusion), ((3,), plain_confusion)],
+    confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
+    class_bars: [((2, 30, 1000), bars)],
+    value_scale: [(ONE, lambda _, is_long: value_scale(0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"))],
+    decision_shares: [(ONE, lambda _, is_long: decision_shares(dict.fromkeys(KINDS, 123456.7), LONG * is_long))],
     reliability: [(ONE, reliability_of)],
     mean_curves: [(SYSTEMS, means)],
     embedding_figure: [(CLASSES, embedding)],

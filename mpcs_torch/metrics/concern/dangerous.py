@@ -101,6 +101,18 @@ class DangerousErrors(SumMetric):
         self.check_computable()
         return DangerousErrorCounts(self.dangerous, self.errors, self.decided, self.samples)
 
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the counts hold more
+        from mpcs_torch.plots.bars import decision_shares
+
+        dangerous, errors, decided, samples = (count.item() for count in self.details())
+        counts = {
+            "correct": decided - errors,
+            "released error": errors - dangerous,
+            "dangerous error": dangerous,
+            "referred": samples - decided,
+        }
+        return decision_shares(counts, title, on=on)
+
 
 def dangerous_pairs_of(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
     """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""

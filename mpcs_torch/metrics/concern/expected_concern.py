@@ -108,7 +108,18 @@ class ExpectedConcern(SumMetric):
     def compute(self) -> Tensor:
         """Return the (normalized) mean concern of all decisions: a float64 scalar."""
         self.check_computable()
-        return mean_cost(CostSums(self.cost, self.samples), self.concern, priors=self.priors, normalize=self.normalize)
+        return self._mean(normalize=self.normalize)
+
+    def _mean(self, *, normalize: bool) -> Tensor:
+        return mean_cost(CostSums(self.cost, self.samples), self.concern, priors=self.priors, normalize=normalize)
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be relative to a constant decision
+        from mpcs_torch.plots.bars import class_bars
+
+        if self.normalize:
+            title += " of the best constant decision"
+        mean = self._mean(normalize=False).item()
+        return class_bars((self.cost / self.samples).tolist(), mean, title, ylabel="mean concern", on=on)
 
 
 def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:

@@ -8,13 +8,22 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern.concession import chosen_intervals
-from mpcs_torch.functional.concern.mpcs import ScoreAverage, check_mpcs_settings, default_k, sum_scores
+from mpcs_torch.functional.concern.mpcs import (
+    ScoreAverage,
+    check_mpcs_settings,
+    default_k,
+    meta_pattern_concern_score,
+    sum_scores,
+)
 from mpcs_torch.functional.concern.pattern import dense_concern, pattern_terms
 from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.probabilities import flatten_given, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
+
+MOST_GUESSED = 1000
+"""The score of a uniform guess is left out of figures of more classes: it takes C x C numbers."""
 
 
 class MetaPatternConcernScore(SumMetric):
@@ -115,7 +124,34 @@ class MetaPatternConcernScore(SumMetric):
     def compute(self) -> Tensor:
         """Return the weighted mean score of all samples: a float64 scalar or (C,), NaN without weight."""
         self.check_computable()
-        return (self.score_by_sum if self.correct_concern == "sum" else self.score_by_count) / self.weight
+        return self._sums() / self.weight
+
+    def _sums(self) -> Tensor:
+        return self.score_by_sum if self.correct_concern == "sum" else self.score_by_count
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:
+        if self.average == "micro":
+            return super()._draw(title, value, on)
+        from mpcs_torch.plots.bars import class_bars
+
+        mean = (self._sums().sum() / self.weight.sum()).item()
+        return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
+
+    def _references(self) -> dict[str, float]:
+        if self.num_classes > MOST_GUESSED:
+            return super()._references()
+        classes = torch.arange(self.num_classes)
+        guess = meta_pattern_concern_score(
+            torch.full((self.num_classes, self.num_classes), 1 / self.num_classes, dtype=torch.float64),
+            classes,
+            num_classes=self.num_classes,
+            k=self.k,
+            t=self.t,
+            concern=None if self.concern is None else self.concern.cpu(),
+            correct_concern=self.correct_concern,
+            from_logits=False,
+        )
+        return {**super()._references(), "uniform guess, balanced classes": guess.item()}
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:

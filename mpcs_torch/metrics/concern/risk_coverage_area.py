@@ -102,6 +102,13 @@ class RiskCoverageArea(SumMetric):
         counted = loss != IGNORED
         return risk_coverage_curve(risk[counted], loss[counted])
 
+    def _draw(self, title: str, value: Any, on: Any) -> Any:
+        if value.isnan():  # all samples are ignored: there is no curve
+            return super()._draw(title, value, on)
+        from mpcs_torch.plots.risk_coverage import risk_coverage_figure
+
+        return risk_coverage_figure({"lowest estimated risk decided first": self.details()}, title=title, on=on)
+
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
         # A process without batches must send tensors of the same dtype as the others.
         nothing = torch.zeros(0, device=self.device)

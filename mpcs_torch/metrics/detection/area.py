@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection.area import (
+    break_even_of,
     break_even_of_trials,
     check_max_p_fa,
     check_rate,
@@ -13,7 +14,8 @@ from mpcs_torch.functional.detection.area import (
     partial_auc_of_trials,
 )
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
-from mpcs_torch.metrics.detection.base import DetectionMetric
+from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
+from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
 
 
 class PartialAUC(DetectionMetric):
@@ -61,6 +63,9 @@ class PartialAUC(DetectionMetric):
         """Return the area, float64: a scalar, or (C,) with ``average="none"``."""
         return self.averaged(partial_auc_of_trials(self.binary_trials(), self.max_p_fa))
 
+    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+        return draw_roc(curves, names, title, on)
+
 
 class MissAtFalseAlarm(DetectionMetric):
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
@@ -102,6 +107,10 @@ class MissAtFalseAlarm(DetectionMetric):
     def compute(self) -> Tensor:
         """Return the miss rate, float64: a scalar, or (C,) with ``average="none"``."""
         return self.averaged(miss_of_trials(self.binary_trials(), self.p_fa))
+
+    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
+        places = [(curve, (curve.p_fa <= self.p_fa).int().argmax()) for curve in curves.values()]
+        return {f"false-alarm rate up to {100 * self.p_fa:.4g} %": [_rates_at(*place) for place in places]}
 
 
 class FalseAlarmAtMiss(DetectionMetric):
@@ -145,6 +154,10 @@ class FalseAlarmAtMiss(DetectionMetric):
         """Return the false-alarm rate, float64: a scalar, or (C,) with ``average="none"``."""
         return self.averaged(false_alarm_of_trials(self.binary_trials(), self.p_miss))
 
+    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
+        places = [(curve, (curve.p_miss <= self.p_miss).sum() - 1) for curve in curves.values()]
+        return {f"miss rate up to {100 * self.p_miss:.4g} %": [_rates_at(*place) for place in places]}
+
 
 class PrecisionRecallBreakEven(DetectionMetric):
     """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
@@ -175,3 +188,21 @@ class PrecisionRecallBreakEven(DetectionMetric):
     def compute(self) -> Tensor:
         """Return the number of errors, float64: a scalar, or (C,) with ``average="none"``."""
         return self.averaged(break_even_of_trials(self.binary_trials()))
+
+    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
+        errors = [(break_even_of(hull_of(curve.counts())), curve) for curve in curves.values()]
+        rates = [((each / curve.nontargets).item(), (each / curve.targets).item()) for each, curve in errors]
+        return {"as many misses as false alarms": rates}
+
+
+def draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+    """Draw the ROC of one detector with its hull, or those of classes."""
+    from mpcs_torch.plots.roc import roc_curves, roc_with_hull
+
+    if len(curves) == 1:
+        return roc_with_hull(next(iter(curves.values())), title, on=on)
+    return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
+
+
+def _rates_at(curve: ErrorRates, place: Tensor) -> Rates:
+    return curve.p_fa[place].item(), curve.p_miss[place].item()

@@ -10,10 +10,18 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, average_classes, check_split, split_trials
+from mpcs_torch.functional.detection.curve import curve_of_trials
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of
+from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
 from mpcs_torch.metrics.base import SumMetric
+
+Rates = tuple[float, float]
+"""The false-alarm rate and the miss rate."""
+MOST_CURVES = 7
+"""The number of curves whose colours differ."""
 
 
 class DetectionMetric(SumMetric):
@@ -76,6 +84,31 @@ class DetectionMetric(SumMetric):
     def averaged(self, values: Tensor) -> Tensor:
         """Return the mean over the classes if the average is ``"macro"``."""
         return average_classes(values, num_classes=self.num_classes, average=self.average)
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the curves hold more
+        found = [curve_of_trials(trials) for trials in self.binary_trials()]
+        if not self.is_by_class:
+            return self._draw_curves(
+                {0: found[0]}, ["detector" if self.num_classes is None else "all classes"], title, on
+            )
+        equal = [crossing_of(hull_of(curve.counts()).rates()).rate.item() for curve in found]
+        worst = sorted(range(len(found)), key=equal.__getitem__, reverse=True)[:MOST_CURVES]
+        if len(found) > MOST_CURVES:
+            title += f" (worst {MOST_CURVES} of {len(found)} classes by equal error rate)"
+        return self._draw_curves(
+            {label: found[label] for label in worst}, [f"class {label}" for label in worst], title, on
+        )
+
+    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+        """Draw curves by class; 0 stands for the only one."""
+        from mpcs_torch.plots.det import det_curves
+
+        systems = dict(zip(names, curves.values(), strict=True))
+        return det_curves(systems, marks=self._marks(curves), title=title, on=on)
+
+    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for those who mark
+        """Return the false-alarm and the miss rate to mark on each curve, by the text of the legend."""
+        return {}
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
         # A process without batches must send tensors of the same dtype and number of dimensions as the others.

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
 from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of_trials
+from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
-from mpcs_torch.metrics.detection.base import DetectionMetric
+from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
 
 
 class CostMetric(DetectionMetric):
@@ -30,10 +31,22 @@ class CostMetric(DetectionMetric):
     def details(self) -> DetectionCost:
         """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
 
+    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
+        details = self.details()
+        p_fa, p_miss = (rates.reshape(len(self.points), -1).tolist() for rates in (details.p_fa, details.p_miss))
+        return {
+            self._mark_label(point): [(p_fa[place][label], p_miss[place][label]) for label in curves]
+            for place, point in enumerate(self.points)
+        }
+
+    def _mark_label(self, point: OperatingPoint) -> str:
+        return f"at the threshold, {point.label()}"
+
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Plot `val` (default: the value so far) on `ax` (default: a new figure), one line for each point and class."""
-        values = self.compute() if val is None else val
-        return super().plot([_flat(v) for v in values] if isinstance(values, list | tuple) else _flat(values), ax)
+        """Draw as `SumMetric.plot` does; of given values, one line for each point and class."""
+        if val is not None:
+            val = [_flat(each) for each in val] if isinstance(val, list | tuple) else _flat(val)
+        return super().plot(val, ax)
 
 
 def _flat(values: Tensor) -> Tensor:
@@ -90,6 +103,9 @@ class MinDetectionCost(CostMetric):
     def details(self) -> DetectionCost:
         """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
         return min_cost_of_trials(self.binary_trials(), self.points)
+
+    def _mark_label(self, point: OperatingPoint) -> str:
+        return f"minimum cost, {point.label()}"
 
     def thresholds(self) -> Tensor:
         """Return the thresholds of the minimum costs, which another metric takes by ``threshold_from``."""

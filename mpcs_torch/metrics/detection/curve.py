@@ -56,9 +56,10 @@ class DetectionCurve(DetectionMetric):
         return curves if self.is_by_class else curves[0]
 
     def plot(self, val: Curves | None = None, ax: Any = None) -> Any:
-        """Plot misses over false alarms of `val` (default: the value so far) on `ax` (default: a new figure)."""
-        curves = self.compute() if val is None else val
-        fields = curves if isinstance(curves, ErrorRates) else zip(*curves, strict=True)
+        """Draw a DET curve as `SumMetric.plot` does, or misses over false alarms of `val` as torchmetrics does."""
+        if val is None:
+            return super().plot(ax=ax)
+        fields = val if isinstance(val, ErrorRates) else zip(*val, strict=True)
         p_miss, p_fa, thresholds, *_ = (field if isinstance(field, Tensor) else list(field) for field in fields)
         curve: Any = (p_fa, p_miss, thresholds)  # the annotation of plot_curve lacks lists
         return plot_curve(curve, ax=ax, label_names=("P_fa", "P_miss"), name=type(self).__name__)

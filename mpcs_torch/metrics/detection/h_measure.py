@@ -5,7 +5,9 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.h_measure import h_measure_of_trials
+from mpcs_torch.metrics.detection.area import draw_roc
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
@@ -41,3 +43,6 @@ class HMeasure(DetectionMetric):
     def compute(self) -> Tensor:
         """Return the measure, float64: a scalar, or (C,) with ``average="none"``."""
         return self.averaged(h_measure_of_trials(self.binary_trials()))
+
+    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+        return draw_roc(curves, names, title, on)

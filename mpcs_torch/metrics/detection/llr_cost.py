@@ -5,11 +5,21 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
+from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.llr_cost import cllr_of_trials, min_cllr_of_trials
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
-class Cllr(DetectionMetric):
+class _LikelihoodRatioCost(DetectionMetric):
+    """A cost that is an average over operating points, as the figure shows them."""
+
+    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+        from mpcs_torch.plots.bayes_error import bayes_error_curves
+
+        return bayes_error_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
+
+
+class Cllr(_LikelihoodRatioCost):
     """Compute the cost of natural-log likelihood ratios in bits; lower is better, 0 is perfect, 1 is uninformative.
 
     Equation and references are those of `mpcs_torch.functional.cllr`; arguments and errors those of `EqualErrorRate`,
@@ -40,7 +50,7 @@ class Cllr(DetectionMetric):
         return self.averaged(cllr_of_trials(self.binary_trials()))
 
 
-class MinCllr(DetectionMetric):
+class MinCllr(_LikelihoodRatioCost):
     """Compute the minimum `Cllr` over all rising transforms of the scores, in bits; lower is better, in [0, 1].
 
     `Cllr` minus this is the loss due to calibration. References are those of `mpcs_torch.functional.min_cllr`;

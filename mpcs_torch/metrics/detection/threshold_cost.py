@@ -145,3 +145,6 @@ class HalfTotalErrorRate(_ThresholdCost):
         **kwargs: Any,
     ) -> None:
         super().__init__({**locals(), "points": HALF_TOTAL, "normalize": False})
+
+    def _mark_label(self, point: OperatingPoint) -> str:  # noqa: ARG002  # its costs are part of the definition
+        return "at the threshold"

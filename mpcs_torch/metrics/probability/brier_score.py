@@ -79,3 +79,8 @@ class BrierScore(SumMetric):
         """Return the mean over all samples: a float64 scalar, NaN without samples."""
         self.check_computable()
         return brier_of(BrierSums(self.squared_error, self.samples), self.num_classes, self.over_classes)
+
+    def _references(self) -> dict[str, float]:
+        of_sum = 1 - 1 / self.num_classes
+        guess = of_sum if self.over_classes == "sum" else of_sum / self.num_classes
+        return {**super()._references(), "uniform guess": guess}

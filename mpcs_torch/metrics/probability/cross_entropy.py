@@ -1,5 +1,6 @@
 """CrossEntropy: the Metric of `functional.cross_entropy`."""
 
+from math import log
 from typing import Any
 
 from torch import Tensor
@@ -74,3 +75,6 @@ class CrossEntropy(SumMetric):
         """Return the mean over all samples: a float64 scalar, NaN without samples."""
         self.check_computable()
         return self.entropy / self.samples
+
+    def _references(self) -> dict[str, float]:
+        return {**super()._references(), "uniform guess": log(self.num_classes)}

@@ -85,6 +85,9 @@ class GeometricAccuracy(SumMetric):
         self.check_computable()
         return mean_of(self.powers, self.samples, self.power)
 
+    def _references(self) -> dict[str, float]:
+        return {**super()._references(), "uniform guess": max(self.epsilon, 1 / self.num_classes)}
+
 
 class Decisiveness(GeometricAccuracy):
     """Compute the arithmetic mean of the probability of the true class; in [0, 1], higher is better.

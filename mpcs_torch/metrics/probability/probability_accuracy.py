@@ -157,3 +157,8 @@ class ProbabilityAccuracy(SumMetric):
         probs, labels = (torch.cat(held) if isinstance(held, list) else held for held in (self.probs, self.labels))
         counted = labels >= 0
         return measure(probs[counted], labels[counted], self.epsilon, self.n_bins, self.delta, self.span)
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the bins hold more
+        from mpcs_torch.plots.reliability import reliability
+
+        return reliability(self.bins(), self.reported(), title, on=on)

@@ -42,3 +42,9 @@ class ConfusionMetric(SumMetric):
         )
         self.admit(decisions.find_faults)
         self.add(confusion=count_pairs(decisions))
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the matrix holds more
+        from mpcs_torch.plots.confusion import confusion_matrix
+
+        names = [str(label) for label in range(self.num_classes)]
+        return confusion_matrix(self.confusion, None, names, title, on=on)

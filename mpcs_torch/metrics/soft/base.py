@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.sums import SoftSums, check_soft_settings, score_of
+from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, check_soft_settings, score_of
 from mpcs_torch.metrics.base import SumMetric
 
 
@@ -55,5 +55,16 @@ class SoftScore(SumMetric):
     def compute(self) -> Tensor:
         """Return the value of all samples, float64: a scalar, or (C,) with ``average="none"``."""
         self.check_computable()
+        return self._score(self.average)
+
+    def _score(self, average: SoftAverage) -> Tensor:
         sums = SoftSums(self.shared, self.predicted, self.actual, self.elements)
-        return score_of(sums, beta=self.beta, average=self.average, zero_division=self.zero_division)
+        return score_of(sums, beta=self.beta, average=average, zero_division=self.zero_division)
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
+        from mpcs_torch.plots.bars import class_bars
+
+        average: SoftAverage = "macro" if self.average == "none" else self.average
+        mean = self._score(average).item()
+        scores = self._score("none").tolist()
+        return class_bars(scores, mean, title, ylabel="value", mean_label=f"{average} average", on=on)

@@ -160,7 +160,8 @@ def test_a_learned_threshold_gives_the_same_details_on_the_same_scores() -> None
 
 
 def test_costs_of_points_and_classes_are_drawn() -> None:
-    figure, _ = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS).plot()
+    metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
+    figure, _ = metric.plot(metric.compute())
     assert len(figure.axes[0].lines) == len(POINTS) * CLASSES
     pyplot.close(figure)
 
@@ -214,9 +215,11 @@ def test_batches_of_different_dtypes_are_combined() -> None:
 
 def test_one_curve_and_several_curves_are_drawn() -> None:
     for metric, batch in ((DetectionCurve(), (SCORES, LABELS)), (DetectionCurve(CLASSES), BY_CLASS)):
-        figure, axes = fed(metric, batch).plot()
-        assert len(axes.lines) == (metric.num_classes or 1)
-        pyplot.close(figure)
+        curves = fed(metric, batch).compute()
+        for given in (None, curves):
+            figure, axes = metric.plot(given)
+            assert len([line for line in axes.lines if len(line.get_xdata()) > 2]) == (metric.num_classes or 1)
+            pyplot.close(figure)
 
 
 @pytest.mark.parametrize(

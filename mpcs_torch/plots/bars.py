@@ -1,0 +1,92 @@
+"""Values as bars: of each class, on a scale, or stacked."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below
+from mpcs_torch.plots.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, WHITE
+from mpcs_torch.plots.text import literal, shown_number
+
+KINDS = {"correct": (BLUE, ""), "released error": (GREEN, ""), "dangerous error": (RED, "//"), "referred": (GREY, "")}
+"""Colour and hatch of each part of the decisions."""
+
+
+def class_bars(
+    values: Sequence[float], mean: float, title: str, *, ylabel: str, mean_label: str = "mean", on: Place = None
+) -> Figure:
+    """Draw a bar for each class, and the mean as a line.
+
+    Args:
+        values: (C,); no bar for NaN.
+        mean: Of all samples, or as the metric defines it.
+        title: The title of the figure.
+        ylabel: The name of the values.
+        mean_label: The name of the mean in the legend.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
+    """
+    figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
+    shown = {place: value for place, value in enumerate(values) if isfinite(value)}
+    axes.bar(list(shown), list(shown.values()), color=SKY, edgecolor=WHITE, linewidth=0.5)
+    axes.axhline(mean, color=ORANGE, linewidth=1.4, linestyle="--", label=f"{mean_label} {mean:.4g}")
+    axes.set_xlim(-0.6, len(values) - 0.4)
+    axes.set_ylim(
+        0,
+        _headroom(on, 1.08, 1.3) * max([each for each in (*shown.values(), mean) if isfinite(each)], default=1.0)
+        or 1.0,
+    )
+    axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
+    grid(axes, "y")
+    legend_below(figure, on=on)
+    return figure
+
+
+def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None) -> Figure:
+    """Draw a value on a scale from 0, with marks for values to compare it with.
+
+    Args:
+        value: At least 0; may be infinite or NaN.
+        marks: Other values by name.
+        title: The title of the figure.
+        xlabel: The name of the scale, or which way is better.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
+    """
+    figure, axes = canvas(1.5, title, on=on, xlabel=xlabel, yticks=[], ylim=(-1, _headroom(on, 1, 4)))
+    highest = 1.08 * max([each for each in (value, *marks.values()) if isfinite(each)], default=1.0) or 1.0
+    axes.set_xlim(0, highest)
+    axes.barh([0], [min(value, highest)], 1.0, color=SKY, label=f"value {value:.4g}")
+    styles = zip(("-", "--", ":"), (GREEN, PINK, BLACK), strict=True)
+    for (name, mark), (line, colour) in zip(marks.items(), styles, strict=False):
+        label = f"{literal(name)} {mark:.4g}"
+        axes.axvline(mark, color=colour, linewidth=2.5, linestyle=line, clip_on=False, label=label)
+    legend_below(figure, on=on)
+    return figure
+
+
+def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
+    """Draw how many samples were decided correctly, with each kind of error, or referred, as one stacked bar.
+
+    Args:
+        counts: Samples, or sums of weights, of each of `KINDS`.
+        title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
+    """
+    figure, axes = canvas(1.5, title, on=on, xlabel="samples", yticks=[], ylim=(-1, _headroom(on, 1, 4)))
+    left = 0.0
+    for kind, (colour, hatch) in KINDS.items():
+        label = f"{kind}: {shown_number(counts[kind])}"
+        axes.barh(
+            [0], [counts[kind]], 1.0, left, color=colour, hatch=hatch, edgecolor=WHITE, linewidth=0.5, label=label
+        )
+        left += counts[kind]
+    axes.set_xlim(0, left or 1.0)
+    legend_below(figure, on=on)
+    return figure
+
+
+def _headroom(on: Place, without: float, with_legend: float) -> float:
+    """Return the upper end of an axis, which is higher where the legend stands inside."""
+    return with_legend if isinstance(on, Axes) else without
