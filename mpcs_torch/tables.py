@@ -1,9 +1,10 @@
-"""A table that prints as Markdown and saves as CSV."""
+"""A table that prints as Markdown, saves as CSV, and is drawn by notebooks."""
 
 import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 
 @dataclass(frozen=True)
@@ -27,3 +28,21 @@ class Table:
         buffer = io.StringIO()
         csv.writer(buffer, lineterminator="\n").writerows([self.header, *self.rows])
         return buffer.getvalue()
+
+    def _repr_html_(self) -> str:
+        """Return the table as HTML, which a notebook shows; names on the left, values aligned on the right."""
+        return html_table(
+            [f'<th scope="col"{_align(place)}>{escape(cell)}</th>' for place, cell in enumerate(self.header)],
+            [[f"<td{_align(place)}>{escape(cell)}</td>" for place, cell in enumerate(row)] for row in self.rows],
+        )
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """Return an HTML table of cells that are HTML themselves."""
+    body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+    titled = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f"<table>{titled}<thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _align(place: int) -> str:
+    return f' style="text-align: {"right" if place else "left"}"'

@@ -19,6 +19,7 @@ LIGHT = {
     "import_paths",
     "locks",
     "npy_files",
+    "packaged",
     "processes",
     "tables",
     "untrusted_files",
@@ -34,20 +35,24 @@ MAY_IMPORT = {
     "locks": {"errors"},
     "processes": {"errors"},
     "npy_files": {"control_characters", "errors", "untrusted_files"},
+    "packaged": set(),
     "tables": set(),
     "untrusted_files": {"errors"},
     "yaml_files": {"errors", "untrusted_files"},
-    "concern": {"control_characters", "errors", "yaml_files"},
+    "concern": {"control_characters", "errors", "tables", "yaml_files"},
     "functional": set(),
-    "metrics": {"concern", "functional", "errors", "import_paths"},
+    "metrics": {"concern", "functional", "errors", "import_paths", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "scoring": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT - {"locks", "yaml_files"},
-    "learning": {"calibration", "concern", "functional"} | LIGHT - {"import_paths", "npy_files", "yaml_files"},
+    "scoring": {"learning", "calibration", "concern", "functional", "metrics"}
+    | LIGHT - {"locks", "packaged", "yaml_files"},
+    "learning": {"calibration", "concern", "functional"}
+    | LIGHT - {"import_paths", "npy_files", "packaged", "yaml_files"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
     "report": TRAINER | {"plots", "scoring", "study", "paper"},
+    "integrations": {"calibration", "concern", "errors", "functional", "learning", "metrics", "plots"},
     "cli": TRAINER | {"plots", "scoring", "study", "paper", "report"},
 }
 """Part by part; each may import itself."""
@@ -107,6 +112,11 @@ def test_importing_the_package_alone_loads_nothing() -> None:
     ours = {name for name in modules_loaded_by("import mpcs_torch") if name.startswith("mpcs_torch")}
     assert ours == {"mpcs_torch"}
     assert "torch" not in loaded_by("import mpcs_torch")
+
+
+def test_importing_integrations_loads_no_framework() -> None:
+    frameworks = {"accelerate", "ignite", "lightning", "pytorch_lightning", "sklearn", "transformers"}
+    assert not loaded_by("import mpcs_torch.integrations") & (frameworks | {"torch"})
 
 
 @pytest.mark.parametrize("part", ["functional", "metrics"])

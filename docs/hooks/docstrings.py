@@ -6,6 +6,7 @@ from typing import Any
 from griffe import Class, Extension, Object
 
 DOCTEST = re.compile(r"^( *)Example:$", re.MULTILINE)
+LITERAL = re.compile(r"(^(?! *\.\. ).*)::$", re.MULTILINE)
 REFERENCES = re.compile(r"^( *)References:\n((?:\1    .*\n?)+)", re.MULTILINE)
 
 
@@ -16,7 +17,7 @@ class DocstringSections(Extension):
         """Rewrite the docstring of an object."""
         if obj.docstring is not None:
             text = DOCTEST.sub(r"\1Examples:", obj.docstring.value)
-            obj.docstring.value = REFERENCES.sub(_as_paragraph, text)
+            obj.docstring.value = LITERAL.sub(r"\1:", REFERENCES.sub(_as_paragraph, text))
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
         """Leave out what is for those who change the class: the states of metrics, and the methods of configs."""

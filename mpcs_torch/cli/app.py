@@ -5,6 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.cli.groups import VerbGroup
 
 app = typer.Typer(cls=VerbGroup, no_args_is_help=True)
@@ -33,5 +34,6 @@ def mpcs(
 
 def run_app(arguments: Sequence[str]) -> NoReturn:
     """Run one command line and exit: with 0, with 2 for an error of the user, or with 1 for a bug."""
+    COMMAND_LINE.begin(arguments)
     typer.main.get_command(app)(list(arguments), prog_name="mpcs")
     raise SystemExit(0)

@@ -1,14 +1,15 @@
 """``mpcs calibrate``: fit a calibration to a file of scores, and apply it to others."""
 
-import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpcs_torch.cli.console import note, print_json
+from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import Labels, Logits, Replace, check_out
+from mpcs_torch.cli.options import AsJson, Labels, Logits, Quiet, Replace, check_out
 
 if TYPE_CHECKING:
     from mpcs_torch.scoring import FittedCalibration
@@ -57,6 +58,8 @@ def fit(
         float | None, typer.Option(show_default="0.5", help="logistic: the prior of targets that weighs the errors.")
     ] = None,
     overwrite: Replace = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Fit a calibration to scores with labels."""
     is_detection = method in (Method.LOGISTIC, Method.PAV)
@@ -69,8 +72,7 @@ def fit(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.scoring import Predictions, fit_to_predictions, fit_to_trials, read_trials, save_calibration
 
-    with row_counter(f"read {dev.name}") as advance, warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with told_warnings(), row_counter(f"read {dev.name}", [dev]) as advance:
         if is_detection:
             held = read_trials(dev, trials, advance)
             p_target = 0.5 if p_target is None else p_target
@@ -78,10 +80,11 @@ def fit(
         else:
             opened = Predictions(dev, target=target, from_logits=logits)
             fitted = fit_to_predictions(opened, "vector" if method is Method.VECTOR else "temperature", advance)
-    for message in dict.fromkeys(str(warning.message) for warning in told):
-        typer.echo(f"mpcs: warning: {message}", err=True)
     save_calibration(fitted.saved, out)
-    typer.echo(f"wrote {out}: {_described(fitted)}")
+    if as_json:
+        print_json({"calibration": out, **_plain(fitted)})
+    else:
+        typer.echo(f"wrote {out}: {_described(fitted)}")
 
 
 @calibrate.command()
@@ -103,6 +106,7 @@ def apply(
     ],
     target: Labels = None,
     overwrite: Replace = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Apply a calibration to a file of scores.
 
@@ -115,13 +119,13 @@ def apply(
     from mpcs_torch.scoring import calibrate_predictions, load_calibration, rewrite_scores, write_predictions
 
     saved = load_calibration(calibration)
-    with row_counter(f"calibrate {scores.name}") as advance:
+    with row_counter(f"calibrate {scores.name}", [scores]) as advance:
         if saved.class_names:
             write_predictions(out, *calibrate_predictions(saved, scores, target, advance))
         else:
             _refuse({"--target": target}, Method(saved.method))
             rewrite_scores(scores, out, saved.module, advance)
-    typer.echo(f"wrote {out}")
+    note(f"wrote {out}")
 
 
 def _refuse(options: dict[str, object], method: Method) -> None:
@@ -131,9 +135,25 @@ def _refuse(options: dict[str, object], method: Method) -> None:
         raise typer.BadParameter(f"is not for --method {method}", param_hint=given[0])
 
 
+def _parameters(fitted: "FittedCalibration") -> dict[str, float]:
+    """Return the few parameters of a calibration; none of one that has many."""
+    is_short = fitted.saved.method in (Method.TEMPERATURE, Method.LOGISTIC)
+    return {name: float(value) for name, value in fitted.saved.module.state_dict().items()} if is_short else {}
+
+
+def _plain(fitted: "FittedCalibration") -> dict[str, object]:
+    return {
+        "method": fitted.saved.method,
+        "parameters": _parameters(fitted),
+        "measure": fitted.measure,
+        "before": fitted.before,
+        "after": fitted.after,
+        "rows": fitted.rows,
+    }
+
+
 def _described(fitted: "FittedCalibration") -> str:
-    method, state = fitted.saved.method, fitted.saved.module.state_dict()
-    is_short = method in (Method.TEMPERATURE, Method.LOGISTIC)
-    result = " and ".join(f"{name} {value:.5g}" for name, value in state.items()) if is_short else method
+    parameters = _parameters(fitted)
+    result = " and ".join(f"{name} {value:.5g}" for name, value in parameters.items()) or fitted.saved.method
     change = f"{fitted.measure} {fitted.before:.5g} -> {fitted.after:.5g} on the same {fitted.rows} rows"
     return f"{result}, {change}"

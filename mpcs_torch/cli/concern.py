@@ -1,4 +1,4 @@
-"""``mpcs concern``: drafts of concern files."""
+"""``mpcs concern``: check and draft concern files."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
+from mpcs_torch.cli.concern_check import check
+from mpcs_torch.cli.console import note, print_json, show, text_of
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import DataRoot
+from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
+from mpcs_torch.tables import Table
 
 concern = typer.Typer(
     cls=FlagGroup,
-    help="Draft a concern file, which says how much each error matters.",
+    help="Check or draft a concern file, which says how much each error matters.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -37,9 +40,7 @@ OPTIONS = {
 """The options that each source takes; the others are refused."""
 
 
-@concern.callback()
-def explain() -> None:
-    """Make Typer keep ``suggest`` as a command of its own."""
+concern.command()(check)
 
 
 @concern.command()
@@ -92,6 +93,8 @@ def suggest(
         ),
     ] = None,
     data_root: DataRoot = Path("data"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Write a draft of a concern file for you to correct. Also draw the first t-SNE, or a two-dimensional embedding."""
     picture = out.with_suffix(".png")
@@ -102,7 +105,7 @@ def suggest(
     from mpcs_torch.cli.tsne import Rule
     from mpcs_torch.concern import save_concern
 
-    notes = ""
+    notes: list[Table | str] = []
     try:
         if source in (Source.TSNE, Source.EMBEDDING):
             rule = Rule(min_share, pairs, factor)
@@ -116,12 +119,16 @@ def suggest(
             spec = drafts.from_order(given, dangerous, under=under, over=over)
     except ValueError as error:
         raise typer.BadParameter(f"{given}: {error}") from None
-    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{notes}")
+    told = "\n".join(each.markdown() if isinstance(each, Table) else each for each in notes)
+    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{told}")
     if notes:
-        typer.echo(notes)
-    typer.echo(
-        f"wrote {out}: {int(spec.released().sum())} of {len(spec.class_names)} x {len(spec.class_names)} pairs released"
-    )
+        show("\n".join(map(text_of, notes)))
+    released, size = int(spec.released().sum()), len(spec.class_names)
+    note(f"wrote {out}: {released} of {size} x {size} pairs released")
+    if as_json:
+        tables = [each for each in notes if isinstance(each, Table)]
+        rows = [dict(zip(table.header, row, strict=True)) for table in tables for row in table.rows]
+        print_json({"concern": out, "classes": spec.class_names, "released": released, "pairs": rows})
 
 
 def _check_options(context: typer.Context, source: Source) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.options import Replace, check_out
+from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import Quiet, Replace, check_out
 from mpcs_torch.errors import shown
 
 
@@ -29,6 +30,7 @@ def convert(
         typer.Option(dir_okay=False, help="The list of trials to write for HDF5 or text: a Key (h5), else text."),
     ] = None,
     overwrite: Replace = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Write scores and labels of a detector in another format.
 
@@ -42,10 +44,10 @@ def convert(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.scoring import columns_of, read_trial_table, write_trials
 
-    with row_counter(f"read {scores.name}") as advance:
+    with row_counter(f"read {scores.name}", [scores]) as advance:
         columns = columns_of(scores, trials)
         table = read_trial_table(scores, trials, advance, columns=columns, both_kinds=False)
     left_out = write_trials(out, table, out_trials)
     if left_out:
         typer.echo(f"mpcs: warning: {out.name} has no place for {shown(', '.join(left_out))}", err=True)
-    typer.echo(f"wrote {out}" if out_trials is None else f"wrote {out_trials} and {out}")
+    note(f"wrote {out}" if out_trials is None else f"wrote {out_trials} and {out}")

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import DataRoot
+from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
 from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
 
 if TYPE_CHECKING:
@@ -44,15 +45,19 @@ def get(
         ),
     ],
     data_root: DataRoot = Path("data"),
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Download data sets. Correct files are kept, and an interrupted download is resumed."""
+    import sys
+
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     from mpcs_torch.trainer.data.sources import get as get_set
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    is_shown = sys.stderr.isatty() and not COMMAND_LINE.is_quiet
+    with Progress(*columns, console=Console(stderr=True), disable=not is_shown) as progress:
         tasks: dict[str, TaskID] = {}
 
         def advance(file: str, here: int, total: int | None) -> None:
@@ -62,13 +67,17 @@ def get(
 
         for name in names:
             get_set(name, data_root, advance)
-    typer.echo(f"{', '.join(names)}: in {data_root}")
+    note(f"{', '.join(names)}: in {data_root}")
 
 
 @data.command("list")
-def show(data_root: DataRoot = Path("data")) -> None:
+def show(data_root: DataRoot = Path("data"), as_json: AsJson = False) -> None:
     """List the data sets in the data root, and whether their checksums are correct."""
     from mpcs_torch.tables import Table
     from mpcs_torch.trainer.data.sources import status
 
-    typer.echo(Table(["data set", "state"], [[entry.name, entry.state] for entry in status(data_root)]).markdown())
+    found = status(data_root)
+    if as_json:
+        print_json([{"name": entry.name, "state": entry.state} for entry in found])
+    else:
+        typer.echo(text_of(Table(["data set", "state"], [[entry.name, entry.state] for entry in found])))

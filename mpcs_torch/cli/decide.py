@@ -1,14 +1,15 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
-import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import Labels, Logits, Replace, check_out
+from mpcs_torch.cli.options import AsJson, Labels, Logits, Quiet, Replace, check_out, file_or_name
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule, RuleReport
@@ -42,7 +43,12 @@ def fit(
         ),
     ],
     concern: Annotated[
-        Path, typer.Option(exists=True, dir_okay=False, help="YAML file that says what errors and referrals cost.")
+        Path,
+        typer.Option(
+            metavar="FILE|NAME",
+            parser=file_or_name("concerns"),
+            help="YAML file that says what errors and referrals cost, or a name, such as traffic-lights.",
+        ),
     ],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the rule to write.")],
     max_dangerous: Annotated[
@@ -53,15 +59,18 @@ def fit(
     ] = None,
     confidence: Annotated[
         float | None,
-        typer.Option(help="With this probability, such as 0.95, --max-dangerous holds. [default: in expectation]"),
+        typer.Option(show_default="in expectation", help="With this probability, such as 0.95, --max-dangerous holds."),
     ] = None,
     calibration: Annotated[Calibration, typer.Option(help="How to calibrate first.")] = Calibration.TEMPERATURE,
     priors: Annotated[
-        str | None, typer.Option(help="Class frequencies of the deployment, with commas between. [default: the file's]")
+        str | None,
+        typer.Option(show_default="the file's", help="Class frequencies of the deployment, with commas between."),
     ] = None,
     logits: Logits = False,
     target: Labels = None,
     overwrite: Replace = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Fit a decision rule to predictions with labels."""
     check_out(out, overwrite=overwrite)
@@ -90,14 +99,15 @@ def fit(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.class_names)
-    with row_counter(f"read {validation.name}") as advance, warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
         fit_rule(rule, opened, advance)
-    for message in dict.fromkeys(str(warning.message) for warning in told):
-        typer.echo(f"mpcs: warning: {message}", err=True)
     rule.save(out, overwrite=overwrite)
     assert rule.report is not None
-    typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule)}\nwrote {out}")
+    if as_json:
+        print_json({"rule": out, **_plain(rule.report), "guaranteed": _plain_limit(rule)})
+        return
+    typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule)}")
+    note(f"wrote {out}")
 
 
 @decide.command()
@@ -111,6 +121,8 @@ def apply(
     logits: Logits = False,
     target: Labels = None,
     overwrite: Replace = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Write the decision for each row, the name of a class or refer, and its estimated risk.
 
@@ -131,13 +143,16 @@ def apply(
         class_names=loaded.concern.class_names,
         needs_labels=False,
     )
-    with row_counter(f"decide {predictions.name}") as advance:
+    with row_counter(f"decide {predictions.name}", [predictions]) as advance:
         found = apply_rule(loaded, opened, advance)
     found.write(out)
     referred = int((found.decisions < 0).sum())
-    if found.report is not None:
+    if as_json:
+        report = {} if found.report is None else _plain(found.report)
+        print_json({"decisions": len(found.decisions), "referrals": referred, **report})
+    elif found.report is not None:
         typer.echo(f"{_table(found.report)}\n")
-    typer.echo(f"wrote {out}: {len(found.decisions)} decisions, {referred} of them referrals")
+    note(f"wrote {out}: {len(found.decisions)} decisions, {referred} of them referrals")
 
 
 def _table(report: "RuleReport") -> str:
@@ -150,7 +165,24 @@ def _table(report: "RuleReport") -> str:
         ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
         ["cost per sample", f"{report.cost:.6g}"],
     ]
-    return Table(["", "value"], rows[0 if report.calibrated_by else 1 :]).markdown()
+    return text_of(Table(["", "value"], rows[0 if report.calibrated_by else 1 :]))
+
+
+def _plain(report: "RuleReport") -> dict[str, Any]:
+    return {
+        "calibrated_by": report.calibrated_by,
+        "judged_by": report.judged_by,
+        "coverage": report.coverage,
+        "dangerous_rate": report.dangerous_rate,
+        "cost": report.cost,
+    }
+
+
+def _plain_limit(rule: "DecisionRule") -> dict[str, Any] | None:
+    limit = rule.limit
+    if not limit:
+        return None
+    return {"max_dangerous": limit.max_dangerous, "max_cost": limit.max_cost, "confidence": limit.confidence}
 
 
 def _guarantee(rule: "DecisionRule") -> str:

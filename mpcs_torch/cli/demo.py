@@ -1,13 +1,21 @@
 """``mpcs demo``: the recommended recipe beside a plain run, on a data set of scikit-learn."""
 
+import shlex
 from pathlib import Path
 
 import typer
 
-from mpcs_torch.cli.options import Out, Overwrite
+from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.failures import told_how_to_go_on
+from mpcs_torch.cli.options import AsJson, Out, Overwrite, Quiet
 
 
-def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
+def demo(
+    out: Out = Path("runs"),
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
     from mpcs_torch.cli.progress import counting_bar
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
@@ -17,7 +25,13 @@ def demo(out: Out = Path("runs"), overwrite: Overwrite = False) -> None:
     report = folder / "report.html"
     if report.exists() and not overwrite:
         raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
-    with counting_bar("demo, runs", len(RUNS) * len(SEEDS)) as advance:
+    again = f"; mpcs demo --out {shlex.quote(str(out))} --overwrite begins anew"
+    with told_how_to_go_on(lambda: again), counting_bar("demo, runs", len(RUNS) * len(SEEDS)) as advance:
         found = demonstrate(folder, advance, overwrite=overwrite)
     write_demo_report(found, report)
-    typer.echo(f"{found.table().markdown()}\n\n{without_referral(found)}\n{with_referral(found)}\n\nwrote {report}")
+    if as_json:
+        tallies = {name: [tally._asdict() for tally in of_seeds] for name, of_seeds in found.tallies.items()}
+        print_json({"report": report, "by_seed": tallies})
+        return
+    typer.echo(f"{text_of(found.table())}\n\n{without_referral(found)}\n{with_referral(found)}\n")
+    note(f"wrote {report}")

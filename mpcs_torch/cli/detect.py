@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
+from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, Quiet, check_report
 from mpcs_torch.cli.points import points_of
 
 
@@ -103,6 +104,7 @@ def detect(
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Measure how well detectors separate targets from non-targets, what their decisions cost, and which is better.
 
@@ -157,7 +159,7 @@ def detect(
         from mpcs_torch.report.detection import write_detection_report
 
         write_detection_report(found, html, cluster=cluster)
-        typer.echo(f"wrote {html}", err=as_json)
+        note(f"wrote {html}")
 
 
 def _check_development(detectors: int, development: int, needing: Sequence[str]) -> None:

@@ -1,10 +1,10 @@
 """The output of ``mpcs detect``: tables and verdicts, or JSON."""
 
-import json
 from typing import Any
 
 import typer
 
+from mpcs_torch.cli.console import print_json, text_of
 from mpcs_torch.cli.json_values import finite, plain_comparisons
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring import DetectionScores
@@ -15,20 +15,20 @@ from mpcs_torch.scoring.detector_results import Results
 def print_results(found: Results, *, as_json: bool, cluster: str | None) -> None:
     """Print everything that was measured."""
     if as_json:
-        typer.echo(json.dumps(_plain(found), indent=1))
+        print_json(_plain(found))
         return
     first = next(iter(found.scores.values()))
     counts = first.summary.counts
     typer.echo(f"{counts.targets} targets, {counts.nontargets} non-targets\n")
-    typer.echo((first if len(found.scores) == 1 else found).table().markdown())
+    typer.echo(text_of((first if len(found.scores) == 1 else found).table()))
     for note in notes(list(found.scores.values()), cluster):
         typer.echo(f"\n{note}")
     if found.comparisons:
-        typer.echo(f"\n{found.comparison_table().markdown()}\n")
+        typer.echo(f"\n{text_of(found.comparison_table())}\n")
         typer.echo("\n".join(summarize_comparisons(found.comparisons)))
     for conditions in found.conditions:
         title = f"{conditions.detector}, by {conditions.column}"
-        typer.echo(f"\n{title}\n\n{conditions.table().markdown()}")
+        typer.echo(f"\n{title}\n\n{text_of(conditions.table())}")
         if conditions.incomplete:
             typer.echo(f"\nWithout targets or without non-targets: {', '.join(conditions.incomplete)}.")
 

@@ -49,7 +49,9 @@ class Plan:
 def measured(plan: Plan) -> Results:
     """Read the files, calibrate and fuse as asked for, and measure everything."""
     files, points = plan.files, plan.points
-    with row_counter(f"read {', '.join(path.name for path in files.paths)}") as advance:
+    with row_counter(
+        f"read {', '.join(path.name for path in files.paths)}", [*files.paths, *files.development]
+    ) as advance:
         read = read_detectors(files, is_llr=plan.is_llr, is_fused=plan.is_fused, advance=advance)
     clusters = None if plan.cluster is None else read.groups[plan.cluster]
     if clusters is not None and len(clusters.names) < FEW_CLUSTERS:
@@ -93,7 +95,7 @@ def measured_together(plan: Plan, world: World) -> Results:
         options = "--development, --by, --cluster, --key and --max-false-alarm"
         problem = f"several processes measure one file, without {options}"
         raise typer.BadParameter(problem, param_hint="SCORES")
-    with row_counter(f"read {path.name}", shown=world.is_first) as advance:
+    with row_counter(f"read {path.name}", [path], shown=world.is_first) as advance:
         read = read_trials(path, trials, advance, world=world)
     with counting_bar("bootstrap", plan.resamples, shown=plan.resamples > 0 and world.is_first) as advance_resamples:
         found = score_detection(

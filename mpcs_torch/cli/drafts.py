@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mpcs_torch.cli.samples import load_samples, read_samples
-from mpcs_torch.cli.tsne import Rule, draft_from_embedding, draft_from_tsne
+from mpcs_torch.cli.tsne import Notes, Rule, draft_from_embedding, draft_from_tsne
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
 from mpcs_torch.yaml_files import read_yaml_file
@@ -13,7 +13,7 @@ from mpcs_torch.yaml_files import read_yaml_file
 
 def from_neighbours(
     given: str, rule: Rule, picture: Path, *, seeds: int | None, data_root: Path
-) -> tuple[ConcernSpec, str]:
+) -> tuple[ConcernSpec, Notes]:
     """Draft from t-SNE runs of a data set, or without ``seeds`` from the embedding in a file; return notes as well."""
     if seeds is None:
         return draft_from_embedding(read_samples(Path(given), "embedding"), rule, picture)

@@ -1,24 +1,23 @@
 """Run the paper's experiments, and print their results, for ``mpcs reproduce``."""
 
-import os
+import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-import typer
-
+from mpcs_torch.cli.console import COMMAND_LINE, heading, note, show, text_of
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.progress import progress_bar
 from mpcs_torch.cli.sweeps import finish_all
 from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
-from mpcs_torch.paper.correlation import seed_intervals, table_2_row
+from mpcs_torch.paper.correlation import correlations, seed_intervals, table_2_row
 from mpcs_torch.paper.costs import more_expensive_than_printed, table_3
 from mpcs_torch.paper.experiments import experiment_config, seeded_config
 from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import BENCHMARKS
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs, reproduce_experiment
-from mpcs_torch.processes.pool import die_with_parent
+from mpcs_torch.processes.pool import run_in_child
 from mpcs_torch.report.case_study import write_report
 from mpcs_torch.report.evaluation import FILES, write_evaluation
 from mpcs_torch.tables import Table
@@ -41,24 +40,40 @@ def check_evaluation_free(folder: Path, *, overwrite: bool) -> None:
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *, overwrite: bool) -> Reproduction:
     """Run an experiment in a separate process, so that its peak memory can be measured, and print and report it."""
-    with ProcessPoolExecutor(1, get_context("spawn"), initializer=die_with_parent, initargs=(os.getpid(),)) as pool:
-        finished = pool.submit(_in_child, name, data_root, out / name, records, overwrite).result()
+    try:
+        finished = run_in_child(_in_child, name, data_root, out / name, records, overwrite, COMMAND_LINE.is_quiet)
+    except KeyboardInterrupt:
+        _leave_bar()
+        raise
     run = finished.run
-    typer.echo(f"\n## {finished.title}\n\n{table_2_row(name, run.records).markdown()}\n")
+    show(f"\n{heading(finished.title)}\n\n{text_of(table_2_row(name, run.records))}\n")
     if run.costs is not None:
-        typer.echo(f"{table_3({name: run.costs}).markdown()}\n")
+        show(f"{text_of(table_3({name: run.costs}))}\n")
     if finished.agreement is not None:
-        typer.echo(f"{finished.agreement}.\n")
+        show(f"{finished.agreement}.\n")
     elif records is not None:
-        typer.echo("Not compared epoch by epoch: no record was published, or its data were split without a seed.\n")
+        show("Not compared epoch by epoch: no record was published, or its data were split without a seed.\n")
     if name == "case-study":
-        typer.echo(f"{picks_table(picks(run)).markdown()}\n\n{figure_5_comparison(run)}\n")
+        show(f"{text_of(picks_table(picks(run)))}\n\n{figure_5_comparison(run, text_of)}\n")
     write_report(run, out / name / "report.html")
-    typer.echo(f"wrote {out / name / 'records.csv'} and report.html beside it")
+    note(f"wrote {out / name / 'records.csv'} and report.html beside it")
     return finished
 
 
-def _in_child(name: str, data_root: Path, folder: Path, records: Path | None, overwrite: bool) -> Reproduction:
+def _leave_bar() -> None:
+    """Give the terminal its cursor back, and begin a line, after the child that showed a bar was killed."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        console.show_cursor()
+        console.print()
+
+
+def _in_child(
+    name: str, data_root: Path, folder: Path, records: Path | None, overwrite: bool, is_quiet: bool
+) -> Reproduction:
+    COMMAND_LINE.is_quiet = is_quiet
     with progress_bar(name, experiment_config(name).epochs.count) as bar:
         return reproduce_experiment(name, data_root, folder, records, [bar], overwrite=overwrite)
 
@@ -73,7 +88,7 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path, *, overwrite: bool
         for benchmark, i in zip(BENCHMARKS, intervals, strict=True)
     ]
     header = ["Spearman of mpcs_count with", "mean", "95 % from", "to", "lowest run", "highest"]
-    typer.echo(f"\n## {name} over seeds 0 to {seeds - 1}\n\n{Table(header, rows).markdown()}")
+    show(f"\n{heading(f'{name} over seeds 0 to {seeds - 1}')}\n\n{text_of(Table(header, rows))}")
     return intervals
 
 
@@ -83,8 +98,26 @@ def write_everything(
     """Write the evaluation of all experiments, and print its tables."""
     write_evaluation(folder, finished, intervals)
     for _, title, table, _ in evaluation_tables(finished, intervals):
-        typer.echo(f"\n## {title}\n\n{table.markdown()}")
+        show(f"\n{heading(title)}\n\n{text_of(table)}")
     costs = measured_costs(finished)
     cells = "; ".join(more_expensive_than_printed(costs)) or "nothing"
-    typer.echo(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
-    typer.echo(f"\nwrote {folder / 'report.html'}, tables as .md and .csv, figure4.png and figure4.svg")
+    show(f"\nMore expensive than in the paper, relative to accuracy: {cells}.")
+    note(f"\nwrote {folder / 'report.html'}, tables as .md and .csv, figure4.png and figure4.svg")
+
+
+def plain_results(
+    finished: Mapping[str, Reproduction], intervals: Mapping[str, Sequence[Interval]]
+) -> dict[str, dict[str, Any]]:
+    """Return the results of each experiment for JSON: correlations of mpcs_count by metric, and their intervals."""
+    return {
+        name: {
+            "seconds": one.seconds,
+            "peak_bytes": one.peak_bytes,
+            "epochs": len(one.run.records),
+            "agreement": None if one.agreement is None else asdict(one.agreement),
+            "spearman": dict(zip(BENCHMARKS, correlations(one.run.records), strict=True)),
+            "over_seeds": dict(zip(BENCHMARKS, map(asdict, intervals.get(name, ())), strict=False)),
+            "milliseconds": None if one.run.costs is None else asdict(one.run.costs),
+        }
+        for name, one in finished.items()
+    }

@@ -1,9 +1,11 @@
 """Print errors as one message: those of the user, interrupts and bugs."""
 
+import signal
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import typer
 
@@ -38,6 +40,39 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
         if not (isinstance(error, MpcsError) and error.is_told_elsewhere):
             typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
         raise SystemExit(status) from None
+
+
+class InterruptedWorkError(MpcsError):
+    """Work was interrupted that the user can go on with."""
+
+    def __init__(self, message: str, exit_status: int) -> None:
+        super().__init__(message)
+        self.exit_status = exit_status
+
+
+class _Terminated(KeyboardInterrupt):
+    """The process was asked to terminate."""
+
+
+@contextmanager
+def told_how_to_go_on(hint: Callable[[], str]) -> Iterator[None]:
+    """End on Ctrl-C, and on SIGTERM in the same way, with a message that says how to go on.
+
+    Args:
+        hint: Called when the work was interrupted; what it returns follows "interrupted" in the message.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        number = signal.SIGTERM if isinstance(error, _Terminated) else signal.SIGINT
+        raise InterruptedWorkError(f"interrupted{hint()}", 128 + number) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ VERBS = (
     "calibrate",
     "decide",
     "select",
+    "report",
     "study",
     "demo",
     "data",
@@ -57,7 +58,8 @@ class VerbGroup(FlagGroup):
             verb.command(cmd_name)(function)
         command = typer.main.get_command(verb)
         command.name = cmd_name
-        command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")  # Typer keeps the line breaks of a docstring
+        for shown in (command, *getattr(command, "commands", {}).values()):
+            shown.help = re.sub(r"(?<!\n)\n(?!\n)", " ", shown.help or "")  # Typer keeps the breaks of a docstring
         return command
 
     def invoke(self, ctx: Any) -> Any:

@@ -2,21 +2,25 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from mpcs_torch.functional import Comparison
+if TYPE_CHECKING:  # the console imports this file, and must not load torch
+    from mpcs_torch.functional import Comparison
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON does not have, by None, in dictionaries and sequences too."""
+    """Replace NaN and infinity by None and paths by their text, in dictionaries and sequences too: JSON has neither."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [finite(entry) for entry in value]
+    if isinstance(value, Path):
+        return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def plain_comparisons(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+def plain_comparisons(comparisons: "Sequence[Comparison]") -> list[dict[str, Any]]:
     """Return the values of comparisons by name."""
     return [
         {

@@ -1,26 +1,37 @@
 """``mpcs metrics``: the register of metrics."""
 
 import inspect
+import sys
 
 import typer
 
+from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.options import AsJson
 from mpcs_torch.tables import Table
 
 
-def metrics() -> None:
-    """List the names that run configs and `mpcs score --metrics` take, as Markdown."""
-    typer.echo(register_table().markdown())
+def metrics(as_json: AsJson = False) -> None:
+    """List the names that run configs and `mpcs score --metrics` take; in a pipe or a file, as Markdown."""
+    table = register_table(code="" if as_json or sys.stdout.isatty() else "`")
+    if as_json:
+        print_json([dict(zip(table.header, row, strict=True)) for row in table.rows])
+    else:
+        typer.echo(text_of(table))
 
 
-def register_table() -> Table:
-    """Return a row for each entry of the register: name, class, better values, input and what it computes."""
+def register_table(*, code: str = "`") -> Table:
+    """Return a row for each entry of the register: name, class, better values, input and what it computes.
+
+    Args:
+        code: Stands before and after names; the default is that of Markdown.
+    """
     from mpcs_torch.metrics.by_name import ENTRIES
 
     better = {"min": "lower", "max": "higher", None: ""}
     rows = []
     for entry in ENTRIES:
         settings = ", ".join(f"{name}={value!r}" for name, value in entry.settings.items())
-        made = f"`{entry.metric.__name__}`" + (f" ({settings})" if settings else "")
+        made = f"{code}{entry.metric.__name__}{code}" + (f" ({settings})" if settings else "")
         about = (inspect.getdoc(entry.metric) or "").splitlines()[0]
-        rows.append([f"`{entry.name}`", made, better[entry.direction], entry.takes.replace("_", " "), about])
+        rows.append([f"{code}{entry.name}{code}", made, better[entry.direction], entry.takes.replace("_", " "), about])
     return Table(["name", "metric", "better", "takes", "computes"], rows)

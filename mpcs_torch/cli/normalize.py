@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.options import Replace, check_out
+from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import Quiet, Replace, check_out
 
 TOP = 300
 
@@ -48,6 +49,7 @@ def normalize(
         typer.Option(min=2, show_default=str(TOP), help="adaptive-s: how many of the highest scores of each name."),
     ] = None,
     overwrite: Replace = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Subtract the mean and divide by the deviation of the scores that each enrolment or test has against a cohort.
 
@@ -62,6 +64,6 @@ def normalize(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.scoring import normalize_trials
 
-    with row_counter(f"normalise {scores.name}") as advance:
+    with row_counter(f"normalise {scores.name}", [scores]) as advance:
         normalize_trials(scores, out, cohort, method.value, advance, top=top)
-    typer.echo(f"wrote {out}")
+    note(f"wrote {out}")

@@ -1,19 +1,70 @@
 """Options and checks that several verbs share."""
 
+from collections.abc import Callable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.control_characters import printable
+from mpcs_torch.packaged import packaged_file, packaged_names
 
+
+def _set_quiet(given: bool) -> bool:
+    COMMAND_LINE.is_quiet = given
+    return given
+
+
+def _set_json(given: bool) -> bool:
+    COMMAND_LINE.wants_json = given
+    return given
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", callback=_set_quiet, help="Print results, warnings and errors, but no progress."),
+]
+
+
+def file_or_name(kind: str) -> Callable[[str], Path]:
+    """Return a parser of what names a YAML file: its path, with a dot or a slash, or the name of one of the package."""
+
+    def found(given: str) -> Path:
+        shown, path = printable(given), Path(given)
+        if "." in given or path.name != given:
+            if not path.is_file():
+                raise typer.BadParameter(f"{shown}: no such file")
+            return path
+        names = packaged_names(kind)
+        if given in names:
+            return packaged_file(kind, given)
+        near = get_close_matches(given, names)
+        known = f"did you mean {' or '.join(near)}?" if near else f"the names are {', '.join(names)}."
+        raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
+
+    return found
+
+
+Concern = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE|NAME",
+        parser=file_or_name("concerns"),
+        help="YAML file that says how much each error matters, or a name, such as traffic-lights.",
+    ),
+]
 DataRoot = Annotated[
     Path,
     typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets."),
 ]
 Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of the same name.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table, with null for NaN and infinity.")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", callback=_set_json, help="Print JSON instead of a table, with null for NaN and infinity."),
+]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]

@@ -1,34 +1,49 @@
-"""Progress bars on standard error."""
+"""Progress on standard error: bars on a terminal, a line now and then in a file, nothing for `--quiet`."""
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from mpcs_torch.control_characters import printable
+from mpcs_torch.cli.console import COMMAND_LINE
+from mpcs_torch.errors import shown as shown_name
 
 if TYPE_CHECKING:  # the trainer imports what files of scores do not need
     from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
+
+NAME_WIDTH = 32
+"""The most characters of a name beside a bar, so that the bar fits a narrow terminal."""
+LINE_SECONDS = 60
+"""Between two lines in a file: enough to see in a log that the work goes on."""
+SAMPLE_BYTES = 2**16
+"""Of a text file, by whose lines the number of all lines is estimated."""
 
 
 @contextmanager
 def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     """Show a progress bar with two values of the last epoch; yield the hook that advances it."""
-    columns = (
-        _description(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[values]}"),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as progress:
-        task = progress.add_task(printable(name), total=epochs, values="")
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[values]}"), _time_left())
+    with _shown(name, epochs, columns) as update:
 
         def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
             shown = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
             values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in shown)
-            progress.update(task, completed=epoch.number, values=values)
+            update(completed=epoch.number, values=values)
 
         yield advance
 
@@ -36,25 +51,72 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 @contextmanager
 def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Show a progress bar; yield a function to call after each item, or with the number of items."""
-    columns = (_description(), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
-        task = progress.add_task(printable(name), total=total)
-        yield lambda items=1: progress.advance(task, items)
+    columns = (BarColumn(), MofNCompleteColumn(), _time_left())
+    with _shown(name, total, columns, is_shown=shown) as update:
+        yield lambda items=1: update(advance=items)
 
 
 @contextmanager
-def row_counter(name: str, *, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show a growing number of rows; yield a function to call with the number of new rows."""
-    columns = (
-        _description(),
-        TextColumn("{task.completed:,.0f} rows"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
-        task = progress.add_task(printable(name), total=None)
-        yield lambda rows: progress.advance(task, rows)
+def row_counter(name: str, paths: Sequence[Path], *, shown: bool = True) -> Iterator[Callable[[int], None]]:
+    """Show a growing number of rows, and of text files the time left; yield a function to call with new rows."""
+    estimates = [_estimated_rows(path) for path in paths]
+    known = [rows for rows in estimates if rows is not None]
+    total = sum(known) if len(known) == len(estimates) else None
+    count = TextColumn("{task.completed:,.0f} rows")
+    columns = (count, TimeElapsedColumn()) if total is None else (BarColumn(), count, _time_left())
+    with _shown(name, total, columns, is_shown=shown) as update:
+        yield lambda rows: update(advance=rows)
 
 
-def _description() -> TextColumn:
-    """Return a column of names, which may hold brackets that are no markup."""
-    return TextColumn("{task.description}", markup=False)
+@contextmanager
+def _shown(
+    name: str, total: int | None, columns: Sequence[ProgressColumn], *, is_shown: bool = True
+) -> Iterator[Callable[..., None]]:
+    """Show progress; yield a function that takes the arguments of `Progress.update`."""
+    if not is_shown or COMMAND_LINE.is_quiet:
+        yield lambda **_: None
+    elif not sys.stderr.isatty():
+        yield _Lines(shown_name(name), total)
+    else:
+        described = TextColumn("{task.description}", markup=False)  # names may hold brackets
+        with Progress(described, *columns, console=Console(stderr=True)) as progress:
+            task = progress.add_task(shown_name(name, NAME_WIDTH), total=total, values="")
+            yield partial(progress.update, task)
+            progress.update(task, total=progress.tasks[0].completed)  # which was perhaps an estimate
+
+
+def _time_left() -> TimeRemainingColumn:
+    return TimeRemainingColumn(elapsed_when_finished=True)
+
+
+class _Lines:
+    """Print a line about the progress now and then."""
+
+    def __init__(self, name: str, total: int | None) -> None:
+        self._name, self._total, self._done = name, total, 0
+        self._begun = self._told = monotonic()
+
+    def __call__(self, *, advance: int = 0, completed: int | None = None, values: str = "") -> None:
+        self._done = self._done + advance if completed is None else completed
+        now = monotonic()
+        if now - self._told < LINE_SECONDS:
+            return
+        self._told = now
+        parts = [f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"]
+        if self._total is not None and 0 < self._done <= self._total:
+            left = (now - self._begun) * (self._total - self._done) / self._done
+            parts.append(f"about {left / 60:.0f} min left")
+        typer.echo(f"{self._name}: {', '.join([*parts, *([values] if values else [])])}", err=True)
+
+
+def _estimated_rows(path: Path) -> int | None:
+    """Estimate the number of lines of a text file; None for any other file."""
+    try:
+        if not path.is_file():  # opening a named pipe would wait
+            return None
+        with path.open("rb") as file:
+            sample = file.read(SAMPLE_BYTES)
+        lines = sample.count(b"\n")
+        return None if not lines or b"\0" in sample else path.stat().st_size * lines // len(sample)
+    except OSError:  # whoever reads the file says so
+        return None

@@ -1,13 +1,21 @@
 """``mpcs reproduce``: repeat the paper's experiments."""
 
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.options import DataRoot, Out, Overwrite
+from mpcs_torch.cli.console import print_json
+from mpcs_torch.cli.failures import told_how_to_go_on
+from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet
 from mpcs_torch.paper.names import EXPERIMENTS, QUICK
 from mpcs_torch.paper.published import RECORD_FILES
+
+if TYPE_CHECKING:
+    from mpcs_torch.paper.intervals import Interval
+    from mpcs_torch.paper.reproduction import Reproduction
 
 NAMES = (*EXPERIMENTS, "figure6")
 
@@ -42,6 +50,8 @@ def reproduce(
         ),
     ] = None,
     overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Run experiments of the paper, and print their results next to the paper's."""
     names = _check_names(experiments or [], everything)
@@ -58,12 +68,34 @@ def reproduce(
     if everything:
         runs.check_evaluation_free(out / "evaluation", overwrite=overwrite)
     repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
-    finished = {name: runs.reproduce_one(name, data_root, out, records, overwrite=overwrite) for name in names}
-    intervals = {name: runs.repeat(name, seeds, data_root, out, overwrite=overwrite) for name in repeated}
-    if everything:
-        runs.write_everything(out / "evaluation", finished, intervals)
-    if with_figure_6:
-        reproduce_figure_6(data_root, out, seeds=0 if everything else seeds, overwrite=overwrite)
+    options = {"--seeds": seeds or None, "--data-root": data_root, "--out": out, "--records": records}
+    finished: dict[str, Reproduction] = {}
+    intervals: dict[str, Sequence[Interval]] = {}
+    results: dict[str, Any] = {}
+
+    def how_to_go_on() -> str:
+        left = [name for name in names if name not in (intervals if name in repeated else finished)]
+        return _how_to_go_on(["--all"] if everything else [*left, *(["figure6"] if with_figure_6 else [])], options)
+
+    with told_how_to_go_on(how_to_go_on):
+        for name in names:
+            finished[name] = runs.reproduce_one(name, data_root, out, records, overwrite=overwrite)
+        for name in repeated:
+            intervals[name] = runs.repeat(name, seeds, data_root, out, overwrite=overwrite)
+        if everything:
+            runs.write_everything(out / "evaluation", finished, intervals)
+        if with_figure_6:
+            more = 0 if everything else seeds
+            results["figure6"] = reproduce_figure_6(data_root, out, seeds=more, overwrite=overwrite)
+    if as_json:
+        print_json(runs.plain_results(finished, intervals) | results)
+
+
+def _how_to_go_on(left: Sequence[str], options: Mapping[str, object]) -> str:
+    """Say with which command to run what is left; only figure 6 reads the runs that are finished."""
+    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    command = shlex.join(["mpcs", "reproduce", *left, *words, *([] if left == ["figure6"] else ["--overwrite"])])
+    return f"; what is not finished runs again with: {command}"
 
 
 def _check_names(names: list[str], everything: bool) -> list[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, check_report
+from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import AsJson, Concern, Html, OverwriteReport, Quiet, check_report
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.by_name import MetricEntry
@@ -22,9 +23,7 @@ def score(
             help="npz, npy, pt, csv or parquet file with one row per sample; one file for each model.",
         ),
     ],
-    concern: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="YAML file that says how much each error matters.")
-    ] = None,
+    concern: Concern = None,
     target: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="File of the labels, if PREDICTIONS is an npy file."),
@@ -32,13 +31,15 @@ def score(
     logits: Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")] = False,
     metrics: Annotated[
         str | None,
-        typer.Option(help="Names of `mpcs metrics` or package.module:Class, with commas between. [default: all]"),
+        typer.Option(show_default="all", help="Names of `mpcs metrics` or package.module:Class, with commas between."),
     ] = None,
-    k: Annotated[int | None, typer.Option(min=1, help="MPCS: number of classes to look at. [default: 5]")] = None,
-    t: Annotated[int | None, typer.Option(min=2, help="MPCS: number of intervals. [default: 200]")] = None,
+    k: Annotated[int | None, typer.Option(min=1, show_default="5", help="MPCS: number of classes to look at.")] = None,
+    t: Annotated[int | None, typer.Option(min=2, show_default="200", help="MPCS: number of intervals.")] = None,
     concession: Annotated[
         float | None,
-        typer.Option(help="MPCS, instead of -t: how far confidences may fall short of certainty. [default: concern's]"),
+        typer.Option(
+            show_default="the concern's", help="MPCS, instead of --t: how far confidences may fall short of certainty."
+        ),
     ] = None,
     confusion: Annotated[
         bool, typer.Option("--confusion", help="PREDICTIONS is a confusion matrix instead, as csv.")
@@ -73,6 +74,7 @@ def score(
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Compute all metrics that files of predictions allow, and compare models.
 
@@ -126,7 +128,7 @@ def score(
         from mpcs_torch.report.score import write_score_report
 
         write_score_report(found, spec, html)
-        typer.echo(f"wrote {html}", err=as_json)
+        note(f"wrote {html}")
 
 
 def _entries(metrics: str) -> "list[MetricEntry]":

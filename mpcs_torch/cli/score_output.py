@@ -1,11 +1,11 @@
 """The output of ``mpcs score``: tables and verdicts, or JSON."""
 
-import json
 from typing import Any
 
 import typer
 
-from mpcs_torch.cli.json_values import finite, plain_comparisons
+from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.json_values import plain_comparisons
 from mpcs_torch.control_characters import printable
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring.comparison_table import comparison_table
@@ -16,7 +16,7 @@ from mpcs_torch.scoring.scores import Scores
 def print_scores(found: ModelScores, *, as_json: bool) -> None:
     """Print everything that was measured."""
     if as_json:
-        typer.echo(json.dumps(finite(_plain(found)), indent=1))
+        print_json(_plain(found))
     else:
         typer.echo("\n\n".join(_parts(found)))
     for model, scores in found.scores.items():
@@ -28,14 +28,14 @@ def print_scores(found: ModelScores, *, as_json: bool) -> None:
 def _parts(found: ModelScores) -> list[str]:
     first = found.first
     names = ", ".join(first.class_names[:10]) + (", ..." if len(first.class_names) > 10 else "")
-    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}", found.table().markdown()]
+    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}", text_of(found.table())]
     parts += [printable(note) for note in found.notes]
     if len(found.scores) == 1 and (by_class := first.class_table()) is not None:
-        parts.append(by_class.markdown())
+        parts.append(text_of(by_class))
     if found.comparisons:
-        parts += [comparison_table(found.comparisons).markdown(), "\n".join(summarize_comparisons(found.comparisons))]
+        parts += [text_of(comparison_table(found.comparisons)), "\n".join(summarize_comparisons(found.comparisons))]
     for groups in found.groups:
-        parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table().markdown()]
+        parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), text_of(groups.table())]
     return parts
 
 

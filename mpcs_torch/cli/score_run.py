@@ -39,7 +39,7 @@ def scored(
     opened = open_models(files, None if concern is None else concern.class_names)
     learned = None if development is None else Predictions(development, from_logits=files.from_logits)
     shown = f"score {', '.join(path.name for path in files.paths)}"
-    with row_counter(shown, shown=world.is_first) as advance:
+    with row_counter(shown, files.paths, shown=world.is_first) as advance:
         if len(opened) == 1 and not files.columns and not resamples:
             [(name, predictions)] = opened.items()
             alone = score(

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mpcs_torch.cli.console import print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
+from mpcs_torch.cli.options import AsJson
 
 if TYPE_CHECKING:
     from mpcs_torch.learning.selection import Epoch
@@ -35,6 +37,7 @@ def select(
     at_least: Annotated[list[str] | None, _limit("Lowest value.")] = None,
     ties: Annotated[Ties, typer.Option(help="Epoch to pick if several are equally good.")] = Ties.FIRST,
     top_k: Annotated[int, typer.Option(min=1, help="Number of best epochs to print.")] = 1,
+    as_json: AsJson = False,
 ) -> None:
     """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
 
@@ -57,8 +60,13 @@ def select(
     if problems:
         raise typer.BadParameter("; ".join(problems).replace("selector.", "--").replace("at_", "at-"))
     rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
-    typer.echo(explain(rule, epochs).markdown())
     ranking = rule.ranking(epochs)
+    if as_json:
+        best = [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in ranking[: config.top_k]]
+        alone = {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()}
+        print_json({"best": best, "picked_by_each": alone})
+        return
+    typer.echo(text_of(explain(rule, epochs)))
     typer.echo(f"\nBest first: {', '.join(str(epoch.number) for epoch in ranking[: config.top_k]) or 'no epoch'}")
     if not ranking:
         typer.echo("No epoch is within the limits.")

@@ -1,15 +1,19 @@
 """``mpcs study``: compare methods of learning with human values over many seeds."""
 
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.options import DataRoot, Out
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
+from mpcs_torch.cli.failures import told_how_to_go_on
+from mpcs_torch.cli.options import AsJson, DataRoot, Out, Quiet
 from mpcs_torch.study.plans import STUDIES
 
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
+    from mpcs_torch.study.results import Arm, Result
     from mpcs_torch.study.tasks import Outcome, StudyTask
 
 
@@ -32,6 +36,8 @@ def study(
     ] = "mnist",
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Train every method with every learning rate and seed, and compare the methods on test data.
 
@@ -41,11 +47,15 @@ def study(
     """
     from mpcs_torch.processes.world import joined
 
-    with joined() as world:
-        _study(name, data_root, out / f"study-{name}", world)
+    with joined() as world, told_how_to_go_on(_how_to_go_on) if world.size == 1 else nullcontext():
+        _study(name, data_root, out / f"study-{name}", world, as_json=as_json)
 
 
-def _study(name: str, data_root: Path, folder: Path, world: "World") -> None:
+def _how_to_go_on() -> str:
+    return f"; finished runs are kept, and the same command goes on with the others: {COMMAND_LINE}"
+
+
+def _study(name: str, data_root: Path, folder: Path, world: "World", *, as_json: bool) -> None:
     from mpcs_torch.study.figure import study_figure
     from mpcs_torch.study.results import Study, results_table, tune, verdict
     from mpcs_torch.study.tasks import tuned_tasks, tuning_tasks
@@ -64,11 +74,31 @@ def _study(name: str, data_root: Path, folder: Path, world: "World") -> None:
         return
     results = [found.result(arm) for arm in found.arms()]
     table = results_table(found, results)
-    text = f"{table.markdown()}\n\n{verdict(found, results, confirmed)}\n"
-    (folder / "results.md").write_text(text, encoding="utf-8")
+    said = verdict(found, results, confirmed)
+    (folder / "results.md").write_text(f"{table.markdown()}\n\n{said}\n", encoding="utf-8")
     (folder / "results.csv").write_text(table.csv(), encoding="utf-8")
     study_figure(found, results).savefig(folder / "figure.png", dpi=110)
-    typer.echo(f"{text}\nwrote {folder / 'results.md'}, results.csv and figure.png")
+    if as_json:
+        print_json({"methods": [_plain(each, found.baseline) for each in results], "verdict": said.splitlines()})
+    else:
+        typer.echo(f"{text_of(table)}\n\n{said}\n")
+    note(f"wrote {folder / 'results.md'}, results.csv and figure.png")
+
+
+def _plain(result: "Result", baseline: "Arm") -> dict[str, Any]:
+    """Return the values of an arm; intervals of 95 % are lists of a mean, its lower and its upper limit."""
+    return {
+        "method": result.arm.title,
+        "learning_rate": result.arm.learning_rate,
+        "is_baseline": result.arm == baseline,
+        "accuracy": result.accuracy,
+        "dangerous": result.dangerous,
+        "mpcs": result.mpcs,
+        "accuracy_gain": result.accuracy_gain,
+        "dangerous_cut": result.dangerous_cut,
+        "mpcs_cut": result.mpcs_cut,
+        "helps": result.helps,
+    }
 
 
 def _finish(title: str, tasks: "list[StudyTask]", world: "World") -> "list[Outcome]":

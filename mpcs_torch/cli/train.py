@@ -1,25 +1,42 @@
 """``mpcs train``: train a model as a config says."""
 
+import json
 import os
+import shlex
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.options import DataRoot, Out, Overwrite
+from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.failures import told_how_to_go_on
+from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet, file_or_name
+from mpcs_torch.packaged import packaged_names
 
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config import RunConfig
+    from mpcs_torch.trainer.loop import Hook
 DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
 
 
+def _names() -> list[str]:
+    return packaged_names("experiments")
+
+
 def train(
     config: Annotated[
-        Path | None, typer.Argument(metavar="CONFIG", exists=True, dir_okay=False, help="Run config (YAML).")
+        Path | None,
+        typer.Argument(
+            metavar="CONFIG",
+            parser=file_or_name("experiments"),
+            autocompletion=_names,
+            help="Run config: a YAML file, or a name of `mpcs train --list`.",
+        ),
     ] = None,
     overrides: Annotated[
         list[str] | None,
@@ -36,6 +53,17 @@ def train(
             metavar="RUN", exists=True, file_okay=False, help="Instead of CONFIG: go on with the run in this folder."
         ),
     ] = None,
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Also log each epoch to tensorboard (in OUT/NAME/tensorboard) or mlflow (MLFLOW_TRACKING_URI, or "
+            "OUT/NAME/mlruns); may be repeated.",
+        ),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the configs of the package, and train nothing.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
@@ -43,15 +71,40 @@ def train(
     and a restarted run goes on by itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in
     the config.yaml of RUN, run code: train and resume only what you trust.
     """
+    if listed:
+        _list(as_json)
+        return
     if (config is None) == (resume is None):
-        raise typer.BadParameter("give one of CONFIG and --resume RUN")
+        raise typer.BadParameter(
+            "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
+            "or --resume RUN to go on with a run"
+        )
     from mpcs_torch.processes.world import joined
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:
         settings, folder = world.told_by_first(lambda: _settings(config, overrides or [], out, resume))
         is_restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
-        _train(settings, folder, data_root, world, overwrite=overwrite, resume=resume is not None or is_restarted)
+        goes_on = resume is not None or is_restarted
+        with told_how_to_go_on(lambda: _how_to_go_on(folder)) if world.size == 1 else nullcontext():
+            _train(
+                settings, folder, data_root, world, overwrite=overwrite, resume=goes_on, log=log or [], as_json=as_json
+            )
+
+
+def _list(as_json: bool) -> None:
+    from mpcs_torch.cli.config_list import config_table
+
+    table = config_table()
+    if as_json:
+        print_json([dict(zip(table.header, row, strict=True)) for row in table.rows])
+    else:
+        typer.echo(text_of(table))
+
+
+def _how_to_go_on(folder: Path) -> str:
+    is_begun = (folder / "config.yaml").is_file() and not (folder / "result.json").exists()
+    return f"; `mpcs train --resume {shlex.quote(str(folder))}` goes on from its last saved state" if is_begun else ""
 
 
 def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
@@ -65,26 +118,44 @@ def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path
 
 
 def _train(
-    settings: "RunConfig", folder: Path, data_root: Path, world: "World", *, overwrite: bool, resume: bool
+    settings: "RunConfig",
+    folder: Path,
+    data_root: Path,
+    world: "World",
+    *,
+    overwrite: bool,
+    resume: bool,
+    log: list[str],
+    as_json: bool,
 ) -> None:
     from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.trainer.folder import check_free, run_in_folder
+    from mpcs_torch.trainer.loggers import LOGGERS, check_loggers
 
+    world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
     if resume and world.told_by_first(lambda: (folder / "result.json").exists()):
         if world.is_first:
-            typer.echo(f"{folder} is finished: its result is in {folder / 'result.json'}")
+            note(f"{folder} is finished: its result is in {folder / 'result.json'}")
+            if as_json:
+                print_json({"run": folder, **json.loads((folder / "result.json").read_text(encoding="utf-8"))})
         return
     data = settings.data.load(data_root)
-    with progress_bar(settings.name, settings.epochs.count) if world.is_first else nullcontext() as bar:
-        hooks = [] if bar is None else [bar]
+    with ExitStack() as stack:
+        hooks: list[Hook] = []
+        if world.is_first:
+            bar = progress_bar(settings.name, settings.epochs.count)
+            hooks = [stack.enter_context(hook) for hook in (bar, *(LOGGERS[name](settings, folder) for name in log))]
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
-    typer.echo(f"Picked epoch {result.epoch}: {result.reason}.\n\n{result.table().markdown()}\n")
-    typer.echo(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
+    if as_json:
+        print_json({"run": folder, **asdict(result)})
+    else:
+        typer.echo(f"Picked epoch {result.epoch}: {result.reason}.\n\n{text_of(result.table())}\n")
+    note(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
-        typer.echo(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
+        note(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import islice
 
 import torch
@@ -15,9 +16,12 @@ from mpcs_torch.concern.rules import (
     indices_of,
     names_of,
 )
+from mpcs_torch.tables import html_table
 
 LARGEST_DENSE = 1024
 """Up to this number of classes, MPCS takes a dense matrix (8 MB)."""
+MOST_SHOWN = 30
+"""Up to this number of classes, a notebook shows the matrix."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 
@@ -161,6 +165,21 @@ class ConcernSpec:
     def released(self) -> Tensor:
         """Return the confusions that are not dangerous, bool (C, C), diagonal False."""
         return (~self.dangerous_pairs()).fill_diagonal_(False)
+
+    def _repr_html_(self) -> str:
+        """Return the concern of each pair as an HTML table, which a notebook shows; dangerous pairs are in bold."""
+        names = self.classes
+        if len(names) > MOST_SHOWN:
+            return f"<pre>{escape(repr(self))}</pre>"
+        weights, dangerous = self.matrix().tolist(), self.dangerous_pairs().tolist()
+        cells = [["" if i == j else f"{weights[i][j]:g}" for j in range(len(names))] for i in range(len(names))]
+        rows = [
+            [f'<th scope="row">{escape(name)}</th>']
+            + [f"<td>{f'<b>{cell}</b>' if dangerous[i][j] else cell}</td>" for j, cell in enumerate(cells[i])]
+            for i, name in enumerate(names)
+        ]
+        header = ["<th>true \\ predicted</th>", *(f'<th scope="col">{escape(name)}</th>' for name in names)]
+        return html_table(header, rows, "Concern of each error; dangerous ones in bold")
 
     def _mask(self, pairs: Pairs) -> Tensor:
         classes = len(self.class_names)

@@ -1,6 +1,6 @@
 """The case study (Fig. 5): the epoch that each metric picks, and its dangerous errors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -63,7 +63,7 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
     return Table(header, rows)
 
 
-def figure_5_comparison(run: FinishedRun) -> str:
+def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Table.markdown) -> str:
     """Compare the picks of a replay with Fig. 5: epochs, matrices (rows are predictions) and dangerous errors."""
     lines = []
     for metric, published in CASE_STUDY_PICKS.items():
@@ -79,7 +79,7 @@ def figure_5_comparison(run: FinishedRun) -> str:
             f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
             f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
             "",
-            _labelled(matrix, run.concern.class_names).markdown(),
+            text_of(_labelled(matrix, run.concern.class_names)),
         ]
     return "\n".join(lines)
 

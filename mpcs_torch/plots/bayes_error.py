@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.bayes_error import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.errors import ErrorRates
+from mpcs_torch.plots.canvas import canvas, legend_below
 from mpcs_torch.plots.palette import DARK_GREY, GREY, SYSTEMS
 from mpcs_torch.plots.text import literal
 
@@ -37,16 +38,14 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str) -> 
     errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None}
     if not errors:
         raise ValueError("systems must hold at least one curve, but holds none.")
-    figure = Figure(figsize=(7, 4.2 + 0.1 * max(0, len(errors) - 1)), layout="constrained")
-    axes = figure.add_subplot(xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
+    figure, axes = canvas(3.3, title, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error")
     highest = min(max(1.2, *(1.05 * each.actual.max().item() for each in errors.values())), MAX_DRAWN)
-    axes.set(title=literal(title), xlim=(-9, 9), ylim=(0, highest))
-    axes.title.set_fontsize(10)
+    axes.set(xlim=(-9, 9), ylim=(0, highest))
     for name, each in errors.items():
         axes.plot(LOG_ODDS.tolist(), each.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))
         axes.plot(LOG_ODDS.tolist(), each.minimum.tolist(), color=colours[name], linewidth=1.2, linestyle="--")
     axes.plot([], [], color=DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
     axes.plot([], [], color=DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
     axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    legend_below(figure)
     return figure

@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from mpcs_torch.plots.palette import GRID, SYSTEMS
-from mpcs_torch.plots.text import literal
+from mpcs_torch.plots.canvas import canvas, grid, legend_below
+from mpcs_torch.plots.palette import SYSTEMS
+from mpcs_torch.plots.text import MOST_IN_SENTENCE, literal
 
 MARKERS = "osD^vPX"
 MOST = 40
 """The number of conditions that fit a figure."""
+MOST_NAME = 20
+"""The most characters of the name of a condition."""
 
 
 def condition_chart(
@@ -30,17 +33,15 @@ def condition_chart(
         column: What the conditions are conditions of.
     """
     shown = conditions[:MOST]
-    figure = Figure(figsize=(7, 1.4 + 0.32 * len(shown) + 0.22 * len(systems)), layout="constrained")
-    axes = figure.add_subplot(xlabel=literal(metric), ylabel=literal(column))
+    figure, axes = canvas(max(2.2, 0.8 + 0.3 * len(shown)), xlabel=literal(metric), ylabel=literal(column, MOST_NAME))
     places = range(len(shown))
-    axes.set_yticks(list(places), [literal(name if len(name) <= 40 else f"{name[:37]}...") for name in shown])
+    axes.set_yticks(list(places), [literal(name, MOST_NAME) for name in shown])
     axes.set_ylim(len(shown) - 0.5, -0.5)
-    axes.grid(axis="y", color=GRID)
-    axes.set_axisbelow(True)
+    grid(axes, "y")
     for number, (name, values) in enumerate(systems.items()):
         colour, marker = SYSTEMS[number % len(SYSTEMS)], MARKERS[number % len(MARKERS)]
-        label = f"{literal(name)} (line: all, {pooled[name]:.4g})"
+        label = f"{literal(name, MOST_IN_SENTENCE)} (line: all, {pooled[name]:.4g})"
         axes.plot(values[:MOST], places, marker, color=colour, markersize=6, label=label)
         axes.axvline(pooled[name], color=colour, linewidth=1.0, linestyle="--")
-    figure.legend(loc="outside lower center", ncols=1, frameon=False, fontsize=9)
+    legend_below(figure)
     return figure

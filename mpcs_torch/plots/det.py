@@ -14,9 +14,10 @@ from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
+from mpcs_torch.plots.canvas import canvas, grid, legend_below
 from mpcs_torch.plots.curves import thinned
-from mpcs_torch.plots.palette import DARK_GREY, GREY, GRID, LIGHT_GREY, SYSTEMS
-from mpcs_torch.plots.text import literal
+from mpcs_torch.plots.palette import DARK_GREY, GREY, LIGHT_GREY, SYSTEMS
+from mpcs_torch.plots.text import MOST_IN_SENTENCE, literal
 
 MARKERS = "os^DvPX"
 HIGHEST = 0.6
@@ -58,8 +59,7 @@ def det_curves(
     hulls = [hull_vertices(errors) for errors in counts]
     costs = [[min_cost_of(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
     highest = [max(rate.item() for cost in flat for rate in (cost.p_miss, cost.p_fa)) for flat in costs if flat]
-    figure = Figure(figsize=(7, 7), layout="constrained")
-    axes = figure.add_subplot(xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
+    figure, axes = canvas(4.6, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
     _set_probit_axes(
         axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in highest)]))
     )
@@ -67,7 +67,12 @@ def det_curves(
         colour = SYSTEMS[number % len(SYSTEMS)]
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
-        axes.plot(*curve, color=colour, linewidth=1.5, label=f"{literal(name)}, equal error rate {100 * equal:.2f} %")
+        axes.plot(
+            *curve,
+            color=colour,
+            linewidth=1.5,
+            label=f"{literal(name, MOST_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %",
+        )
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         for marker, cost in zip(cycle(MARKERS), costs[number], strict=False):
             _mark(axes, rates, cost, colour, marker, confidence)
@@ -75,7 +80,7 @@ def det_curves(
         axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=f"minimum cost, {point.label()}")
     axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal error rate (convex hull)")
     axes.plot([], [], ":", color=GREY, linewidth=0.9, label="30 errors")
-    axes.legend(loc="upper right", fontsize=8)
+    legend_below(figure)
     return figure
 
 
@@ -93,8 +98,7 @@ def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) 
         if 30 / min(counts) < highest:
             draw(30 / min(counts), color=GREY, linewidth=0.9, linestyle=":")
     axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=LIGHT_GREY, linewidth=0.8)
-    axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
+    grid(axes)
 
 
 def _mark(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, marker: str, confidence: float) -> None:

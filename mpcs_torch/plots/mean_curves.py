@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST
 from mpcs_torch.functional.probability.mean_curve import MeanCurve
+from mpcs_torch.plots.canvas import SMALL, canvas, legend_below
 from mpcs_torch.plots.palette import DARK_GREY, LIGHT_GREY, SYSTEMS
 from mpcs_torch.plots.text import literal
 
@@ -33,15 +34,14 @@ def mean_curves(curves: Mapping[str, MeanCurve]) -> Figure:
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, but is empty.")
-    figure = Figure(figsize=(6.4, 4.4), layout="constrained")
-    axes = figure.add_subplot(xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1))
-    for name, power in MARKED.items():
+    figure, axes = canvas(3.6, xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1))
+    for row, (name, power) in enumerate(MARKED.items()):
         axes.axvline(power, color=LIGHT_GREY, linewidth=0.8)
-        axes.text(power, 1.01, name, fontsize=8, color=DARK_GREY, ha="center", va="bottom")
+        axes.text(power, 1.01 + 0.06 * row, name, fontsize=SMALL, color=DARK_GREY, ha="center", va="bottom")
     for number, (name, curve) in enumerate(curves.items()):
         colour = SYSTEMS[number % len(SYSTEMS)]
         for kind, line, values in (("reported", "-", curve.reported), ("measured", "--", curve.measured)):
             label = f"{literal(name)}, {kind}"
             axes.plot(curve.power.tolist(), values.tolist(), line, color=colour, linewidth=1.5, label=label)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+    legend_below(figure)
     return figure

@@ -5,7 +5,11 @@ from torch import Tensor
 
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
+from mpcs_torch.plots.canvas import canvas, legend_below
 from mpcs_torch.plots.palette import GREEN, ORANGE, PINK, SKY, WHITE
+
+MARKERS = "osD"
+"""Of the three means."""
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str) -> Figure:
@@ -21,9 +25,9 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.
     """
-    figure = Figure(figsize=(5.6, 5.4), layout="constrained")
-    axes = figure.add_subplot(xlabel="reported probability", ylabel="measured probability", xlim=(0, 1), ylim=(0, 1))
-    axes.set_title(title, fontsize=10)
+    figure, axes = canvas(
+        4.2, title, xlabel="reported probability", ylabel="measured probability", xlim=(0, 1), ylim=(0, 1), aspect=1
+    )
     low, high, rate = (_numbers(values) for values in (measured.low, measured.high, measured.rate))
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
     axes.bar(low, rate, widths, align="edge", color=SKY, edgecolor=WHITE, linewidth=0.5, label="measured rate of a bin")
@@ -32,12 +36,10 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     ends = points["robustness"], points["decisiveness"]
     slope = calibration_slope(reported, measured.means).item()
     axes.plot(*zip(*ends, strict=True), color=PINK, linewidth=1.8, label=f"slope {slope:.2f}")
-    axes.plot(*zip(*points.values(), strict=True), "o", color=ORANGE, markersize=7, clip_on=False)
-    for name, point in points.items():
-        place = (8, -4) if point[0] < 0.7 else (-8, 8)
-        label, side = name.replace("_", " "), "left" if point[0] < 0.7 else "right"
-        axes.annotate(label, point, xytext=place, textcoords="offset points", fontsize=9, ha=side)
-    axes.legend(loc="upper left", fontsize=9)
+    for (name, (x, y)), marker in zip(points.items(), MARKERS, strict=True):
+        label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
+        axes.plot(x, y, marker, color=ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
+    legend_below(figure)
     return figure
 
 

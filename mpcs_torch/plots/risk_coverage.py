@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mpcs_torch.plots.canvas import canvas, grid, legend_below
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.det import MARKERS
-from mpcs_torch.plots.palette import GRID, SYSTEMS
+from mpcs_torch.plots.palette import SYSTEMS
 from mpcs_torch.plots.text import literal
 
 
@@ -36,13 +37,12 @@ def risk_coverage_figure(
         >>> import torch
         >>> curve = torch.tensor([0.25, 0.5, 0.75, 1.0]), torch.tensor([0.0, 0.0, 0.0, 0.25])
         >>> figure = risk_coverage_figure({"largest probability": curve}, marks={"rule": (0.75, 0.0)})
-        >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        >>> [text.get_text() for text in figure.legends[0].get_texts()]
         ['largest probability', 'rule']
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, but is empty.")
-    figure = Figure(figsize=(7, 4.6), layout="constrained")
-    axes = figure.add_subplot(xlabel="coverage: decided samples, %", ylabel="dangerous errors per decided sample, %")
+    figure, axes = canvas(3.6, xlabel="coverage: decided samples, %", ylabel="dangerous errors per decided sample, %")
     for number, (name, (coverage, risk)) in enumerate(curves.items()):
         if coverage.shape != risk.shape or coverage.ndim != 1 or not len(coverage):
             shapes = f"{tuple(coverage.shape)} and {tuple(risk.shape)}"
@@ -53,7 +53,6 @@ def risk_coverage_figure(
         colour, marker = SYSTEMS[number % len(SYSTEMS)], MARKERS[number % len(MARKERS)]
         axes.plot(100 * coverage_at, 100 * risk_at, marker, color=colour, markersize=7, label=literal(name))
     axes.set(xlim=(0, 101), ylim=(0, None))
-    axes.grid(color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.legend(loc="upper left", fontsize=8)
+    grid(axes)
+    legend_below(figure)
     return figure

@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of
+from mpcs_torch.plots.canvas import canvas, legend_below
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE, SYSTEMS
-from mpcs_torch.plots.text import literal
+from mpcs_torch.plots.text import MOST_IN_SENTENCE, literal
 
 
 def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None) -> Figure:
@@ -34,7 +35,7 @@ def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None) -
     label = f"convex hull, area {area_under_roc(corners).item():.4f}"
     axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=ORANGE, linewidth=1.0, label=label)
     axes.plot(equal, 1 - equal, "o", color=ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
-    axes.legend(loc="lower right", fontsize=9)
+    legend_below(figure)
     return figure
 
 
@@ -53,18 +54,16 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str) -> Figure:
     figure, axes = _axes(title)
     for number, (name, rates) in enumerate(systems.items()):
         x, y = thinned(rates.p_fa, rates.p_miss)
-        label = f"{literal(name)}, area {area_under_roc(rates.counts()).item():.4f}"
+        label = f"{literal(name, MOST_IN_SENTENCE)}, area {area_under_roc(rates.counts()).item():.4f}"
         axes.plot(x, [1 - miss for miss in y], color=SYSTEMS[number % len(SYSTEMS)], linewidth=1.5, label=label)
-    axes.legend(loc="lower right", fontsize=9)
+    legend_below(figure)
     return figure
 
 
 def _axes(title: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(5.6, 5.6), layout="constrained")
-    axes = figure.add_subplot(
-        xlabel="false-alarm rate", ylabel="hit rate", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
+    figure, axes = canvas(
+        4.4, title, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01)
     )
-    axes.set_title(literal(title), fontsize=10)
     axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)
     axes.plot([0, 1], [1, 0], color=LIGHT_GREY, linewidth=0.8, linestyle=":")
     return figure, axes

@@ -6,8 +6,8 @@ from matplotlib.figure import Figure
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorRates, middle_of
 from mpcs_torch.functional.detection.visible import BINS, bin_edges, drawn_range
+from mpcs_torch.plots.canvas import canvas, legend_below
 from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
-from mpcs_torch.plots.text import literal
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
@@ -24,9 +24,7 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     edges = bin_edges(*drawn_range(counts.thresholds))
     low, high = edges[0].item(), edges[-1].item()
     width = (high - low) / BINS or 1.0  # the edges of one huge score can be equal
-    figure = Figure(figsize=(7, 3.8), layout="constrained")
-    axes = figure.add_subplot(xlabel="score", ylabel="density", title=literal(title))
-    axes.title.set_fontsize(10)
+    figure, axes = canvas(3.0, title, xlabel="score", ylabel="density")
     first, last = edges.new_tensor([0]).long(), edges.new_tensor([len(counts.thresholds) - 1]).long()
     places = torch.cat([first, torch.searchsorted(counts.thresholds, edges[1:-1]), last])
     kinds = ("non-targets", -counts.false_alarms, NONTARGETS), ("targets", counts.misses, TARGETS)
@@ -38,5 +36,5 @@ def score_histograms(rates: ErrorRates, title: str) -> Figure:
     if low <= middle <= high:
         label = f"equal error rates at {middle:.4g}"
         axes.axvline(middle, color=BLACK, linewidth=0.9, linestyle=":", label=label)
-    axes.legend(fontsize=9)
+    legend_below(figure)
     return figure

@@ -4,10 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from mpcs_torch.plots.canvas import canvas, legend_below
+from mpcs_torch.plots.labels import label_points
 from mpcs_torch.plots.palette import ACCURACY, BLACK, CROSS_ENTROPY, MPCS
+from mpcs_torch.plots.text import literal
 
 Point = tuple[float, float]
 """Dangerous errors and accuracy, each a mean over seeds."""
+MOST_NAME = 60
+"""The most characters of a method in the key."""
 
 
 def accuracy_against_danger(
@@ -21,19 +26,17 @@ def accuracy_against_danger(
         baseline_accuracy: Accuracy of the baseline, in [0, 1].
         allowance: How much accuracy a method may cost; a dotted line is drawn there.
     """
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.add_subplot(xlabel="dangerous test errors (mean over seeds)", ylabel="test accuracy, %")
+    figure, axes = canvas(4.6, width=7, xlabel="dangerous test errors (mean over seeds)", ylabel="test accuracy, %")
     for (label, line), colour in zip(lines.items(), (CROSS_ENTROPY, MPCS), strict=True):
         x, y = [dangerous for dangerous, _ in line], [100 * accuracy for _, accuracy in line]
-        axes.plot(x, y, "-o", color=colour, markersize=3, linewidth=1, label=label)
+        axes.plot(x, y, "-o", color=colour, markersize=3, linewidth=1, label=literal(label, MOST_NAME))
     label = f"{100 * allowance:g} points below the baseline"
     lowest = 100 * (baseline_accuracy - allowance)
     axes.axhline(lowest, color=BLACK, linewidth=0.7, linestyle=":", label=label)
-    for number, (dangerous, accuracy) in enumerate(points.values(), start=1):
-        axes.plot(dangerous, 100 * accuracy, "s", color=ACCURACY, markersize=6)
-        below = -12 * (number % 2)  # neighbours are often nearly equal
-        axes.annotate(str(number), (dangerous, 100 * accuracy), xytext=(5, 4 + below), textcoords="offset points")
-    key = "\n".join(f"{number}  {name}" for number, name in enumerate(points, start=1))
-    axes.text(0.01, 0.02, key, transform=axes.transAxes, fontsize=8, va="bottom")
-    axes.legend(loc="upper right", fontsize=8)
+    for number, (name, (dangerous, accuracy)) in enumerate(points.items(), start=1):
+        key = f"{number}  {literal(name, MOST_NAME)}"
+        axes.plot(dangerous, 100 * accuracy, "s", color=ACCURACY, markersize=6, label=key)
+    legend_below(figure)
+    places = [(dangerous, 100 * accuracy) for dangerous, accuracy in points.values()]
+    label_points(axes, places, [str(number) for number in range(1, len(points) + 1)])
     return figure

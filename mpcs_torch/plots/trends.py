@@ -1,10 +1,14 @@
 """The metrics of a run over its epochs."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from mpcs_torch.plots.palette import ACCURACY, BLACK, CROSS_ENTROPY, GREEN, MPCS, PINK, SKY
+from mpcs_torch.plots.canvas import NORMAL, WIDTH, canvas, grid, legend_below
+from mpcs_torch.plots.palette import ACCURACY, CROSS_ENTROPY, DARK_GREY, GREEN, MPCS, PINK, SKY, SYSTEMS
+from mpcs_torch.plots.text import MOST_IN_SENTENCE, lines, literal
 
 Values = Mapping[str, float]
 """The values of an epoch by column."""
@@ -17,24 +21,65 @@ METRIC_LINES = {
     "mpcs_count": ("MPCS", MPCS, "-"),
 }
 """Label, colour and line of each column that Figure 4 draws."""
+WIDE_RANGE = 30
+"""A metric whose highest value is this many times its lowest is drawn on a logarithmic scale."""
+MARKERS = "osD^vPX"
+
+
+def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
+    """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values span one.
+
+    Args:
+        runs: The records of each run by its name; a run that lacks the column is left out, as are values that are not
+            finite.
+        column: The column of the records.
+        marked: Epochs to mark by what picks them, for each run.
+    """
+    figure, axes = canvas(2.3, column, xlabel="epoch")
+    drawn: list[float] = []
+    for number, (name, records) in enumerate(runs.items()):
+        values = {
+            int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, float("nan")))
+        }
+        colour = SYSTEMS[number % len(SYSTEMS)]
+        label = literal(name) if len(runs) > 1 else None
+        axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label)
+        for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
+            if epoch in values:
+                of_run = f", {literal(name, MOST_IN_SENTENCE)}" if len(runs) > 1 else ""
+                axes.plot(
+                    epoch,
+                    values[epoch],
+                    MARKERS[place % len(MARKERS)],
+                    color=colour if len(runs) > 1 else SYSTEMS[1 + place % (len(SYSTEMS) - 1)],
+                    markersize=7,
+                    label=f"{literal(picker, MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
+                )
+        drawn += values.values()
+    if drawn and min(drawn) > 0 and max(drawn) > WIDE_RANGE * min(drawn):
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.set_ylabel("log scale", color=DARK_GREY)
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    grid(axes)
+    legend_below(figure)
+    return figure
 
 
 def trends(records: Sequence[Values], marked_epochs: Sequence[int]) -> Figure:
     """Accuracy, cross entropy and MPCS over the epochs, the losses as shares of their highest value (as in Fig. 4)."""
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
-    axes = figure.add_subplot(xlabel="epoch", ylim=(0, 1.02))
+    figure, axes = canvas(3.2, width=7, xlabel="epoch", ylim=(0, 1.02))
     epochs = [record["epoch"] for record in records]
     axes.plot(epochs, [record["accuracy"] for record in records], color=ACCURACY, label="accuracy")
     for column, label, colour in (("cross_entropy", "cross entropy", CROSS_ENTROPY), ("mpcs", "MPCS", MPCS)):
         highest = max(record[column] for record in records) or 1.0
         shares = [record[column] / highest for record in records]
         axes.plot(epochs, shares, color=colour, label=f"{label} / {highest:.3g}")
-    for epoch in marked_epochs:
-        axes.axvline(epoch, color=BLACK, linewidth=0.8, linestyle=":")
-    if marked_epochs:
-        label = "picked: " + ", ".join(map(str, sorted(set(marked_epochs))))
-        axes.text(marked_epochs[0], 1.03, label, transform=axes.get_xaxis_transform(), ha="center", fontsize=9)
-    axes.legend(loc="center")
+    for epoch in sorted(set(marked_epochs)):
+        axes.axvline(epoch, color=DARK_GREY, linewidth=0.9, linestyle=":", label=f"picked: epoch {epoch}")
+    grid(axes)
+    legend_below(figure, 3)
     return figure
 
 
@@ -42,10 +87,10 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """A panel for each run: every metric over the epochs, from 0 at its lowest to 1 at its highest."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.4 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(max(WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained")
     panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     for axes, (name, records) in zip(panels, runs.items(), strict=False):
-        axes.set_title(name, fontsize=10)
+        axes.set_title(lines(name, 34), fontsize=NORMAL)
         for column, (label, colour, style) in METRIC_LINES.items():
             values = [record[column] for record in records]
             lowest, span = min(values), (max(values) - min(values)) or 1.0
@@ -53,8 +98,9 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
             axes.plot([record["epoch"] for record in records], shares, style, color=colour, linewidth=1.2, label=label)
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
-    figure.supxlabel("epoch", fontsize=10)
-    figure.supylabel("share of the metric's range", fontsize=10)
+    figure.supxlabel("epoch", fontsize=NORMAL)
+    figure.supylabel("share of the metric's range", fontsize=NORMAL)
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
+    in_row = len(labels) if columns > 2 else 2 * columns
+    figure.legend(handles, labels, loc="outside upper center", ncols=in_row, frameon=False)
     return figure

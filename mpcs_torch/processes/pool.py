@@ -1,8 +1,10 @@
 """Tasks in parallel processes with one thread each."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from multiprocessing import get_context
 from threading import Thread
 from time import sleep
@@ -23,20 +25,54 @@ def _cores() -> int:
 
 
 def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-    """Yield each task with its result as it finishes; an error cancels the tasks that have not begun."""
+    """Yield each task with its result as it finishes; an error cancels the tasks that have not begun.
+
+    An interrupt, or a caller that stops to iterate, ends those that have begun as well.
+    """
     processes = max(1, min(len(tasks), _cores()))
-    # Spawned, because a fork of a process that has used threads of torch may hang.
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_begin_worker, initargs=(os.getpid(),))
-    try:
-        futures = {pool.submit(function, task): task for task in tasks}
+    with _pool(processes, _begin_worker) as pool:
+        with _signals_to_parent():  # the first task starts all workers
+            futures = {pool.submit(function, task): task for task in tasks}
         for future in as_completed(futures):
             yield futures[future], future.result()
-    except KeyboardInterrupt:  # the tasks that have begun would take long to finish
-        for worker in pool._processes.values():
+
+
+def run_in_child(function: Callable[..., Result], *arguments: object) -> Result:
+    """Call a function in a process of its own, with as many threads as this one; an interrupt ends it."""
+    with _pool(1, die_with_parent) as pool:
+        with _signals_to_parent():
+            future = pool.submit(function, *arguments)
+        return future.result()
+
+
+@contextmanager
+def _pool(processes: int, begin: Callable[[int], None]) -> Iterator[ProcessPoolExecutor]:
+    # Spawned, because a fork of a process that has used threads of torch may hang.
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=begin, initargs=(os.getpid(),))
+    try:
+        yield pool
+    except (KeyboardInterrupt, GeneratorExit):  # the tasks that have begun would take long to finish
+        for worker in (pool._processes or {}).values():
             worker.kill()
         raise
     finally:  # not a with statement, whose shutdown would take back the cancelling
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _signals_to_parent() -> Iterator[None]:
+    """Let processes that start inside never see Ctrl-C and SIGTERM, of which a terminal sends one to every process.
+
+    They inherit the blocked signals. Their parent, which gets its own a moment later, ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker(parent: int) -> None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from mpcs_torch.paper.case_study import Pick, picks, picks_table
 from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published import BENCHMARKS
-from mpcs_torch.plots import confusion_matrix
 from mpcs_torch.plots.trends import trends
-from mpcs_torch.report.render import data_uri, render
+from mpcs_torch.report.confusions import draw_confusion
+from mpcs_torch.report.render import draw, render
 from mpcs_torch.trainer.records import pick
 
 
@@ -17,7 +17,8 @@ def write_report(run: FinishedRun, path: Path) -> None:
     by_accuracy = _of_epoch(chosen, pick(run.records, "accuracy"))
     by_mpcs = _of_epoch(chosen, pick(run.records, "mpcs"))
     released = run.concern.released()
-    names = run.concern.class_names
+    names = list(run.concern.class_names)
+    marked = [by_accuracy.epoch, by_mpcs.epoch]
     page = render(
         "case_study",
         run=run,
@@ -26,13 +27,16 @@ def write_report(run: FinishedRun, path: Path) -> None:
         by_mpcs=by_mpcs,
         picks=picks_table(chosen),
         released_pairs=int(released.sum()),
-        trends=data_uri(trends(run.records, [by_accuracy.epoch, by_mpcs.epoch])),
+        drawn=draw(
+            trends(run.records, marked),
+            f"Accuracy, cross entropy and MPCS over {len(run.records)} epochs. Accuracy picks epoch {marked[0]}, MPCS "
+            f"picks epoch {marked[1]}.",
+        ),
         matrices=[
-            (title, data_uri(confusion_matrix(chosen_one.confusion, released, names, title)))
-            for title, chosen_one in (
-                (f"Picked by accuracy: epoch {by_accuracy.epoch}, {by_accuracy.dangerous} dangerous", by_accuracy),
-                (f"Picked by MPCS: epoch {by_mpcs.epoch}, {by_mpcs.dangerous} dangerous", by_mpcs),
+            draw_confusion(
+                one.confusion, run.concern, names, f"Confusion matrix of epoch {one.epoch}, picked by {metric}"
             )
+            for metric, one in (("accuracy", by_accuracy), ("MPCS", by_mpcs))
         ],
     )
     path.write_text(page, encoding="utf-8")

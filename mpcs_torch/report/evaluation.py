@@ -8,7 +8,7 @@ from mpcs_torch.paper.intervals import Interval
 from mpcs_torch.paper.published import TABLE_2
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
 from mpcs_torch.plots.trends import figure_4
-from mpcs_torch.report.render import data_uri, render
+from mpcs_torch.report.render import draw, render
 
 FILES = (
     *(f"{name}.{kind}" for name in ("runs", "table2", "table3") for kind in ("md", "csv")),
@@ -35,6 +35,10 @@ def write_evaluation(
         "evaluation",
         tables=[(title, table) for _, title, table, _ in tables],
         more_expensive=more_expensive_than_printed(measured_costs(finished)),
-        figure=data_uri(figure),
+        figure=draw(
+            figure,
+            f"Metrics over the epochs, from 0 at the lowest to 1 at the highest, in a panel for each of {len(runs)} "
+            "experiments. Accuracy, F1 and MCC rise as the others fall.",
+        ),
     )
     (folder / "report.html").write_text(page, encoding="utf-8")

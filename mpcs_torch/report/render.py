@@ -1,10 +1,57 @@
-"""Pages from templates, with embedded figures."""
+"""Pages from templates, with embedded figures that follow the theme of the page."""
 
 import base64
 import io
+import platform
+import re
+from importlib.metadata import version
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
+
+from mpcs_torch.plots.canvas import WIDTH
+from mpcs_torch.plots.palette import BLACK, ON_DARK
+from mpcs_torch.tables import Table
+
+PIXELS = 96
+"""Of an inch in a browser."""
+NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
+PERCENT = re.compile(r"(?<=\d) %")
+COLOUR = re.compile("|".join(ON_DARK))
+
+
+class Drawing(NamedTuple):
+    """A figure in a page."""
+
+    uri: str
+    alt: str
+    """All that somebody who does not see the figure should learn from it."""
+    caption: str
+    width: int
+    """Pixels."""
+    height: int
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it scrolls on a small screen, where its texts would be too small to read otherwise."""
+        return self.width > 1.2 * WIDTH * PIXELS
+
+
+def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
+    """Return a figure as a picture for a page."""
+    uri = "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
+    width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
+    return Drawing(uri, alt, caption, width, height)
+
+
+def to_svg(figure: Figure) -> str:
+    """Return the figure as an SVG document without background, whose colours change where dark pages are preferred."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    head, tag, rest = buffer.getvalue().partition("<svg ")
+    attributes, end, content = rest.partition(">")
+    return f"{head}{tag}{attributes}{end}{_theme()}{COLOUR.sub(lambda found: f'var({_name(found[0])})', content)}"
 
 
 def render(template: str, **content: object) -> str:
@@ -12,16 +59,31 @@ def render(template: str, **content: object) -> str:
     environment = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    return environment.get_template(f"{template}.html.j2").render(content)
+    environment.filters["numeric_columns"] = numeric_columns
+    page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
+    return PERCENT.sub("\N{NO-BREAK SPACE}%", page)
 
 
-def data_uri(figure: Figure) -> str:
-    """Return the figure as a data URI, to be embedded in a page."""
-    return "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
+def versions() -> dict[str, str]:
+    """Return the versions that results can depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in ("torch", "mpcs_torch")}}
 
 
-def to_svg(figure: Figure) -> str:
-    """Return the figure as an SVG document."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
+def numeric_columns(table: Table) -> list[bool]:
+    """Return for each column whether all of its cells are numbers or empty."""
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
+    return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+
+
+def _theme() -> str:
+    light, dark = (
+        "".join(f"{_name(colour)}:{shown};" for colour, shown in pairs)
+        for pairs in ([(colour, colour) for colour in ON_DARK], ON_DARK.items())
+    )
+    # Black is what matplotlib leaves out, so that it is inherited.
+    css = f"svg{{{light}fill:var({_name(BLACK)})}}@media screen and (prefers-color-scheme:dark){{svg{{{dark}}}}}"
+    return f"<style>{css}</style>"
+
+
+def _name(colour: str) -> str:
+    return f"--c{colour[1:]}"

@@ -3,81 +3,127 @@
 from math import isfinite, nan
 from pathlib import Path
 
-import torch
-from matplotlib.figure import Figure
-
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import shown
 from mpcs_torch.files import replace_text
-from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.plots import condition_chart, confusion_matrix, reliability
-from mpcs_torch.report.render import data_uri, render
+from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.plots import condition_chart, reliability
+from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of
+from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.group_scores import GroupScores
+from mpcs_torch.scoring.main_measures import DANGEROUS_RATE, EXPECTED_CONCERN, MAIN
 from mpcs_torch.scoring.models import ModelScores
-from mpcs_torch.scoring.scores import MOST_CLASSES, Scores
+from mpcs_torch.scoring.scores import Scores
 
 
 def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Path) -> None:
-    """Write the tables, the comparison, and figures: for hard labels confusion matrices, and charts of groups.
+    """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
 
     Args:
         found: What was measured.
         concern: Which errors matter.
         path: The HTML file to write.
     """
-    names = list(found.scores)
     columns: dict[str, list[GroupScores]] = {}
     for groups in found.groups:
         columns.setdefault(groups.column, []).append(groups)
+    confusions = {name: scores.confusion for name, scores in found.scores.items() if scores.confusion is not None}
+    verdict, *verdicts = _verdicts(found, concern)
     page = render(
         "score",
-        name=printable(names[0]) if len(names) == 1 else f"{len(names)} models",
-        scores=found.first,
-        verdicts=summarize_comparisons(found.comparisons),
-        table=found.table(),
-        notes=found.notes,
+        name=", ".join(map(printable, found.scores)) if len(found.scores) < 4 else f"{len(found.scores)} models",
+        verdict=verdict,
+        verdicts=verdicts,
+        summary=_summary(found, concern),
+        costs=costliest(confusions, concern, found.first.class_names) if confusions else None,
+        drawings=_drawings(found, concern),
+        is_too_large=bool(confusions) and len(found.first.class_names) > MOST_CLASSES,
+        most=MOST_CLASSES,
+        metrics=found.table(),
+        told=[*found.notes, *(warning for scores in found.scores.values() for warning in scores.warnings())],
+        classes=found.first.class_table() if len(found.scores) == 1 else None,
         comparisons=comparison_table(found.comparisons) if found.comparisons else None,
-        figures=[data_uri(figure) for figure in _figures(found, concern)],
         columns=[
             {
                 "name": column,
-                "chart": data_uri(_chart(column, of_column)),
+                "chart": _chart(column, of_column),
                 "tables": [(f"{each.model}, {each.order()}", each.table()) for each in of_column],
             }
             for column, of_column in columns.items()
         ],
-        most=MOST_CLASSES,
     )
     replace_text(path, page)
 
 
-def _figures(found: ModelScores, concern: ConcernSpec | None) -> list[Figure]:
-    if len(found.scores) > 1:
-        return [figure for name, scores in found.scores.items() for figure in _confusion(scores, concern, name)]
-    scores = found.first
-    figures = _confusion(scores, concern, "confusion matrix")
-    if scores.measured is not None and scores.reported is not None:
-        figures.append(reliability(scores.measured, scores.reported, "how certain it is, and how often right"))
-    return figures
+def _verdicts(found: ModelScores, concern: ConcernSpec | None) -> list[str]:
+    """Say what matters most first: which model is better by dangerous errors, or how many errors are dangerous."""
+    if found.comparisons:
+        wanted = [MAIN[DANGEROUS_RATE], MAIN[EXPECTED_CONCERN]]
+        ordered = sorted(found.comparisons, key=lambda row: _rank(row, wanted))
+        return summarize_comparisons(ordered)
+    return [_sentence(name, scores, concern) for name, scores in found.scores.items()]
 
 
-def _confusion(scores: Scores, concern: ConcernSpec | None, title: str) -> list[Figure]:
-    names = scores.class_names
-    if scores.confusion is None or len(names) > MOST_CLASSES:
-        return []
-    nothing = torch.zeros(len(names), len(names), dtype=torch.bool)
-    return [confusion_matrix(scores.confusion, nothing if concern is None else concern.released(), names, title)]
+def _rank(row: Comparison, wanted: list[str]) -> int:
+    return wanted.index(row.measure) if row.measure in wanted else len(wanted)
 
 
-def _chart(column: str, of_column: list[GroupScores]) -> Figure:
+def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
+    name = printable(name)
+    if scores.confusion is None:
+        return f"{name}: {scores.rows} rows with {len(scores.class_names)} classes."
+    errors, dangerous = errors_of(scores.confusion, concern)
+    share = f"{100 * errors / scores.rows:.3g} %"
+    if concern is None:
+        return f"{name} is wrong on {errors} of {scores.rows} rows ({share})."
+    of_them = f"{dangerous} of {scores.rows} decisions of {name} are dangerous errors"
+    return f"{of_them} ({100 * dangerous / scores.rows:.3g} %); {errors} are wrong ({share})."
+
+
+def _summary(found: ModelScores, concern: ConcernSpec | None) -> list[tuple[str, str]]:
+    first = found.first
+    told = [("rows", str(first.rows)), ("classes", str(len(first.class_names)))]
+    for name, scores in found.scores.items():
+        if scores.confusion is None or len(found.scores) > 3:
+            continue
+        of_model = "" if len(found.scores) == 1 else f", {printable(name)}"
+        errors, dangerous = errors_of(scores.confusion, concern)
+        told.append((f"errors{of_model}", str(errors)))
+        if concern is not None:
+            told.append((f"dangerous errors{of_model}", str(dangerous)))
+    return told
+
+
+def _drawings(found: ModelScores, concern: ConcernSpec | None) -> list[Drawing]:
+    drawings = []
+    for name, scores in found.scores.items():
+        of_model = f" of {name}" if len(found.scores) > 1 else ""
+        if scores.confusion is not None and len(scores.class_names) <= MOST_CLASSES:
+            drawings.append(
+                draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{of_model}")
+            )
+        if scores.measured is not None and scores.reported is not None:
+            figure = reliability(scores.measured, scores.reported, f"Reliability{of_model}")
+            pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)
+            means = ", ".join(
+                f"{field.replace('_', ' ')} {one:.2f} reported and {other:.2f} measured" for field, one, other in pairs
+            )
+            drawings.append(draw(figure, printable(f"Reliability diagram{of_model}: {means}.")))
+    return drawings
+
+
+def _chart(column: str, of_column: list[GroupScores]) -> Drawing:
     """Draw the metric that ranks groups, in the order of the first model."""
     first = of_column[0]
     metric, names = first.ranked_by, first.worst_first()
     values = {each.model: [_drawn(each.values[name][metric]) for name in names] for each in of_column}
     pooled = {each.model: _drawn(each.pooled.values[metric]) for each in of_column}
-    return condition_chart(values, pooled, [shown(name) for name in names], metric=metric, column=column)
+    figure = condition_chart(values, pooled, [shown(name) for name in names], metric=metric, column=column)
+    worst = values[first.model][0]
+    alt = f"{metric} of each group of {column}, the worst first: {names[0]} with {worst:.4g} for {first.model}."
+    return draw(figure, printable(alt))
 
 
 def _drawn(value: float) -> float:

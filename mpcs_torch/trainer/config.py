@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 from mpcs_torch.concern.rules import MAX_PROBLEMS
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.metrics.by_name import Direction
+from mpcs_torch.packaged import packaged_file
 from mpcs_torch.trainer.followers import follower_problems
 from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.metrics_config import PUBLISHED, TEST, MetricConfig
@@ -107,9 +108,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
     """Load a config under ``configs/``, of the installed package or of the repository."""
-    package = Path(__file__).parents[1]
-    root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
-    return load_config(root / f"{path}.yaml", overrides)
+    kind, _, name = path.partition("/")
+    return load_config(packaged_file(kind, name), overrides)
 
 
 def dump_config(config: RunConfig) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.files import replace_text
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.tables import Table
@@ -12,9 +13,16 @@ from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import metrics_of
+from mpcs_torch.untrusted_files import read_limited
 
 FILE = "result.json"
 """In the run's folder."""
+MAX_BYTES = 10_000_000
+"""Thousands of metrics."""
+
+
+class ResultError(MpcsError, ValueError):
+    """A ``result.json`` that is missing or breaks its rules."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,26 @@ class RunResult:
         replace_text(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
 
 
+def read_result(folder: Path) -> RunResult:
+    """Read the result of a finished run.
+
+    Raises:
+        ResultError: If the run has not finished, or its ``result.json`` is not one.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise ResultError(f"{folder} holds no {FILE}: finish the run first, `mpcs train --resume {folder}`")
+    try:
+        plain = json.loads(read_limited(path, MAX_BYTES).decode("utf-8"))
+        values = {
+            str(split): {str(name): float(value) for name, value in of_split.items()}
+            for split, of_split in plain["values"].items()
+        }
+        return RunResult(int(plain["epoch"]), str(plain["reason"]), values, bool(plain["diverged"]))
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ResultError(f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}") from None
+
+
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
     """Measure the picked checkpoint on every split; the model itself keeps its last weights.
 
@@ -51,7 +79,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     epoch, reason = world.told_by_first(lambda: _pick(run, selector))
     world.copy_from_first(model.state_dict().values())
     with run.kernels():
-        measured = {name: _evaluator(run, split)(model) for name, split in _splits(run)}
+        measured = {name: evaluator_of(run, split)(model) for name, split in _splits(run)}
     model.load_state_dict(own)
     values = {name: evaluation.values for name, evaluation in measured.items()}
     diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
@@ -88,7 +116,8 @@ def _splits(run: PreparedRun) -> Iterator[tuple[str, Split]]:
     yield "test", run.data.test
 
 
-def _evaluator(run: PreparedRun, split: Split) -> Evaluator:
+def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
+    """Return what measures a model with all metrics of a run on a split."""
     device = split.labels.device
     batch_size = min(len(split.labels), run.evaluator.batch_size)
     mode, precision = run.config.epochs.mode, run.config.device.precision

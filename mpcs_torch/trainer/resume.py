@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from time import monotonic
 from types import FrameType
 from typing import Any
@@ -28,16 +29,18 @@ class StoppedError(MpcsError, RuntimeError):
 
 
 class RunKeeper:
-    """Saves a run every few seconds, and when the process is asked to terminate (SIGTERM)."""
+    """Saves a run every few seconds, and when the process is asked to end (Ctrl-C or SIGTERM)."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
         self._saved_at = monotonic()
-        self._is_stopping = False
+        self._stopping: int | None = None
+        """The signal that asked to stop."""
 
     def asks(self) -> tuple[bool, bool]:
         """Tell whether to save after the next step, and whether to stop then."""
-        return self._is_stopping or monotonic() - self._saved_at >= self.seconds, self._is_stopping
+        is_stopping = self._stopping is not None
+        return is_stopping or monotonic() - self._saved_at >= self.seconds, is_stopping
 
     def save(self, run: PreparedRun, *, stop: bool) -> None:
         """Save a run, in the first of its processes.
@@ -50,7 +53,8 @@ class RunKeeper:
         self._saved_at = monotonic()
         if stop:
             place = f"after epoch {run.state.epochs}, step {run.state.steps}"
-            error = StoppedError(f"stopped {place}; `mpcs train --resume {self.folder}` goes on from there")
+            error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` goes on from there")
+            error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have been asked
             error.is_told_elsewhere = not run.state.world.is_first
             raise error
 
@@ -61,20 +65,26 @@ class RunKeeper:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Turn a request to terminate into one to stop after the step."""
+        """Turn Ctrl-C and a request to terminate into one to stop after the step; a second Ctrl-C stops at once."""
 
         def ask(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
-            self._is_stopping = True
+            if number == signal.SIGINT == self._stopping:
+                raise KeyboardInterrupt
+            self._stopping = number
 
+        # Whoever started this process may have it ignore Ctrl-C, as shells do for jobs in the background.
+        is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        watched = [signal.SIGTERM, *([signal.SIGINT] if is_interruptible else [])]
         try:
-            before = signal.signal(signal.SIGTERM, ask)
+            before = [signal.signal(number, ask) for number in watched]
         except ValueError:  # not the main thread, which alone gets signals
             yield
             return
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in zip(watched, before, strict=True):
+                signal.signal(number, handler)
 
 
 def state_of(run: PreparedRun) -> dict[str, Any]:

@@ -13,6 +13,7 @@ HELP = [
     *([verb] for verb in VERBS),
     ["data", "get"],
     ["data", "list"],
+    ["concern", "check"],
     ["concern", "suggest"],
     ["calibrate", "fit"],
     ["calibrate", "apply"],

@@ -234,7 +234,7 @@ def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     printed = capsys.readouterr().out
     assert re.search(r"\| plain +\| 100\.0 % ", printed)
     assert re.search(r"\| recommended, with referral +\| [89]\d\.\d % ", printed)
-    page = (tmp_path / "demo" / "report.html").read_text()
+    page = (tmp_path / "demo" / "report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
     assert all(sentence in page for sentence in re.findall(r"(?:Of|If) .*", printed))
     assert run("demo", "--out", tmp_path) == 2
     assert "report.html exists" in one_line(capsys.readouterr().err)

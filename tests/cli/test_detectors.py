@@ -134,7 +134,8 @@ def test_a_report_shows_all_detectors(
     assert run("detect", *evaluation.paths, *learning(development), *options) == 0
     text = page.read_text()
     assert text.count("data:image/svg+xml") == 4  # DET, ROC, Bayes error of the fusion, conditions
-    assert "<h1>4 detectors</h1>" in text
+    assert "Detection scores of 4 detectors" in text
+    assert "<h1>By equal error rate" in text
     assert "bootstrap of whole clusters (speaker)" in text
     assert "<h3>fusion</h3>" in text
 

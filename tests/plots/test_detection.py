@@ -18,7 +18,7 @@ POINTS = [OperatingPoint(0.5), OperatingPoint(0.2)]
 
 
 def labels_of(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_det_marks_the_minimum_costs_within_their_intervals() -> None:

@@ -20,7 +20,7 @@ def test_curves_and_marks_are_drawn_in_percent_and_in_one_order_of_colours() -> 
     assert mark.get_xydata().tolist() == [pytest.approx([80, 3])]
     assert [line.get_color() for line in (first, second, mark, other)] == [BLUE, ORANGE, BLUE, ORANGE]
     assert mark.get_marker() != other.get_marker()
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["first", "second", "a rule", "another"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["first", "second", "a rule", "another"]
     assert axes.get_ylim()[0] == 0
     figure.canvas.draw()
 

@@ -63,7 +63,7 @@ def test_names_of_classes_are_no_markup(tmp_path: Path) -> None:
     assert run("score", tmp_path / FILE, "--html", tmp_path / "r.html") == 0
     page = Page(tmp_path / "r.html")
     check(page)
-    assert page.text.count(FILE) == 2, "in the title and the heading"
+    assert FILE in page.text
 
 
 def test_names_of_files_are_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,8 @@ def test_names_of_files_are_no_markup(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "\x1b[31m" not in told.out + told.err
     page = Page(tmp_path / "r.html")
     check(page)
-    assert page.text.count(f"\\x1b[31m[red]{FILE}") == 2
+    assert f"\\x1b[31m[red]{FILE}" in page.text
+    assert "\x1b" not in page.text
     path.write_text("score,label\n1,x\n")
     assert run("detect", path) == 2
     assert "\x1b[31m" not in capsys.readouterr().err

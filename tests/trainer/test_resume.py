@@ -79,21 +79,42 @@ def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(setting: str, tmp_path: P
     assert FILE not in contents(cut)
 
 
-def test_a_request_to_terminate_stops_after_the_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> None:
     config = toy_config(training={"batch_size": 10, "save_seconds": 3600})
     run_in_folder(config, toy_data(), tmp_path / "whole")
-    before = signal.getsignal(signal.SIGTERM)
+    before = signal.getsignal(number)
 
     def ask(epoch: MeasuredEpoch, state: LoopState) -> None:
         if epoch.number == 4:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
     stopped = tmp_path / "stopped"
-    with pytest.raises(StoppedError, match=rf"stopped after epoch 5, step 5; `mpcs train --resume {stopped}` goes on"):
+    with pytest.raises(
+        StoppedError, match=rf"stopped after epoch 5, step 5; `mpcs train --resume {stopped}` goes on"
+    ) as told:
         run_in_folder(config, toy_data(), stopped, [ask])
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert told.value.exit_status == 128 + number
+    assert signal.getsignal(number) == before
     run_in_folder(config, toy_data(), stopped, resume=True)
     assert contents(stopped) == contents(tmp_path / "whole")
+
+
+def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
+    def ask(epoch: MeasuredEpoch, state: LoopState) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_folder(toy_config(), toy_data(), tmp_path, [ask])
+
+
+def test_an_ignored_interrupt_stays_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run_in_folder(toy_config(), toy_data(), tmp_path, [lambda *_: signal.raise_signal(signal.SIGINT)])
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_rows_after_the_saved_state_are_cut_off_even_if_half_written(tmp_path: Path) -> None:

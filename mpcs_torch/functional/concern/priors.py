@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_priors
+from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
 from mpcs_torch.functional.inputs.probabilities import Samples
 
 
@@ -24,7 +24,7 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         the priors decide alone.
 
     Raises:
-        ValueError: If priors break their rule above.
+        ValueError: If a shape or priors break their rule above.
 
     References:
         Saerens, Latinne, Decaestecker: Adjusting the Outputs of a Classifier to New a Priori Probabilities, Neural
@@ -36,6 +36,7 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         >>> shift_priors(torch.tensor([[0.9, 0.1]]), training_priors=even, priors=torch.tensor([0.1, 0.9]))
         tensor([[0.5000, 0.5000]])
     """
+    check_by_class(probs, "probs")
     check_priors(priors, probs.shape[1], name="priors")
     check_priors(training_priors, probs.shape[1], name="training_priors", above_0=True)
     rows = probs.movedim(1, -1)

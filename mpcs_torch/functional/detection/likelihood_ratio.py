@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_priors
+from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
@@ -39,6 +39,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
         tensor([-0.8109,  1.3863])
     """
     check_priors(priors, len(priors) if isinstance(priors, Tensor) else 2, above_0=True)
+    check_by_class(preds)
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
     samples = flatten_samples(
         preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits), ignore_index=None, sample_weight=None

@@ -145,11 +145,16 @@ def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
     """Refuse preds that are not floating point of shape (N, C, ...), and a target that is not (N, ...)."""
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point logits or probabilities, but got dtype {preds.dtype}.")
-    if preds.ndim < 2:
-        raise ValueError(f"preds must have shape (N, C) or (N, C, ...), but got {tuple(preds.shape)}.")
+    check_by_class(preds)
     if preds.shape[1] != num_classes:
         raise ValueError(f"preds must have {num_classes} classes in dimension 1, but got shape {tuple(preds.shape)}.")
     check_target(target, preds.shape[:1] + preds.shape[2:])
+
+
+def check_by_class(scores: Tensor, name: str = "preds") -> None:
+    """Refuse scores without a dimension of classes."""
+    if scores.ndim < 2:
+        raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")
 
 
 def check_loss_inputs(

@@ -1,0 +1,57 @@
+"""Accelerate: everything is prepared but the scheduler, which Accelerate would step once for each process.
+
+Run it in several processes with ``accelerate launch --cpu --num_processes 2 with_accelerate.py``.
+"""
+
+import torch
+from accelerate import Accelerator
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mpcs_torch import ConcernSpec, MetaPatternConcernScore
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
+
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
+CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+
+
+def main() -> None:
+    """Train for eight epochs, and print MPCS and learning rate of each."""
+    accelerator = Accelerator(cpu=True)
+    torch.manual_seed(0)
+    digits = load_digits()
+    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
+    train = DataLoader(TensorDataset(inputs[:1347], labels[:1347]), batch_size=64, shuffle=True)
+    validation = DataLoader(TensorDataset(inputs[1347:], labels[1347:]), batch_size=225)
+
+    model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    model, optimizer, train, validation = accelerator.prepare(model, optimizer, train, validation)
+    scheduler = MPCSLR(optimizer)
+    accelerator.register_for_checkpointing(scheduler)  # save_state and load_state include it
+
+    loss = SoftmaxMarginLoss(CONCERN).to(accelerator.device)
+    mpcs = MetaPatternConcernScore(10, concern=CONCERN).to(accelerator.device)
+    selector = CheckpointSelector("accelerate_checkpoints", SelectionRule("mpcs", {"mpcs": mpcs}))
+    for epoch in range(1, 9):
+        for pixels, target in train:
+            optimizer.zero_grad()
+            accelerator.backward(loss(model(pixels), target))
+            optimizer.step()
+        with torch.no_grad():
+            for pixels, target in validation:
+                # Without it, the samples that pad the last batch would count twice.
+                mpcs.update(*accelerator.gather_for_metrics((model(pixels), target)))
+        score = mpcs.compute()
+        mpcs.reset()
+        if accelerator.is_main_process:
+            selector.update(accelerator.unwrap_model(model).state_dict, epoch=epoch, mpcs=score)
+        accelerator.wait_for_everyone()
+        scheduler.step(score)
+        accelerator.print(f"epoch {epoch}  MPCS {score:.4f}  {scheduler.reason}")
+    accelerator.end_training()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Hugging Face's Trainer: it picks the epoch with the lowest MPCS, and the learning rate follows MPCS."""
+
+import os
+
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from mpcs_torch import ConcernSpec, MetaPatternConcernScore
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
+from mpcs_torch.metrics import Accuracy
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded here
+
+from transformers import PretrainedConfig, PreTrainedModel, Trainer, TrainingArguments
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from mpcs_torch.integrations.huggingface import SelectCheckpoint, compute_metrics, loss_function
+
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
+CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+
+
+class Digits(PreTrainedModel):
+    """A small network over 64 pixels."""
+
+    config_class = PretrainedConfig
+
+    def __init__(self) -> None:
+        super().__init__(PretrainedConfig())
+        self.net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+
+    def forward(self, inputs: Tensor, labels: Tensor | None = None) -> SequenceClassifierOutput:  # noqa: ARG002
+        """Return logits; the Trainer computes the loss."""
+        return SequenceClassifierOutput(logits=self.net(inputs))
+
+
+def main() -> None:
+    """Train for five epochs and print the scores and the epoch that was picked."""
+    torch.manual_seed(0)
+    digits = load_digits()
+    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
+    rows = [{"inputs": pixels, "labels": label} for pixels, label in zip(inputs, labels, strict=True)]
+
+    model = Digits()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    selector = CheckpointSelector("best", SelectionRule("mpcs_loss", {"mpcs_loss": MetaPatternConcernScore}))
+    arguments = TrainingArguments(
+        output_dir="trainer",
+        num_train_epochs=5,
+        per_device_train_batch_size=64,
+        per_device_eval_batch_size=450,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        # The name ends in "loss", so the Trainer knows that lower is better.
+        metric_for_best_model="mpcs_loss",
+        load_best_model_at_end=True,
+        use_cpu=True,
+        dataloader_pin_memory=False,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    metrics = {"mpcs": MetaPatternConcernScore(10, concern=CONCERN), "accuracy": Accuracy(10)}
+    trainer = Trainer(
+        model,
+        arguments,
+        train_dataset=rows[:1347],
+        eval_dataset=rows[1347:],
+        compute_metrics=compute_metrics(metrics),
+        compute_loss_func=loss_function(SoftmaxMarginLoss(CONCERN)),
+        callbacks=[SelectCheckpoint(selector)],
+        optimizers=(optimizer, MPCSLR(optimizer)),
+    )
+    trainer.train()
+    assert selector.best is not None
+    print(f"The Trainer loaded {trainer.state.best_model_checkpoint}; the selector kept epoch {selector.best.number}.")
+
+
+if __name__ == "__main__":
+    main()

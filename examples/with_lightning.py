@@ -1,0 +1,82 @@
+"""Lightning: MPCS as the monitor of the learning rate, the best epoch kept by a rule, and a figure in TensorBoard."""
+
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from mpcs_torch import ConcernSpec, MetaPatternConcernScore
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
+from mpcs_torch.metrics import Accuracy
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its own deprecations
+    import pytorch_lightning as pl
+
+    from mpcs_torch.integrations.lightning import LogFigures, SelectCheckpoint
+
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
+CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+
+
+class Digits(pl.LightningModule):
+    """A small network over 64 pixels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+        self.loss = SoftmaxMarginLoss(CONCERN)
+        self.mpcs, self.accuracy = MetaPatternConcernScore(10, concern=CONCERN), Accuracy(10)
+
+    def training_step(self, batch: list[Tensor], _: int) -> Tensor:
+        """Return the loss of a batch."""
+        loss: Tensor = self.loss(self.net(batch[0]), batch[1])
+        return loss
+
+    def validation_step(self, batch: list[Tensor], _: int) -> None:
+        """Log the metrics as objects, which Lightning computes over all batches and processes."""
+        logits = self.net(batch[0])
+        self.mpcs.update(logits, batch[1])
+        self.accuracy.update(logits, batch[1])
+        self.log_dict({"mpcs": self.mpcs, "accuracy": self.accuracy}, on_epoch=True)
+
+    def configure_optimizers(self) -> Any:
+        """Let the learning rate follow MPCS."""
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.5)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": MPCSLR(optimizer), "monitor": "mpcs"}}
+
+
+def main() -> None:
+    """Train for eight epochs, and print the epoch that the rule picks beside those of single metrics."""
+    warnings.filterwarnings("ignore", module="pytorch_lightning")
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    torch.manual_seed(0)
+    digits = load_digits()
+    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
+    train = DataLoader(TensorDataset(inputs[:1347], labels[:1347]), batch_size=64, shuffle=True)
+    validation = DataLoader(TensorDataset(inputs[1347:], labels[1347:]), batch_size=450)
+
+    rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore, "accuracy": "max"}, within={"accuracy": 0.01})
+    selector = CheckpointSelector(Path("lightning_checkpoints"), rule)
+    trainer = pl.Trainer(
+        max_epochs=8,
+        accelerator="cpu",
+        logger=pl.loggers.TensorBoardLogger("lightning_logs"),
+        callbacks=[SelectCheckpoint(selector), LogFigures("mpcs")],
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(Digits(), train, validation)
+    print(selector.explain().markdown())
+    model = Digits()
+    model.load_state_dict(selector.load_best()["state_dict"])
+
+
+if __name__ == "__main__":
+    main()

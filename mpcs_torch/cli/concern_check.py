@@ -1,0 +1,92 @@
+"""``mpcs concern check``: read a concern file, and show what it says."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.options import AsJson, file_or_name
+from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:
+    from mpcs_torch.concern import ConcernSpec
+
+MOST_CLASSES = 30
+"""The matrix of more classes is not readable: only the pairs that are released are listed."""
+MOST_ROWS = 40
+
+
+def check(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="CONCERN",
+            parser=file_or_name("concerns"),
+            help="A concern file (YAML), or a name, such as traffic-lights.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show which errors a concern file releases, and what they cost.
+
+    What breaks a rule is listed with its line and column; the exit status is then 2. What is allowed, but may be an
+    oversight, is a warning.
+    """
+    from mpcs_torch.concern import load_concern
+    from mpcs_torch.concern.files import concern_as_plain
+    from mpcs_torch.concern.oversights import oversights
+
+    spec = load_concern(file)
+    try:
+        released, warnings = spec.released(), list(oversights(spec))
+    except ValueError as error:  # too many classes
+        raise typer.BadParameter(f"{file}: {error}") from None
+    if as_json:
+        pairs = [[spec.class_names[i] for i in pair] for pair in released.nonzero().tolist()]
+        print_json({**concern_as_plain(spec), "released": pairs, "warnings": warnings})
+        return
+    size = len(spec.class_names)
+    count = int(released.sum())
+    typer.echo(f"{size} classes; of {size * (size - 1)} errors, {count} are released and the others are dangerous\n")
+    typer.echo(text_of(_matrix(spec) if size <= MOST_CLASSES else _released_table(spec)))
+    typer.echo("\n" + "\n".join(_facts(spec)))
+    for warning in warnings:
+        typer.echo(f"mpcs: warning: {warning}", err=True)
+
+
+def _matrix(spec: "ConcernSpec") -> Table:
+    dangerous = spec.dangerous_pairs().tolist()
+    rows = [
+        [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
+        for i, (name, costs) in enumerate(zip(spec.class_names, spec.matrix().tolist(), strict=True))
+    ]
+    return Table(["true \\ predicted", *spec.class_names], rows)
+
+
+def _released_table(spec: "ConcernSpec") -> Table:
+    names = spec.class_names
+    found = [(i, row.nonzero().flatten().tolist()) for i, row in enumerate(spec.released()) if row.any()]
+    rows = [[names[i], str(len(others)), ", ".join(names[other] for other in others)] for i, others in found]
+    if len(rows) > MOST_ROWS:
+        rows = [*rows[:MOST_ROWS], [f"and {len(rows) - MOST_ROWS} others", "", ""]]
+    return Table(["true class", "released", "predicted as"], rows)
+
+
+def _facts(spec: "ConcernSpec") -> list[str]:
+    facts: list[str] = []
+    if len(spec.class_names) <= MOST_CLASSES:
+        facts.append("The cost of each error; ! marks the dangerous ones, the others are released.")
+    if spec.weights is None:
+        facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
+    elif isinstance(spec.dangerous, int | float):
+        facts.append(f"Dangerous: errors with a weight of at least {spec.dangerous:g}.")
+    facts.append(_about(spec.refer, "Referral", "none, every sample is decided"))
+    facts.append(_about(spec.concession, "Concession", "MPCS's own, just below 0.005"))
+    return facts
+
+
+def _about(value: Any, title: str, otherwise: str) -> str:
+    if isinstance(value, tuple):
+        return f"{title}: {', '.join(f'{each:g}' for each in value)}, by true class."
+    return f"{title}: {otherwise if value is None else f'{value:g}'}."

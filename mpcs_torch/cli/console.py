@@ -1,0 +1,98 @@
+"""Standard output and error: tables, JSON and messages as the terminal and the options of the verb want them."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from shutil import get_terminal_size
+from typing import Any
+
+import typer
+
+from mpcs_torch.cli.json_values import finite
+from mpcs_torch.control_characters import printable
+from mpcs_torch.tables import Table
+
+
+@dataclass
+class CommandLine:
+    """The command line that runs, and those of its options that say what to print."""
+
+    arguments: Sequence[str] = ()
+    is_quiet: bool = False
+    wants_json: bool = False
+
+    def begin(self, arguments: Sequence[str]) -> None:
+        """Forget the options of an earlier command line."""
+        self.arguments, self.is_quiet, self.wants_json = tuple(arguments), False, False
+
+    def __str__(self) -> str:
+        return printable(shlex.join(["mpcs", *self.arguments]))
+
+
+COMMAND_LINE = CommandLine()
+"""That of this process; callbacks of `--quiet` and `--json` set its options."""
+
+
+def text_of(part: Table | str) -> str:
+    """Return a table as text: for a terminal, fitted to its width, or for a pipe or a file, as Markdown."""
+    if isinstance(part, str):
+        return part
+    if not sys.stdout.isatty():
+        return part.markdown()
+    from rich.console import Console
+
+    width, height = get_terminal_size()  # rich would take 80 columns for a dumb terminal, whatever COLUMNS says
+    console = Console(highlight=False, width=width, height=height)
+    with console.capture() as captured:
+        for i, printed in enumerate(_printed(part, width)):
+            console.print(*([""] if i else []), printed, sep="\n")
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def show(text: str) -> None:
+    """Print results as text, unless they are wanted as JSON."""
+    if not COMMAND_LINE.wants_json:
+        typer.echo(text)
+
+
+def heading(text: str) -> str:
+    """Return a heading: bold on a terminal, as Markdown in a pipe or a file."""
+    if not sys.stdout.isatty():
+        return f"## {text}"
+    return text if os.environ.get("TERM") in ("dumb", "unknown") else typer.style(text, bold=True)
+
+
+def note(message: str) -> None:
+    """Print a message that is no result, unless the user wants quiet; beside JSON, on standard error."""
+    if not COMMAND_LINE.is_quiet:
+        typer.echo(message, err=COMMAND_LINE.wants_json)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, with null for NaN and infinity."""
+    typer.echo(json.dumps(finite(value), indent=1, allow_nan=False))
+
+
+def _printed(table: Table, width: int) -> list[Any]:
+    """Return the groups of columns of a table as tables of rich, whose markup is not interpreted."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from mpcs_torch.cli.table_layout import columns_of, fitted, folded, wrapped
+
+    found = []
+    for columns in folded(columns_of(table), width):
+        printed = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+        cells = []
+        for column, wide in zip(columns, fitted(columns, width), strict=True):
+            header = Text(wrapped(column.header, wide), justify="right" if column.is_number else "left")
+            printed.add_column(header, overflow="fold", width=wide)
+            cells.append([Text(cell) for cell in column.lines(wide)])
+        for row in zip(*cells, strict=True):
+            printed.add_row(*row)
+        found.append(printed)
+    return found

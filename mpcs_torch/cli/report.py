@@ -1,0 +1,48 @@
+"""``mpcs report``: write the report of finished training runs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpcs_torch.cli.options import DataRoot, OverwriteReport, check_out
+
+NAME = "report.html"
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", exists=True, file_okay=False, help="Folders of finished runs."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(dir_okay=False, help="HTML file to write.", show_default=f"RUN/{NAME} for a single run"),
+    ] = None,
+    data_root: DataRoot = Path("data"),
+    overwrite: OverwriteReport = False,
+) -> None:
+    """Write one page about finished runs: the picked epoch and what it saves, the costliest errors, and all figures.
+
+    Several runs are compared. Kept checkpoints predict the test samples again. Import paths in the config.yaml of RUN
+    run code: report only runs that you trust.
+    """
+    if out is None:
+        if len(runs) > 1:
+            raise typer.BadParameter("name the file for several runs", param_hint="--out")
+        out = runs[0] / NAME
+    check_out(out, overwrite=overwrite)
+    repeated = [str(run) for place, run in enumerate(runs) if any(run.samefile(other) for other in runs[:place])]
+    if repeated:
+        raise typer.BadParameter(f"{repeated[0]} is given twice", param_hint="RUN")
+
+    from mpcs_torch.cli.failures import told_warnings
+    from mpcs_torch.report.run import write_run_report
+    from mpcs_torch.trainer.trained import open_trained
+
+    sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
+    with told_warnings():
+        trained = [open_trained(run, data_root) for run in runs]
+        write_run_report(trained, out, data_root=data_root)
+    typer.echo(f"wrote {out}")

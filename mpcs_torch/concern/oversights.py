@@ -1,0 +1,47 @@
+"""Look through a valid `ConcernSpec` for what may be an oversight."""
+
+from collections.abc import Iterator, Sequence
+
+from mpcs_torch.concern.spec import ConcernSpec
+
+MOST_PAIRS = 10
+"""Nobody reads more at a time."""
+
+
+def oversights(spec: ConcernSpec) -> Iterator[str]:
+    """Yield a sentence for everything that is allowed but rarely meant, such as a pair released in one direction only.
+
+    Raises:
+        ValueError: If there are too many classes for a matrix of all pairs.
+
+    Example:
+        >>> list(oversights(ConcernSpec(["red", "green"], releases=[["red", "green"]])))
+        ['red for green is tolerable, green for red is dangerous: one direction of a pair is released']
+    """
+    released, names = spec.released(), spec.class_names
+    count, pairs = int(released.sum()), len(names) * (len(names) - 1)
+    if count == 0:
+        yield "no error is released, so every error is dangerous"
+    if count == pairs:
+        yield "every error is released, so no error is dangerous"
+    if spec.weights is None and spec.factor == 1 and count:
+        yield "the factor is 1, so a released error costs as much as a dangerous one"
+    if spec.weights is None or not isinstance(spec.dangerous, float | int):
+        one_way = (released & ~released.t()).nonzero().tolist()
+        yield from (
+            f"{names[true]} for {names[other]} is tolerable, {names[other]} for {names[true]} is dangerous: "
+            "one direction of a pair is released"
+            for true, other in one_way[:MOST_PAIRS]
+        )
+        if len(one_way) > MOST_PAIRS:
+            yield f"... and {len(one_way) - MOST_PAIRS} more pairs are released in one direction only"
+    if spec.refer is not None:
+        yield from _about_referral(spec.refer, float(spec.matrix().fill_diagonal_(0).max()))
+
+
+def _about_referral(refer: Sequence[float] | float, highest: float) -> Iterator[str]:
+    costs = refer if isinstance(refer, Sequence) else [refer]
+    if min(costs) >= highest:
+        yield f"a referral costs at least as much as the worst error ({highest:g}), so no sample is referred"
+    if max(costs) == 0:
+        yield "a referral costs nothing, so every sample that could be an error is referred"

@@ -1,0 +1,167 @@
+"""Callbacks for Lightning: `SelectCheckpoint` keeps the best epochs, `LogFigures` sends plots of metrics to loggers.
+
+`pytorch_lightning` is used if it is installed, `lightning` otherwise. The learning rate needs no part of its own, as
+Lightning passes a monitored metric to `MPCSLR`::
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": MPCSLR(optimizer), "monitor": "mpcs"}}
+
+    selector = CheckpointSelector("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+    trainer = Trainer(callbacks=[SelectCheckpoint(selector)], enable_checkpointing=False)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from torchmetrics import Metric
+
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.learning import CheckpointSelector
+
+if TYPE_CHECKING:
+    from pytorch_lightning import Callback, LightningModule, Trainer
+else:
+    try:
+        from pytorch_lightning import Callback
+    except ModuleNotFoundError:
+        from lightning.pytorch import Callback
+
+__all__ = ["LightningError", "LogFigures", "SelectCheckpoint"]
+
+
+class LightningError(MpcsError, ValueError):
+    """A callback does not fit the module or the loggers of its Trainer."""
+
+
+class SelectCheckpoint(Callback):
+    """Offer the Trainer's checkpoint to a `CheckpointSelector` after each validation within `Trainer.fit`.
+
+    The kept files are complete Lightning checkpoints: pass ``selector.folder / selector.best.file`` to
+    ``Trainer.fit(ckpt_path=...)`` or ``load_from_checkpoint``, both with ``weights_only=True``, or take
+    ``selector.load_best()["state_dict"]``. Of several processes, the first writes while the others wait.
+
+    Lightning writes checkpoints before it steps schedulers with a monitor, and does not make up for that step when it
+    resumes. With this callback a resumed run has the learning rates of an unbroken one.
+
+    Args:
+        selector: The selector; its rule names metrics as the module logs them in validation.
+
+    Raises:
+        LightningError: From `Trainer.fit`, if a metric of the rule is not logged.
+
+    Example:
+        >>> import tempfile
+        >>> from mpcs_torch import MetaPatternConcernScore
+        >>> from mpcs_torch.integrations.lightning import SelectCheckpoint
+        >>> from mpcs_torch.learning import CheckpointSelector, SelectionRule
+        >>> rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore})
+        >>> callback = SelectCheckpoint(CheckpointSelector(tempfile.mkdtemp(), rule))
+    """
+
+    def __init__(self, selector: CheckpointSelector) -> None:
+        self.selector = selector
+        self._monitored: dict[str, float] = {}
+        """The values that schedulers have not been stepped with yet, by monitor."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the values that the schedulers still have to be stepped with."""
+        return {"monitored": self._monitored}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over such values from a checkpoint."""
+        self._monitored = dict(state_dict["monitored"])
+
+    def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002  # a hook
+        """Step the schedulers of a resumed run with the scores of the epoch that was saved."""
+        for scheduler, monitor in _monitors(trainer):
+            if monitor in self._monitored:
+                scheduler.step(self._monitored[monitor])
+
+    def on_train_epoch_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Forget the scores of the epoch before: its schedulers have been stepped."""
+        self._monitored = {}
+
+    def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Offer the epoch, unless this is a sanity check or a validation outside of training."""
+        if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        logged = trainer.callback_metrics
+        missing = [name for name in self.selector.rule.metrics if name not in logged]
+        if missing:
+            raise LightningError(
+                f"the selector needs {', '.join(missing)}: log it in validation_step; logged are {', '.join(logged)}."
+            )
+        self._monitored = {name: float(logged[name]) for _, name in _monitors(trainer) if name in logged}
+        # As `Trainer.save_checkpoint`, in all processes, because a sharded model is gathered here.
+        checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+        if trainer.is_global_zero:
+            values = {name: logged[name] for name in self.selector.rule.metrics}
+            self.selector.update(checkpoint, epoch=trainer.current_epoch, **values)
+        trainer.strategy.barrier("SelectCheckpoint")
+
+
+class LogFigures(Callback):
+    """Send figures of metrics to the Trainer's loggers after each validation: TensorBoard and MLflow take them.
+
+    Args:
+        *names: Attributes of the module that hold torchmetrics metrics, such as ``"confusion"``. Their ``plot()`` is
+            called before Lightning resets them; needs matplotlib.
+
+    Raises:
+        LightningError: From `Trainer.fit`, if no logger takes figures, or if an attribute is not a metric.
+
+    Example:
+        >>> from mpcs_torch.integrations.lightning import LogFigures
+        >>> callback = LogFigures("mpcs", "curve")
+    """
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def setup(self, trainer: "Trainer", pl_module: "LightningModule", stage: str) -> None:
+        """Check the attributes and the loggers."""
+        modules = dict(pl_module.named_modules())
+        wrong = [name for name in self.names if not isinstance(modules.get(name), Metric)]
+        if wrong:
+            raise LightningError(f"{wrong[0]} must be a torchmetrics Metric of {type(pl_module).__name__}.")
+        if stage == "fit" and trainer.is_global_zero and not any(map(_takes_figures, trainer.loggers)):
+            given = ", ".join(type(logger).__name__ for logger in trainer.loggers) or "none"
+            raise LightningError(f"LogFigures needs a TensorBoardLogger or MLFlowLogger, but the loggers are: {given}.")
+
+    def on_validation_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
+        """Draw the metrics and send the figures."""
+        if trainer.sanity_checking:
+            return
+        from matplotlib import pyplot
+
+        for name in self.names:
+            metric = pl_module.get_submodule(name)
+            assert isinstance(metric, Metric)
+            value = metric.compute()  # in all processes, because this gathers their states
+            if not trainer.is_global_zero:
+                continue
+            figure, _ = metric.plot(value)
+            for logger in filter(_takes_figures, trainer.loggers):
+                _log(logger, name, figure, trainer.global_step)
+            pyplot.close(figure)
+
+
+def _monitors(trainer: "Trainer") -> list[tuple[Any, str]]:
+    """Return the schedulers that are stepped with a metric at the end of each epoch, and its name."""
+    configs = trainer.lr_scheduler_configs
+    return [
+        (config.scheduler, config.monitor)
+        for config in configs
+        if config.reduce_on_plateau and config.interval == "epoch" and config.monitor is not None
+    ]
+
+
+def _takes_figures(logger: Any) -> bool:
+    return hasattr(logger.experiment, "add_figure") or hasattr(logger.experiment, "log_figure")
+
+
+def _log(logger: Any, name: str, figure: Any, step: int) -> None:
+    if hasattr(logger.experiment, "add_figure"):  # TensorBoard
+        logger.experiment.add_figure(name, figure, step)
+    else:  # MLflow
+        logger.experiment.log_figure(logger.run_id, figure, f"{name}/{step:08}.png")

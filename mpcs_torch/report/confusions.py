@@ -1,0 +1,90 @@
+"""Confusions of one or several systems: what they cost, and how they are drawn and described."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.control_characters import printable
+from mpcs_torch.plots import confusion_matrix
+from mpcs_torch.report.render import Drawing, draw
+
+MOST = 8
+"""The number of confusions that are listed: most of the cost is in a few."""
+MOST_CLASSES = 30
+"""More classes do not fit a figure."""
+
+
+class Confused(NamedTuple):
+    """A true class that is mistaken for another."""
+
+    true: str
+    predicted: str
+    concern: str
+    is_dangerous: bool
+    found: list[tuple[int, float]]
+    """By system: how often it happens, and its share of the cost of all errors."""
+
+
+class Costliest(NamedTuple):
+    """The confusions with the highest cost."""
+
+    systems: list[str]
+    rows: list[Confused]
+    caption: str
+    has_concern: bool
+
+
+def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: list[str]) -> Costliest:
+    """Return the confusions that cost most, by the cost in the system where it is highest.
+
+    Args:
+        confusions: int64 (C, C) of each system: rows true classes.
+        concern: The cost of each error. None if all cost 1.
+        names: The classes.
+    """
+    size = len(names)
+    costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
+    costs = costs.clone().fill_diagonal_(0)
+    dangerous = costs > 0 if concern is None else concern.dangerous_pairs()
+    weighted = torch.stack([counts.double() * costs for counts in confusions.values()])
+    totals = weighted.sum(dim=(1, 2)).clamp(min=torch.finfo(torch.float64).tiny)
+    highest = weighted.amax(dim=0).flatten()
+    order = highest.argsort(descending=True, stable=True)[:MOST].tolist()
+    rows = [
+        Confused(
+            printable(names[row]),
+            printable(names[column]),
+            f"{costs[row, column].item():g}",
+            bool(dangerous[row, column]),
+            [
+                (int(counts[row, column]), (cost[row, column] / total).item())
+                for counts, cost, total in zip(confusions.values(), weighted, totals, strict=True)
+            ],
+        )
+        for row, column in (divmod(place, size) for place in order if highest[place] > 0)
+    ]
+    systems = ["errors"] if len(confusions) == 1 else [printable(f"errors, {name}") for name in confusions]
+    caption = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
+    return Costliest(systems, rows, caption, concern is not None)
+
+
+def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[int, int]:
+    """Return the number of errors, and of dangerous ones (all, without a concern)."""
+    wrong = confusion.clone().fill_diagonal_(0)
+    return int(wrong.sum()), int(wrong.sum() if concern is None else wrong[concern.dangerous_pairs()].sum())
+
+
+def draw_confusion(confusion: Tensor, concern: ConcernSpec | None, names: list[str], title: str) -> Drawing:
+    """Draw a confusion matrix of at most `MOST_CLASSES` classes, with a description."""
+    errors, dangerous = errors_of(confusion, concern)
+    of_concern = "" if concern is None else f", {dangerous} of them dangerous"
+    alt = f"{title}: {int(confusion.sum())} samples, {errors} errors{of_concern}."
+    if errors:
+        wrong = confusion.clone().fill_diagonal_(0)
+        row, column = divmod(int(wrong.argmax()), len(names))
+        alt += f" Most often, {names[row]} is taken for {names[column]}: {int(wrong[row, column])} times."
+    released = None if concern is None else concern.released()
+    return draw(confusion_matrix(confusion, released, names, title), printable(alt))

@@ -1,0 +1,146 @@
+"""What the model of one epoch does on test samples: its errors, its worst samples, and its figures of certainty."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.control_characters import printable
+from mpcs_torch.functional import confusion_matrix, detection_curve, risk_coverage_curve
+from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.plots import det_curves, reliability, risk_coverage_figure
+from mpcs_torch.plots.samples import kind_of_sample, sample_figure
+from mpcs_torch.report.confusions import errors_of
+from mpcs_torch.report.render import Drawing, draw
+from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.trained import TrainedRun
+
+MOST_SAMPLES = 12
+"""The number of samples that are shown: a look at them takes a minute."""
+
+
+class ShownSample(NamedTuple):
+    """A test sample that was decided wrongly."""
+
+    drawing: Drawing
+    is_image: bool
+    number: int
+    """In the test split, from 0."""
+    true: str
+    predicted: str
+    confidence: str
+    concern: str
+    is_dangerous: bool
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The predictions of an epoch for the test samples."""
+
+    logits: Tensor
+    """(N, C), finite."""
+    test: Split
+    concern: ConcernSpec
+
+    @cached_property
+    def probs(self) -> Tensor:
+        """float64 (N, C)."""
+        return self.logits.double().softmax(dim=1)
+
+    @cached_property
+    def labels(self) -> Tensor:
+        """int64 (N,)."""
+        return self.test.labels.cpu()
+
+    @cached_property
+    def decisions(self) -> Tensor:
+        """int64 (N,): the most probable class."""
+        return self.logits.argmax(dim=1)
+
+    @cached_property
+    def is_dangerous(self) -> Tensor:
+        """Bool (N,): which decisions are dangerous errors."""
+        return self.concern.dangerous_pairs()[self.labels, self.decisions]
+
+    @cached_property
+    def confusion(self) -> Tensor:
+        """int64 (C, C): rows true classes."""
+        return confusion_matrix(self.decisions, self.labels, num_classes=self.logits.shape[1])
+
+    @property
+    def errors(self) -> tuple[int, int]:
+        """The number of errors, and of dangerous ones."""
+        return errors_of(self.confusion, self.concern)
+
+    def worst_samples(self) -> list[ShownSample]:
+        """Draw the wrongly decided samples with the highest confidence times concern; none if they cannot be drawn."""
+        kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
+        if kind is None:
+            return []
+        confidence = self.probs.amax(dim=1)
+        weights = self.concern.matrix()[self.labels, self.decisions]
+        cost = confidence * weights * (self.decisions != self.labels)
+        names = [printable(name) for name in self.concern.class_names]
+        shown = []
+        for place in cost.argsort(descending=True, stable=True)[:MOST_SAMPLES].tolist():
+            if not cost[place] > 0:
+                break
+            true, predicted = names[int(self.labels[place])], names[int(self.decisions[place])]
+            percent = f"{100 * confidence[place].item():.1f} %"
+            alt = f"Test sample {place}: {true}, predicted {predicted} with confidence {percent}."
+            drawing = draw(sample_figure(self.test.inputs[place].cpu().float()), alt)
+            dangerous = bool(self.is_dangerous[place])
+            concern = f"{weights[place].item():g}"
+            shown.append(ShownSample(drawing, kind == "image", place, true, predicted, percent, concern, dangerous))
+        return shown
+
+    def reliability(self, name: str) -> Drawing:
+        """Draw the reliability diagram."""
+        measured = ProbabilityAccuracy(num_classes=self.logits.shape[1])
+        measured.update(self.logits, self.labels)
+        means = measured.reported()
+        alt = (
+            f"Reliability diagram{name}: probabilities of true classes have the geometric mean "
+            f"{means.geometric_accuracy:.2f}, decisiveness {means.decisiveness:.2f}, "
+            f"robustness {means.robustness:.2f}."
+        )
+        return draw(reliability(measured.bins(), means, f"Reliability{name}"), alt)
+
+
+def draw_referral(judged: Mapping[str, Judged]) -> Drawing:
+    """Draw dangerous errors per decided sample against coverage, for the estimated risk of a dangerous error."""
+    curves = {}
+    for name, each in judged.items():
+        risk = (each.probs @ each.concern.dangerous_pairs().double()).gather(1, each.decisions.unsqueeze(1)).squeeze(1)
+        found = risk_coverage_curve(risk, each.is_dangerous)
+        curves[name] = (found.coverage, found.risk)
+    whole = "; ".join(f"{name}: {100 * each.is_dangerous.double().mean():.3g} %" for name, each in judged.items())
+    return draw(
+        risk_coverage_figure(curves),
+        f"Dangerous errors per decided test sample against coverage. Without referral: {whole}.",
+        "The samples with the highest estimated risk of a dangerous error are referred first.",
+    )
+
+
+def draw_det(judged: Mapping[str, Judged]) -> Drawing | None:
+    """Draw the DET curves of two classes by the difference of their logits; None for more classes."""
+    first = next(iter(judged.values()))
+    if first.logits.shape[1] != 2 or int(first.labels.min()) == int(first.labels.max()):
+        return None
+    target = printable(first.concern.class_names[1])
+    curves = {
+        name: detection_curve((each.logits[:, 1] - each.logits[:, 0]).double(), each.labels)
+        for name, each in judged.items()
+    }
+    return draw(det_curves(curves), f"DET curves on test data, with {target} as the target.", f"Target: {target}.")
+
+
+def judge(run: TrainedRun, epoch: int) -> Judged | None:
+    """Predict the test samples at an epoch; None without its checkpoint, or if the model gives no finite numbers."""
+    logits = run.test_logits(epoch)
+    if logits is None or not bool(logits.isfinite().all()):
+        return None
+    return Judged(logits, run.test, run.concern)

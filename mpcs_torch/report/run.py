@@ -1,0 +1,177 @@
+"""The report of finished training runs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from shlex import quote
+
+from mpcs_torch.control_characters import printable
+from mpcs_torch.files import replace_text
+from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.plots.trends import metric_trend
+from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion
+from mpcs_torch.report.judged import Judged, draw_det, draw_referral, judge
+from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.report.run_verdict import compare_runs, counts_of, is_same_test, other_pick, unkept, verdict_of_run
+from mpcs_torch.scoring.comparison_table import comparison_table
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config import dump_config
+from mpcs_torch.trainer.trained import TrainedRun
+
+MOST_COLUMNS = 8
+"""The number of metrics that are drawn and tabulated epoch by epoch."""
+PICKED = "picked"
+APART = "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints."
+
+
+def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path) -> None:
+    """Write the verdict, the costliest confusions and worst samples, and the figures and tables of finished runs.
+
+    Args:
+        runs: One run, or several that are compared.
+        path: The HTML file to write.
+        data_root: Where the data are, for the command that repeats a run.
+    """
+    named = dict(zip(_names(runs), runs, strict=True))
+    page = _of_one(runs[0], data_root) if len(runs) == 1 else _of_several(named, data_root)
+    replace_text(path, page)
+
+
+def _of_one(run: TrainedRun, data_root: Path) -> str:
+    epoch, other = run.result.epoch, other_pick(run)
+    numbers = [epoch] if other is None else list(dict.fromkeys([epoch, other[1]]))
+    judged = {number: found for number in numbers if (found := judge(run, number)) is not None}
+    named = {f"epoch {number}": each for number, each in judged.items()}
+    picked = judged.get(epoch)
+    names = run.class_names
+    marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
+    return render(
+        "run",
+        kind=f"Training run {run.config.name}: {run.config.data}, {run.config.model}, seed {run.config.seed}",
+        title=run.config.name,
+        verdict=verdict_of_run(run, judged),
+        verdicts=[f"Why epoch {epoch}: {run.result.reason}.", *unkept(run, judged)],
+        summary=_summary(run, picked),
+        costs=None if not named else costliest({n: each.confusion for n, each in named.items()}, run.concern, names),
+        samples=[] if picked is None else picked.worst_samples(),
+        comparisons=None,
+        picks=_picks_table(run),
+        trends=_trends({run.config.name: run}, {run.config.name: marked}),
+        matrices=_matrices(named, run),
+        certainty=_certainty(named),
+        results=[(run.config.name, run.result.table())],
+        has_predictions=picked is not None,
+        commands=[_command(run, data_root)],
+        configs=[(run.config.name, dump_config(run.config))],
+    )
+
+
+def _of_several(runs: Mapping[str, TrainedRun], data_root: Path) -> str:
+    judged = {name: found for name, run in runs.items() if (found := judge(run, run.result.epoch)) is not None}
+    first = next(iter(runs.values()))
+    is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
+    comparisons = compare_runs(judged) if is_comparable else []
+    verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
+    if not is_comparable:
+        verdicts.append(APART)
+    return render(
+        "run",
+        kind=f"Training runs {', '.join(runs)}",
+        title=", ".join(runs),
+        verdict=verdict,
+        verdicts=verdicts,
+        summary=[],
+        costs=costliest({n: j.confusion for n, j in judged.items()}, first.concern, first.class_names)
+        if is_comparable
+        else None,
+        samples=[],
+        comparisons=comparison_table(comparisons) if comparisons else None,
+        picks=_runs_table(runs, judged),
+        trends=_trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
+        matrices=[drawing for name, each in judged.items() for drawing in _matrices({name: each}, runs[name])],
+        certainty=_certainty(judged) if is_comparable else [],
+        results=[(name, run.result.table()) for name, run in runs.items()],
+        has_predictions=bool(judged),
+        commands=[_command(run, data_root) for run in runs.values()],
+        configs=[(name, dump_config(run.config)) for name, run in runs.items()],
+    )
+
+
+def _names(runs: Sequence[TrainedRun]) -> list[str]:
+    """Name runs by their configs, or by their folders if two have the same name."""
+    names = [run.config.name for run in runs]
+    return names if len(set(names)) == len(names) else [printable(str(run.folder)) for run in runs]
+
+
+def _summary(run: TrainedRun, picked: Judged | None) -> list[tuple[str, str]]:
+    told = [("epochs", str(len(run.records))), ("classes", str(len(run.class_names)))]
+    told.append(("test samples", str(len(run.test.labels))))
+    if picked is not None:
+        errors, dangerous = picked.errors
+        told += [("test accuracy", f"{100 * (1 - errors / len(picked.labels)):.2f} %"), ("test errors", str(errors))]
+        told.append(("dangerous test errors", str(dangerous)))
+    return told
+
+
+def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
+    """Return the columns that are shown: those of the first runs, without the epoch."""
+    found = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
+    return list(found)[:MOST_COLUMNS]
+
+
+def _picks_table(run: TrainedRun) -> Table:
+    """Return a row for each epoch that some metric ranks first, and for the picked one."""
+    by_epoch: dict[int, list[str]] = {run.result.epoch: [PICKED]}
+    for metric, epoch in run.picks().items():
+        by_epoch.setdefault(epoch, []).append(metric)
+    records = {int(record["epoch"]): record for record in run.records}
+    columns = _columns({"": run})
+    rows = [
+        [", ".join(metrics), str(epoch), *(f"{records[epoch][column]:.4g}" for column in columns)]
+        for epoch, metrics in by_epoch.items()
+    ]
+    return Table(["ranked first by", "epoch", *columns], rows)
+
+
+def _runs_table(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> Table:
+    rows = []
+    for name, run in runs.items():
+        counts = ["", ""] if name not in judged else [str(count) for count in judged[name].errors]
+        test = run.result.values["test"]
+        values = [f"{test[metric]:.4g}" if metric in test else "" for metric in _columns(runs)]
+        rows.append([name, str(run.result.epoch), str(len(run.test.labels)), *counts, *values])
+    return Table(["run", "picked epoch", "test samples", "errors", "dangerous errors", *_columns(runs)], rows)
+
+
+def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> list[Drawing]:
+    drawings = []
+    for column in _columns(runs):
+        ends = "; ".join(
+            f"{name}: {run.records[0].get(column, float('nan')):.4g} at the first epoch, "
+            f"{run.records[-1].get(column, float('nan')):.4g} at the last"
+            for name, run in runs.items()
+        )
+        figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
+        drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
+    return drawings
+
+
+def _matrices(judged: Mapping[str, Judged], run: TrainedRun) -> list[Drawing]:
+    if len(run.class_names) > MOST_CLASSES:
+        return []
+    return [
+        draw_confusion(each.confusion, run.concern, run.class_names, f"Confusion matrix of {name}, test data")
+        for name, each in judged.items()
+    ]
+
+
+def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:
+    if not judged:
+        return []
+    drawings = [draw_referral(judged), draw_det(judged)]
+    drawings += [each.reliability(f" of {name}") for name, each in judged.items()]
+    return [drawing for drawing in drawings if drawing is not None]
+
+
+def _command(run: TrainedRun, data_root: Path) -> str:
+    config, root = quote(str(run.folder / "config.yaml")), quote(str(data_root))
+    return printable(f"mpcs train {config} --data-root {root} --out again")

@@ -1,0 +1,73 @@
+"""One report of each kind, made in seconds."""
+
+from pathlib import Path
+
+import torch
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.report.demo import write_demo_report
+from mpcs_torch.study.demonstration import PLAIN, RECOMMENDED, WITH_REFERRAL, Demonstration
+from tests.cli.test_cli import run
+from tests.report.test_run import trained
+
+LONG = "a class whose name is as long as that of a file in a deep folder"
+NAMES = ["red", "yellow", LONG]
+GENERATOR = torch.Generator().manual_seed(0)
+
+
+def make_reports(folder: Path) -> dict[str, Path]:
+    """Write a report of each command, and return the pages by name."""
+    pages = {name: folder / f"{name}.html" for name in ("score", "models", "detect", "run", "runs", "demo")}
+    concern = folder / "concern.yaml"
+    concern.write_text(f"classes: [red, yellow, '{LONG}']\nreleases: [[red, yellow]]\n")
+    models = [_predictions(folder / f"{name}.csv", strength) for name, strength in (("mlp", 1.5), ("forest", 2.5))]
+    given = ("--concern", concern, "--by", "city", "--resamples", 10)
+    assert run("score", models[0], *given, "--html", pages["score"]) == 0
+    assert run("score", *models, *given, "--html", pages["models"]) == 0
+    detectors = [_trials(folder / f"{name}.csv", gap) for name, gap in (("ecapa", 3.0), ("xvector", 2.0))]
+    assert run("detect", *detectors, "--llr", "--by", "device", "--resamples", 10, "--html", pages["detect"]) == 0
+    runs = [trained(folder / name, selector={"by": name, "keep_every": 1}) for name in ("mpcs", "cross_entropy")]
+    assert run("report", runs[0], "--out", pages["run"]) == 0
+    assert run("report", *runs, "--out", pages["runs"]) == 0
+    write_demo_report(_demonstration(), pages["demo"])
+    return pages
+
+
+def _predictions(path: Path, strength: float) -> Path:
+    labels = torch.arange(300) % 3
+    probs = (torch.randn(300, 3, generator=GENERATOR) + strength * torch.eye(3)[labels]).softmax(dim=1).tolist()
+    rows = [
+        f"{','.join(f'{p:.6f}' for p in row)},{label},city {n % 4}"
+        for n, (row, label) in enumerate(zip(probs, labels, strict=True))
+    ]
+    path.write_text("\n".join([f"{','.join(NAMES)},target,city", *rows]) + "\n")
+    return path
+
+
+def _trials(path: Path, gap: float) -> Path:
+    labels = torch.arange(400) % 4 == 0
+    scores = (torch.randn(400, generator=GENERATOR) + gap * labels).tolist()
+    devices = ("phone", "far-field microphone in the ceiling")
+    rows = [
+        f"{n},{score},{int(label)},{devices[n % 2]}"
+        for n, (score, label) in enumerate(zip(scores, labels, strict=True))
+    ]
+    path.write_text("\n".join(["trial,score,label,device", *rows]) + "\n")
+    return path
+
+
+def _demonstration() -> Demonstration:
+    found = Demonstration(ConcernSpec(10, releases=[[1, 8], [8, 1]]))
+    target = torch.arange(200) % 10
+    for _seed in range(10):
+        for name, share in ((PLAIN, 0.1), (RECOMMENDED, 0.07)):
+            wrong = torch.rand(200, generator=GENERATOR) < share
+            decisions = torch.where(wrong, (target + 1) % 10, target)
+            found.add(name, decisions, target)
+            found.add(name + WITH_REFERRAL, decisions, target)
+            found.confusions[name] = torch.diag(torch.full((10,), 180)) + torch.randint(
+                0, 9, (10, 10), generator=GENERATOR
+            )
+            risk = wrong.double() + torch.rand(200, generator=GENERATOR)
+            found.risks.setdefault(name, []).append((risk, wrong))
+    return found

@@ -1,0 +1,100 @@
+"""Every report in a browser: at three widths, in both themes, for the eye, the keyboard and a screen reader."""
+
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from mpcs_torch.plots.palette import BLACK, BLUE, ON_DARK, RED
+from tests.browser.chromium import Page, find_chromium, opened_page
+from tests.browser.reports import make_reports
+
+CHECKS = Path(__file__).with_name("checks.js").read_text()
+WIDTHS, SCHEMES = (1280, 800, 400), ("light", "dark")
+MOST_BYTES = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    browser = find_chromium()
+    if browser is None:
+        assert os.environ.get("CI") != "true", "CI must have chromium: .ci/run installs it"
+        pytest.skip("no chromium")
+    with opened_page(browser) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def reports(page: Page, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # skips first
+    return make_reports(tmp_path_factory.mktemp("reports"))
+
+
+@pytest.mark.parametrize("name", ["score", "models", "detect", "run", "runs", "demo"])
+def test_a_report_is_sound_at_every_width_in_both_themes(page: Page, reports: dict[str, Path], name: str) -> None:
+    assert reports[name].stat().st_size < MOST_BYTES
+    faults = []
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            page.open(reports[name], width=width, scheme=scheme)
+            found = [*page.evaluate(CHECKS), *page.complaints]
+            found += [f"asks for {url[:80]}" for url in page.requests if not url.startswith(("data:", "file:"))]
+            faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
+    assert faults == []
+    assert len([url for url in page.requests if url.startswith("file:")]) == 1, "a report is one file"
+
+
+@pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
+def test_figures_follow_the_theme(page: Page, reports: dict[str, Path], scheme: str, is_dark: bool) -> None:
+    page.open(reports["score"], width=800, scheme=scheme)
+    box = page.evaluate(
+        "(({x, y, width, height}) => [x, y + scrollY, width, height])(document.images[0].getBoundingClientRect())"
+    )
+    left, top, width, height = map(round, box)
+    picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
+    figure = picture.crop((left, top, left + width, top + height))
+    assert (figure.getpixel((3, 3)) < 60) is is_dark
+    low, high = figure.getextrema()
+    assert high - low > 150, "texts stand out"
+
+
+def test_a_report_is_printed_in_light_colours(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["run"], width=1280, scheme="dark")
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", page.pdf(), flags=re.DOTALL)
+    printed = b"".join(zlib.decompress(stream) for stream in streams if stream.startswith(b"\x78"))
+    assert colour_in_pdf(RED) in printed
+    assert not any(colour_in_pdf(ON_DARK[colour]) in printed for colour in (BLACK, RED, BLUE))
+
+
+def colour_in_pdf(colour: str) -> bytes:
+    """Return the operands that choose a colour such as #b00020."""
+    shares = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    return b" ".join(f"{share:.4g}".removeprefix("0").encode() or b"0" for share in shares)
+
+
+def test_the_checks_find_faults(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<html><title>bad</title><body><main><h1>One</h1><h3>Three</h3><img src='data:image/png;base64,AAAA'>"
+        "<p style='color: #999'>faint</p><table><tr><th>a</th></tr></table><div style='width: 900px'>wide</div>"
+        "</main><div>stray</div><script>console.error('told')</script><script src='http://127.0.0.1:9/x.js'></script>"
+    )
+    page.open(path, width=400, scheme="light")
+    found = " | ".join(page.evaluate(CHECKS))
+    for told in (
+        "does not decode",
+        "no alt text",
+        "pixels wide",
+        "a level is left out",
+        "must be 1 <footer>",
+        "language",
+    ):
+        assert told in found
+    for told in ("no caption", "no scope", "cannot scroll", "outside landmarks", "contrast 2.8"):
+        assert told in found
+    assert any("told" in complaint for complaint in page.complaints)
+    assert any(url.startswith("http:") for url in page.requests)

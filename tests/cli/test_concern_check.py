@@ -1,0 +1,69 @@
+"""``mpcs concern check``: what a file says, or each of its errors with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import one_line, run
+
+
+def test_a_file_is_shown_as_a_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("concern", "check", "traffic-lights") == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert told.out.splitlines()[:6] == [
+        "3 classes; of 6 errors, 2 are released and the others are dangerous",
+        "",
+        "| true \\ predicted | red | yellow | green |",
+        "|------------------|-----|--------|-------|",
+        "| red              | -   | 0.5    | 1 !   |",
+        "| yellow           | 0.5 | -      | 1 !   |",
+    ]
+    assert "a released error costs 0.5, a dangerous one 1." in told.out
+    assert "Referral: none, every sample is decided." in told.out
+    path = tmp_path / "costs.yaml"
+    path.write_text("classes: [a, b]\nweights: [[0, 10], [50, 0]]\ndangerous: 50\nrefer: [2, 3]\nconcession: 0.1\n")
+    assert run("concern", "check", path) == 0
+    told = capsys.readouterr()
+    assert "| a                | -    | 10 |" in told.out
+    assert "weight of at least 50.\nReferral: 2, 3, by true class.\nConcession: 0.1." in told.out
+
+
+def test_every_error_has_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("classes: [a, b]\nreleases:\n  - [a, c]\nfactor: 2\n")
+    assert run("concern", "check", path) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert [line.split(": ")[1] for line in told.err.replace("mpcs: ", "").splitlines()] == ["releases[0][1]", "factor"]
+    assert f"{path}:3:9: " in told.err
+
+
+def test_what_may_be_an_oversight_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "one-way.yaml"
+    path.write_text("classes: [a, b, c]\nreleases: [[a, b]]\n")
+    assert run("concern", "check", path) == 0
+    expected = "a for b is tolerable, b for a is dangerous: one direction of a pair is released"
+    assert capsys.readouterr().err == f"mpcs: warning: {expected}\n"
+
+
+def test_of_many_classes_only_the_released_pairs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "many.yaml"
+    path.write_text(f"classes: 100\nreleases: {[[i, (i + 1) % 100, (i - 1) % 100] for i in range(60)]}\n")
+    assert run("concern", "check", path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "| 1             | 2        | 0, 2         |" in lines
+    assert any(line.startswith("| and 20 others") for line in lines)
+    path.write_text("classes: 10001\nreleases: []\n")
+    assert run("concern", "check", path) == 2
+    assert "classes must be at most 10000" in one_line(capsys.readouterr().err)
+
+
+def test_a_concern_of_the_package_is_found_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.csv").write_text("target,red,yellow,green\n0,0.8,0.1,0.1\n2,0.4,0,0.6\n")
+    assert run("score", tmp_path / "p.csv", "--concern", "traffic-lights", "--metrics", "dangerous") == 0
+    capsys.readouterr()
+    assert run("score", tmp_path / "p.csv", "--concern", "trafic-light") == 2
+    assert "no such name; did you mean traffic-lights?" in one_line(capsys.readouterr().err)
+    assert run("score", tmp_path / "p.csv", "--concern", tmp_path / "none.yaml") == 2
+    assert "no such file" in one_line(capsys.readouterr().err)

@@ -1,0 +1,93 @@
+"""Ctrl-C and SIGTERM end long work with one message, which says how to go on."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
+from mpcs_torch.trainer.records import RecordWriter
+from tests.cli.test_cli import IRIS, run
+
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+
+
+@pytest.fixture(params=SIGNALS, ids=["Ctrl-C", "SIGTERM"])
+def asked(request: pytest.FixtureRequest) -> tuple[Callable[..., None], int]:
+    """What asks this process to end, and the exit status that follows."""
+    number, status = request.param
+    return (lambda *_, **__: signal.raise_signal(number)), status
+
+
+def test_a_study_says_that_the_same_command_goes_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[Callable[..., None], int],
+) -> None:
+    ask, status = asked
+    monkeypatch.setattr("mpcs_torch.study.tasks.run_study", ask)
+    before = signal.getsignal(signal.SIGTERM)
+    folder = tmp_path / "my runs"
+    assert run("study", "digits", "--out", folder) == status
+    expected = f"goes on with the others: mpcs study digits --out '{folder}'\n"
+    assert capsys.readouterr().err.endswith(expected)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_reproduce_names_what_is_left(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[Callable[..., None], int],
+) -> None:
+    ask, status = asked
+
+    def reproduce_one(name: str, *_: object, **__: object) -> None:
+        if name == "exp02":
+            ask()
+
+    monkeypatch.setattr("mpcs_torch.cli.experiments.reproduce_one", reproduce_one)
+    assert run("reproduce", "exp01", "exp02", "figure6", "--data-root", "data", "--out", tmp_path) == status
+    expected = f"mpcs reproduce exp02 figure6 --data-root data --out {tmp_path} --overwrite\n"
+    assert capsys.readouterr().err.endswith(expected)
+
+
+def test_a_run_is_saved_and_its_command_goes_on(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[Callable[..., None], int],
+) -> None:
+    ask, status = asked
+    with monkeypatch.context() as patched:
+        epochs = iter([ask])
+        write = RecordWriter.__call__
+
+        def write_and_ask(writer: RecordWriter, epoch: MeasuredEpoch, state: LoopState) -> None:
+            write(writer, epoch, state)
+            next(epochs, lambda: None)()
+
+        patched.setattr(RecordWriter, "__call__", write_and_ask)
+        assert run("train", IRIS, "epochs.count=3", "--out", tmp_path) == status
+    folder = tmp_path / "exp01"
+    assert f"`mpcs train --resume {folder}` goes on" in capsys.readouterr().err
+    assert (folder / "resume.pt").exists()
+    assert run("train", "--resume", folder) == 0
+
+
+def test_a_run_that_is_interrupted_outside_its_steps_goes_on_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mpcs_torch.trainer.folder.measure_result", interrupt)
+        assert run("train", IRIS, "epochs.count=2", "--out", tmp_path) == 130
+    told = capsys.readouterr().err
+    assert told.endswith(f"interrupted; `mpcs train --resume {tmp_path / 'exp01'}` goes on from its last saved state\n")
+    assert run("train", "--resume", tmp_path / "exp01") == 0

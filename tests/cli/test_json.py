@@ -1,0 +1,112 @@
+"""Every verb that prints results prints them as JSON on request, and nothing else on standard output."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.study.demonstration import Demonstration, Tally
+from mpcs_torch.study.plans import STUDIES, Plan
+from mpcs_torch.study.tasks import StudyTask
+from tests.cli.test_cli import IRIS, RECORDS, run
+from tests.study.test_study import outcome
+
+WRITE_FILES_ALONE = {"convert", "normalize"}
+PREDICTIONS = "target,red,green\n" + "0,0.8,0.2\n1,0.4,0.6\n0,0.3,0.7\n1,0.1,0.9\n" * 30
+PLAN = Plan(
+    (0.01,),
+    ("plateau", "cosine, warmup", "softmax margin 2"),
+    chooses=False,
+    tuning_seeds=2,
+    choice_seeds=2,
+    fresh_seeds=range(2, 4),
+)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of inputs, which is the working folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("p.csv").write_text(PREDICTIONS)
+    Path("s.csv").write_text("score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n")
+    Path("c.yaml").write_text("classes: [red, green]\nrefer: 0.5\n")
+    Path("records.csv").write_text(RECORDS)
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert run(*arguments, "--json") == 0
+    return json.loads(capsys.readouterr().out, parse_constant=refuse)
+
+
+COMMANDS: dict[str, Callable[[Any], bool]] = {
+    f"train {IRIS} epochs.count=2": lambda found: found["epoch"] == 2 and "test" in found["values"],
+    "train --list": lambda found: {"name": "exp06", "data": "ucr Chinatown", "model": "rnn"} in found,
+    "score p.csv": lambda found: found["metrics"]["accuracy"] == 0.75,
+    "detect s.csv --resamples 0": lambda found: found["targets"] == 2,
+    "calibrate fit p.csv --method temperature --out cal.pt": lambda found: found["parameters"] != {},
+    "calibrate fit p.csv --method vector --out vector.pt": lambda found: found["parameters"] == {},
+    "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: found["guaranteed"] is None,
+    "decide fit p.csv --concern c.yaml --out limited.pt --max-dangerous 0.5": lambda found: (
+        found["guaranteed"]["max_dangerous"] == 0.5
+    ),
+    "select .": lambda found: found["best"][0]["epoch"] == 3,
+    "data list": lambda found: {"name", "state"} == set(found[0]),
+    "concern check c.yaml": lambda found: found["refer"] == 0.5 and len(found["warnings"]) == 1,
+    "concern suggest a,b --from order --out drafted.yaml": lambda found: found["classes"] == ["a", "b"],
+    "metrics": lambda found: found[0]["name"] == "accuracy",
+    "study digits": lambda found: len(found["methods"]) >= 3 and found["methods"][0]["is_baseline"],
+    "demo": lambda found: found["by_seed"]["plain"][0]["errors"] == 2,
+    "reproduce exp01": lambda found: len(found["exp01"]["spearman"]) == 5,
+}
+
+
+@pytest.fixture
+def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace what takes long."""
+    from mpcs_torch.paper import reproduction
+    from mpcs_torch.paper.experiments import experiment_config
+
+    def finish(title: str, tasks: list[StudyTask], world: object) -> list[Any]:
+        return [outcome(task.method, task.learning_rate, task.seed) for task in tasks]
+
+    def short(name: str) -> object:
+        return experiment_config(name, ["epochs.count=3"])
+
+    told = Demonstration(ConcernSpec(2), {"plain": [Tally(1, 2, 3, 4)]})
+    monkeypatch.setitem(STUDIES, "digits", PLAN)
+    monkeypatch.setattr("mpcs_torch.cli.study._finish", finish)
+    monkeypatch.setattr(
+        "mpcs_torch.study.figure.study_figure", lambda *_: type("F", (), {"savefig": lambda *_, **__: 0})
+    )
+    monkeypatch.setattr("mpcs_torch.study.demonstration.demonstrate", lambda *_, **__: told)
+    monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
+    monkeypatch.setattr(reproduction, "experiment_config", short)
+    monkeypatch.setattr("mpcs_torch.cli.experiments.run_in_child", lambda function, *given: function(*given))
+    monkeypatch.setattr("mpcs_torch.cli.experiments.write_report", lambda *_: None)
+
+
+@pytest.mark.usefixtures("_short_work")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_standard_output_holds_json_alone(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "runs" / "study-digits").mkdir(parents=True)
+    assert COMMANDS[command](printed(capsys, *command.split(" ")))
+
+
+def test_every_verb_is_tried() -> None:
+    assert {command.split()[0] for command in COMMANDS} | WRITE_FILES_ALONE == set(VERBS)
+
+
+def test_decisions_are_counted_and_measured_only_with_labels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed(capsys, "decide", "fit", "p.csv", "--concern", "c.yaml", "--out", "rule.pt")
+    assert printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["coverage"] <= 1
+    Path("unlabelled.csv").write_text("red,green\n0.9,0.1\n")
+    found = printed(capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv")
+    assert found == {"decisions": 1, "referrals": 0}

@@ -1,0 +1,47 @@
+"""Run configs of the package by name, and files by their path."""
+
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.packaged import packaged_names
+from mpcs_torch.paper.names import EXPERIMENTS
+from tests.cli.test_cli import IRIS, one_line, run
+
+
+def test_a_name_is_a_config_of_the_package_and_a_path_is_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("exp01").write_text("not a config")
+    assert run("train", "exp01", "epochs.count=1") == 0
+    Path("exp02.yaml").write_text(IRIS.read_text())
+    assert run("train", "exp02.yaml", "epochs.count=1", "name=mine") == 0
+    assert "iris" in (tmp_path / "runs" / "mine" / "config.yaml").read_text()
+    assert run("train", "./exp01", "epochs.count=1", "name=file") == 2  # which is not a config
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["exp1"], "exp1: no such name; did you mean exp10 or exp01"),
+        (["what-is-it"], "no such name; the names are case-study, demo,"),
+        (["what-is-it"], "A file is written ./what-is-it or what-is-it.yaml"),
+        (["folder/exp01"], "folder/exp01: no such file"),
+        (["\x1b[31m.yaml"], r"\x1b[31m.yaml: no such file"),
+        (
+            [],
+            "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), or --resume",
+        ),
+    ],
+)
+def test_an_unknown_name_or_file_is_told(given: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", *given) == 2
+    assert message in one_line(capsys.readouterr().err)
+
+
+def test_all_configs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--list") == 0
+    listed = [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()[2:]]
+    assert listed == packaged_names("experiments")
+    assert set(EXPERIMENTS) <= set(listed)

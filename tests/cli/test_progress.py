@@ -1,0 +1,67 @@
+"""Progress goes to standard error: bars on a terminal, plain lines in a file, nothing when the user wants quiet."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.cli import progress
+from mpcs_torch.cli.progress import counting_bar, row_counter
+from tests.cli.test_cli import run
+
+SCORES = "score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n"
+
+
+def test_a_file_gets_a_plain_line_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with counting_bar("runs", 4) as advance:
+        advance()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    with counting_bar("[runs]\x1b", 4) as advance:
+        advance()
+        advance(2)
+    assert capsys.readouterr().err.splitlines() == [rf"[runs]\x1b: {done} of 4, about 0 min left" for done in (1, 3)]
+
+
+def test_rows_of_a_text_file_are_estimated_and_those_of_others_are_not(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("0.125,1\n" * 50_000)
+    (tmp_path / "rows.npz").write_bytes(b"PK\x00\n" * 100)
+    (tmp_path / "empty.csv").touch()
+    found = [progress._estimated_rows(tmp_path / name) for name in ("rows.csv", "rows.npz", "empty.csv", "none.csv")]
+    assert found == [50_000, None, None, None]
+
+
+def test_a_bar_shows_the_time_left_and_ends_full(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows.csv").write_text(SCORES)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "60")
+    with row_counter("read [rows] " * 9, [tmp_path / "rows.csv"]) as advance:
+        advance(4)
+    line = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err.strip()).split("\r")[-1].splitlines()[-1]
+    assert line.startswith("read [rows] read [rows] read ... ")
+    assert line.endswith("4 rows 0:00:00")
+    assert len(line) <= 60
+
+
+@pytest.mark.parametrize("on_terminal", [False, True])
+def test_quiet_leaves_the_results_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, on_terminal: bool
+) -> None:
+    (tmp_path / "s.csv").write_text(SCORES)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: on_terminal)
+    assert run("detect", tmp_path / "s.csv", "--quiet", "--html", tmp_path / "r.html", "--resamples", 0) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert "equal error rate" in told.out
+    assert "wrote" not in told.out
+    assert run("convert", tmp_path / "s.csv", tmp_path / "s.npz", "-q") == 0
+    assert "".join(capsys.readouterr()) == ""
+    assert run("convert", tmp_path / "s.csv", tmp_path / "t.npz") == 0  # an option is not that of the next command
+    assert "wrote" in capsys.readouterr().out

@@ -1,0 +1,80 @@
+"""The plain loop under Accelerate, run by `test_accelerate`: alone, or in each of two processes."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator, debug_launcher
+from torch.utils.data import DataLoader
+
+from mpcs_torch.learning import CheckpointSelector
+from tests.integrations import plain_loop as plain
+
+
+def accelerate_loop(
+    folder: Path, *, prepares: bool = False, steps_with_optimizer: bool = True, resumes_at: int = 0
+) -> tuple[list[float], CheckpointSelector]:
+    """Train; return the learning rate after each epoch, and the selector.
+
+    Batches are split between the processes, and each weighs the same, so that gradients are those of whole batches.
+    """
+    accelerator = Accelerator(cpu=True, step_scheduler_with_optimizer=steps_with_optimizer)
+    net, criterion, measured = plain.model(), plain.loss(), plain.metrics()
+    optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
+    schedule = plain.scheduler(optimizer)
+    train, valid = plain.data()
+    share = plain.BATCH // accelerator.num_processes
+    loaders = DataLoader(train, share), DataLoader(valid, share)
+    net, optimizer, train_loader, valid_loader = accelerator.prepare(net, optimizer, *loaders)
+    if prepares:
+        schedule = accelerator.prepare(schedule)
+    else:
+        accelerator.register_for_checkpointing(schedule)
+    if resumes_at:
+        accelerator.load_state(str(folder / "state"))
+    selector = CheckpointSelector(folder / f"selector-{resumes_at}", plain.rule())
+    rates = []
+    for epoch in range(resumes_at, plain.EPOCHS):
+        for inputs, labels in train_loader:
+            optimizer.zero_grad()
+            accelerator.backward(criterion(net(inputs), labels))
+            optimizer.step()
+        with torch.no_grad():
+            for inputs, labels in valid_loader:
+                logits, target = accelerator.gather_for_metrics((net(inputs), labels))
+                for metric in measured.values():
+                    metric.update(logits, target)
+        values = {name: metric.compute() for name, metric in measured.items()}
+        for metric in measured.values():
+            metric.reset()
+        if accelerator.is_main_process:
+            selector.update(accelerator.unwrap_model(net).state_dict, epoch=epoch, **values)
+        accelerator.wait_for_everyone()
+        schedule.step(values["mpcs"])
+        rates.append(optimizer.param_groups[0]["lr"])
+        if epoch == 2 and not resumes_at:
+            accelerator.save_state(str(folder / "state"))
+    return rates, selector
+
+
+def in_each_process(folder: str) -> None:
+    """Write what happens to the right and the wrong path."""
+    found: dict[str, object] = {}
+    paths: dict[str, dict[str, bool]] = {
+        "registered": {},
+        "prepared": {"prepares": True, "steps_with_optimizer": False},
+        "repeated": {"prepares": True},
+    }
+    for name, given in paths.items():
+        Accelerator().free_memory()
+        try:
+            found[name], _ = accelerate_loop(Path(folder) / name, **given)
+        except RuntimeError as error:
+            found[name] = str(error)
+    rank = Accelerator().process_index
+    (Path(folder) / f"{rank}.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    debug_launcher(in_each_process, (sys.argv[1],), num_processes=2)

@@ -1,0 +1,171 @@
+"""The Trainer of Hugging Face takes the path of the plain loop and ranks epochs the right way."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+
+from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.metrics import Accuracy, ClassErrorRates
+from tests.integrations import plain_loop as plain
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+from transformers import EvalPrediction, PretrainedConfig, PreTrainedModel, Trainer, TrainingArguments
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from mpcs_torch.integrations.huggingface import (
+    HuggingFaceError,
+    SelectCheckpoint,
+    compute_metrics,
+    loss_function,
+)
+
+
+class Rows(Dataset[dict[str, Tensor]]):
+    def __init__(self, split: Dataset[Any], size: int) -> None:
+        self.split, self.size = split, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        inputs, label = self.split[index]
+        return {"inputs": inputs, "labels": label}
+
+
+class Classifier(PreTrainedModel):
+    """A model of its own that computes no loss."""
+
+    config_class = PretrainedConfig
+
+    def __init__(self) -> None:
+        super().__init__(PretrainedConfig())
+        self.net = plain.model()
+
+    def forward(self, inputs: Tensor, labels: Tensor | None = None) -> SequenceClassifierOutput:
+        return SequenceClassifierOutput(logits=self.net(inputs))
+
+
+class NotingTrainer(Trainer):
+    """Notes the learning rate after each evaluation."""
+
+    rates: list[float]
+
+    def _evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        metrics = super()._evaluate(*args, **kwargs)
+        self.rates.append(self.optimizer.param_groups[0]["lr"])
+        return metrics
+
+
+def trainer_in(folder: Path, *callbacks: Any, loss: Any = None, **settings: Any) -> NotingTrainer:
+    net = Classifier()
+    optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
+    arguments = {
+        "output_dir": str(folder),
+        "use_cpu": True,
+        "report_to": "none",
+        "num_train_epochs": plain.EPOCHS,
+        "per_device_train_batch_size": plain.BATCH,
+        "per_device_eval_batch_size": plain.BATCH,
+        "train_sampling_strategy": "sequential",
+        "max_grad_norm": 0.0,
+        "eval_strategy": "epoch",
+        "save_strategy": "epoch",
+        "metric_for_best_model": "mpcs_loss",
+        "disable_tqdm": True,
+        "dataloader_pin_memory": False,
+        "logging_strategy": "no",
+        **settings,
+    }
+    train, valid = plain.data()
+    trainer = NotingTrainer(
+        net,
+        TrainingArguments(**arguments),
+        train_dataset=Rows(train, 60),
+        eval_dataset=Rows(valid, 30),
+        compute_metrics=compute_metrics(plain.metrics()),
+        compute_loss_func=loss_function(loss or plain.loss()),
+        callbacks=list(callbacks),
+        optimizers=(optimizer, plain.scheduler(optimizer)),
+    )
+    trainer.rates = []
+    return trainer
+
+
+def without_prefix(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix("net."): value for name, value in weights.items()}
+
+
+@pytest.mark.parametrize("by_batch", [False, True])
+def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: Path, by_batch: bool) -> None:
+    expected = plain.plain_loop(tmp_path / "plain")
+    selector = CheckpointSelector(tmp_path / "selector", plain.rule(mpcs="mpcs_loss"))
+    settings = {"load_best_model_at_end": True, "batch_eval_metrics": by_batch, "eval_on_start": True}
+    trainer = trainer_in(tmp_path / "trainer", SelectCheckpoint(selector), **settings)
+    trainer.train()
+    trainer.evaluate()  # of the best model, after the training: not another epoch
+    scores = [epoch.values["mpcs_loss"] for epoch in selector.epochs]
+    weights = without_prefix(selector.load_best())
+    counted_from_1 = expected._replace(picked=expected.picked + 1)
+    rounding = 0.0 if by_batch else 1e-12  # otherwise the Trainer measures all samples at once
+    plain.assert_same(counted_from_1, selector, weights, trainer.rates[-plain.EPOCHS :], scores, rounding=rounding)
+    assert trainer.args.greater_is_better is False
+    assert trainer.state.best_global_step == plain.STEPS * (expected.picked + 1)
+    loaded = without_prefix(trainer.model.state_dict())
+    assert all(torch.equal(loaded[name], value) for name, value in weights.items())
+
+
+def test_a_run_resumed_by_the_trainer_follows_the_same_learning_rates(tmp_path: Path) -> None:
+    expected = plain.plain_loop(tmp_path / "plain")
+    trainer_in(tmp_path / "trainer", num_train_epochs=3, batch_eval_metrics=True).train()
+    resumed = trainer_in(tmp_path / "trainer", batch_eval_metrics=True)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "trainer" / f"checkpoint-{3 * plain.STEPS}"))
+    assert resumed.rates == expected.rates[3:]
+
+
+def test_accumulated_gradients_are_those_of_the_whole_batch(tmp_path: Path) -> None:
+    expected = plain.plain_loop(tmp_path / "plain")
+    trainer = trainer_in(
+        tmp_path / "trainer", per_device_train_batch_size=5, gradient_accumulation_steps=2, save_strategy="no"
+    )
+    trainer.train()
+    assert trainer.rates == pytest.approx(expected.rates, rel=1e-5)
+
+
+def test_the_loss_of_a_batch_is_its_share_of_the_labels_that_count() -> None:
+    logits, labels = torch.randn(6, 3), torch.tensor([0, 1, -100, 2, 0, -100])
+    compute = loss_function(nn.CrossEntropyLoss())
+    parts = [compute({"logits": logits[rows]}, labels[rows], num_items_in_batch=4) for rows in ([0, 1, 2], [3, 4, 5])]
+    torch.testing.assert_close(sum(parts), nn.functional.cross_entropy(logits, labels))
+    tokens = compute((logits.view(2, 3, 3),), labels.view(2, 3))
+    torch.testing.assert_close(tokens, nn.functional.cross_entropy(logits, labels))
+
+
+def test_evaluations_between_epochs_are_numbered_by_step(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path / "selector", SelectionRule("eval_mpcs_loss", {"eval_mpcs_loss": "min"}))
+    settings = {"eval_strategy": "steps", "eval_steps": 4, "num_train_epochs": 2, "save_strategy": "no"}
+    trainer_in(tmp_path / "trainer", SelectCheckpoint(selector), **settings).train()
+    assert [epoch.number for epoch in selector.epochs] == [4, 8, 12]
+
+
+def test_a_metric_that_the_evaluation_lacks_is_named(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path / "selector", SelectionRule("mpcs", {"mpcs": "min"}))
+    trainer = trainer_in(tmp_path / "trainer", SelectCheckpoint(selector), num_train_epochs=1, save_strategy="no")
+    with pytest.raises(HuggingFaceError, match=r"needs mpcs, but the evaluation gave .*eval_mpcs_loss"):
+        trainer.train()
+
+
+def test_names_end_in_loss_if_and_only_if_lower_is_better() -> None:
+    prediction = EvalPrediction((np.eye(3, dtype=np.float32), None), np.arange(3))
+    metrics = {"mpcs": MetaPatternConcernScore(3), "danger_loss": MetaPatternConcernScore(3), "accuracy": Accuracy(3)}
+    assert list(compute_metrics(metrics)(prediction)) == ["mpcs_loss", "danger_loss", "accuracy"]
+    with pytest.raises(HuggingFaceError, match=r"'noloss' must not end in 'loss': .* Accuracy has higher_is_better=Tr"):
+        compute_metrics({"noloss": Accuracy(3)})
+    with pytest.raises(HuggingFaceError, match=r"metric 'rates_loss' must compute a scalar .* shape \(3,\)"):
+        compute_metrics({"rates": ClassErrorRates(3)})(prediction)

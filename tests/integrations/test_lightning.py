@@ -1,0 +1,178 @@
+"""Lightning's Trainer takes the path of the plain loop, resumes it, and logs figures."""
+
+import importlib
+import json
+import logging
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.metrics import DetectionCurve
+from tests.integrations import plain_loop as plain
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its own deprecations
+    import pytorch_lightning as pl
+
+    from mpcs_torch.integrations import lightning
+    from mpcs_torch.integrations.lightning import LightningError, LogFigures, SelectCheckpoint
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*does not have many workers"),
+    pytest.mark.filterwarnings("ignore:.*logging interval"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
+]
+logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+
+
+class Classifier(pl.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.loss = plain.model(), plain.loss()
+        self.metrics = nn.ModuleDict(plain.metrics())
+        self.rates: list[float] = []
+
+    def training_step(self, batch: list[Tensor], index: int) -> Tensor:
+        loss: Tensor = self.loss(self.net(batch[0]), batch[1])
+        return loss
+
+    def validation_step(self, batch: list[Tensor], index: int) -> None:
+        logits = self.net(batch[0])
+        for name, metric in self.metrics.items():
+            metric.update(logits, batch[1])
+            self.log(name, metric, on_epoch=True)
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.SGD(self.parameters(), lr=plain.RATE)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": plain.scheduler(optimizer), "monitor": "mpcs"}}
+
+
+class Rates(pl.Callback):
+    """Notes the learning rate after each epoch."""
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        if trainer.current_epoch:
+            self._note(trainer, pl_module)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._note(trainer, pl_module)
+
+    def _note(self, trainer: Any, pl_module: Any) -> None:
+        pl_module.rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+
+
+def fit(
+    *callbacks: pl.Callback,
+    model: pl.LightningModule | None = None,
+    epochs: int = plain.EPOCHS,
+    ckpt_path: Path | None = None,
+    **given: Any,
+) -> tuple[Any, pl.Trainer]:
+    settings = {
+        "accelerator": "cpu",
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        **given,
+    }
+    model = Classifier() if model is None else model
+    trainer = pl.Trainer(max_epochs=epochs, callbacks=[Rates(), *callbacks], **settings)
+    train, valid = (DataLoader(split, plain.BATCH) for split in plain.data())
+    trainer.fit(model, train, valid, ckpt_path=ckpt_path, weights_only=True if ckpt_path else None)
+    return model, trainer
+
+
+def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: Path) -> None:
+    expected = plain.plain_loop(tmp_path / "plain")
+    selector = CheckpointSelector(tmp_path / "lightning", plain.rule())
+    model, trainer = fit(SelectCheckpoint(selector))  # with Lightning's sanity check, which must not count
+    trainer.validate(model, DataLoader(plain.data()[0], plain.BATCH), verbose=False)  # nor must this
+    weights = {name.removeprefix("net."): value for name, value in selector.load_best()["state_dict"].items()}
+    scores = [epoch.values["mpcs"] for epoch in selector.epochs]
+    plain.assert_same(expected, selector, weights, model.rates, scores)
+
+
+def test_a_kept_checkpoint_resumes_the_run_and_loads_as_a_module(tmp_path: Path) -> None:
+    expected = plain.plain_loop(tmp_path / "plain")
+    selector = CheckpointSelector(tmp_path / "first", plain.rule(), keep_last=True)
+    fit(SelectCheckpoint(selector), epochs=3)
+    assert selector.epochs[-1].file is not None
+    last = selector.folder / selector.epochs[-1].file
+    resumed = CheckpointSelector(tmp_path / "second", plain.rule())
+    model, _ = fit(SelectCheckpoint(resumed), ckpt_path=last)
+    assert model.rates == pytest.approx(expected.rates[2:])
+    assert [epoch.values["mpcs"] for epoch in resumed.epochs][-3:] == pytest.approx(expected.scores[3:])
+    restored = Classifier.load_from_checkpoint(last, weights_only=True)
+    assert restored.state_dict().keys() == model.state_dict().keys()
+
+
+def test_a_metric_that_is_not_logged_is_named(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore}))
+    with pytest.raises(LightningError, match=r"needs val_mpcs: log it .* logged are mpcs, accuracy"):
+        fit(SelectCheckpoint(selector), epochs=1)
+
+
+class WithCurve(Classifier):
+    def __init__(self) -> None:
+        super().__init__()
+        self.curve = DetectionCurve(3)
+
+    def validation_step(self, batch: list[Tensor], index: int) -> None:
+        super().validation_step(batch, index)
+        self.curve.update(self.net(batch[0]), batch[1])
+
+    def on_validation_epoch_end(self) -> None:
+        self.curve.reset()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:tensorboard", "ignore::FutureWarning:mlflow")
+def test_figures_of_metrics_reach_tensorboard_and_mlflow(tmp_path: Path, monkeypatch: Any) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    board = pl.loggers.TensorBoardLogger(tmp_path / "board")
+    store = pl.loggers.MLFlowLogger("toy", tracking_uri=(tmp_path / "mlruns").as_uri())
+    fit(LogFigures("metrics.mpcs", "curve"), model=WithCurve(), epochs=2, logger=[board, store])
+    events = EventAccumulator(board.log_dir).Reload()
+    assert {tag: [e.step for e in events.Images(tag)] for tag in events.Tags()["images"]} == {
+        "metrics.mpcs": [6, 12],
+        "curve": [6, 12],
+    }
+    pictures = [path.name for path in (tmp_path / "mlruns").rglob("curve/*.png")]
+    assert sorted(pictures) == ["00000006.png", "00000012.png"]
+
+
+def test_figures_need_a_logger_and_metrics(tmp_path: Path) -> None:
+    with pytest.raises(LightningError, match=r"needs a TensorBoardLogger or MLFlowLogger, but the loggers are: none"):
+        fit(LogFigures("metrics.mpcs"))
+    with pytest.raises(LightningError, match=r"net must be a torchmetrics Metric of Classifier"):
+        fit(LogFigures("net"))
+
+
+def test_the_package_lightning_serves_where_pytorch_lightning_is_missing(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "pytorch_lightning", None)
+    monkeypatch.setitem(sys.modules, "lightning", pl)
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", pl)
+    try:
+        assert issubclass(importlib.reload(lightning).SelectCheckpoint, pl.Callback)
+    finally:
+        monkeypatch.undo()
+        importlib.reload(lightning)
+
+
+def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+    _, trainer = fit(SelectCheckpoint(selector), epochs=3, strategy="ddp_fork", devices=2)
+    assert trainer.world_size == 2
+    epochs = json.loads((tmp_path / "manifest.json").read_text())["epochs"]
+    assert [epoch["number"] for epoch in epochs] == [0, 1, 2]
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == [epoch["file"] for epoch in epochs if epoch["file"]]

@@ -1,0 +1,207 @@
+"""Scorers and displays with scikit-learn's own searches, pipelines and classifiers."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+from mpcs_torch import ConcernSpec, MetaPatternConcernScore
+from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional import confusion_matrix as count
+from mpcs_torch.integrations.sklearn import LabelError, ScorerError, concern_scorer
+from mpcs_torch.integrations.sklearn_displays import (
+    ConcernConfusionDisplay,
+    DetectionDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+)
+from mpcs_torch.metrics import Accuracy
+from mpcs_torch.metrics.by_name import BY_NAME
+from tests.integrations import plain_loop as plain
+
+X, LABELS = load_iris(return_X_y=True)
+ORDER = ("virginica", "setosa", "versicolor")
+"""Not the alphabetical order of ``classes_``."""
+NAMES = np.array(["setosa", "versicolor", "virginica"])[LABELS]
+CONCERN = ConcernSpec(ORDER, weights=[[0, 9, 2], [7, 0, 5], [1, 4, 0]], dangerous=5)
+TARGET = torch.tensor([ORDER.index(name) for name in NAMES])
+
+
+def pipeline(**settings: Any) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression(**settings))
+
+
+@pytest.mark.parametrize("name", ["mpcs", "expected_concern", "cross_entropy", "dangerous", "accuracy", "f1_macro"])
+def test_scores_are_those_of_the_metric_over_the_classes_of_the_concern(name: str) -> None:
+    fitted = pipeline(C=0.01).fit(X, NAMES)
+    columns = [list(fitted.classes_).index(label) for label in ORDER]
+    probabilities = torch.from_numpy(fitted.predict_proba(X))[:, columns]
+    entry = BY_NAME[name]
+    metric = entry.make(3, concern=CONCERN)
+    given = {"decisions": probabilities.argmax(1), "log_probabilities": probabilities.log()}
+    metric.update(given.get(entry.takes, probabilities), TARGET)
+    sign = 1 if entry.direction == "max" else -1
+    assert concern_scorer(name, CONCERN)(fitted, X, NAMES) == pytest.approx(sign * entry.value(metric), rel=1e-12)
+
+
+def test_scores_agree_with_those_of_scikit_learn() -> None:
+    fitted = pipeline(C=0.01).fit(X, NAMES)
+    for ours, theirs in {"accuracy": "accuracy", "cross_entropy": "neg_log_loss", "f1_macro": "f1_macro"}.items():
+        assert concern_scorer(ours, CONCERN)(fitted, X, NAMES) == pytest.approx(get_scorer(theirs)(fitted, X, NAMES))
+
+
+def test_a_search_picks_the_setting_of_the_lowest_score() -> None:
+    grid = {"logisticregression__C": [1e-4, 1.0]}
+    scorer = pickle.loads(pickle.dumps(concern_scorer("mpcs", CONCERN)))  # as on its way to other processes
+    search = clone(GridSearchCV(pipeline(), grid, scoring=scorer, cv=3)).fit(X, NAMES)
+    assert search.best_params_ == {"logisticregression__C": 1.0}
+    assert -1 < search.best_score_ < 0
+
+
+def test_several_scorers_by_name_or_metric_in_one_validation() -> None:
+    metric = MetaPatternConcernScore(3, concern=CONCERN, from_logits=False)
+    metric.update(torch.eye(3), torch.tensor([1, 1, 1]))  # what it has seen does not count
+    scoring = {"name": concern_scorer("mpcs", CONCERN), "metric": concern_scorer(metric, CONCERN)}
+    scores = cross_validate(pipeline(), X, NAMES, scoring=scoring, cv=3)
+    assert scores["test_name"].tolist() == scores["test_metric"].tolist()
+
+
+def test_a_class_that_was_not_seen_in_training_has_probability_0() -> None:
+    seen = NAMES != "setosa"
+    fitted = pipeline().fit(X[seen], NAMES[seen])
+    assert concern_scorer("cross_entropy", CONCERN)(fitted, X, NAMES) == -np.inf
+    assert np.isfinite(concern_scorer("mpcs", CONCERN)(fitted, X, NAMES))
+    one_class = concern_scorer("accuracy", CONCERN)(fitted, X[~seen], NAMES[~seen])
+    assert one_class == 0.0
+
+
+def test_labels_may_be_numbers() -> None:
+    index_concern = ConcernSpec(["setosa", "versicolor", "virginica"], weights=[[0, 5, 7], [4, 0, 1], [9, 2, 0]])
+    by_index = pipeline().fit(X, LABELS)
+    by_name = pipeline().fit(X, NAMES)
+    expected = concern_scorer("mpcs", CONCERN)(by_name, X, NAMES)
+    assert concern_scorer("mpcs", index_concern)(by_index, X, LABELS) == pytest.approx(expected)
+    odd = 2 * LABELS + 1
+    numbered = ConcernSpec(["5", "1", "3"], weights=CONCERN.weights)
+    for labels in (odd, odd.astype(float), odd.astype(str)):
+        fitted = pipeline().fit(X, labels)
+        assert concern_scorer("mpcs", numbered)(fitted, X, labels) == pytest.approx(expected)
+
+
+def test_weights_of_samples_count() -> None:
+    fitted, half = pipeline(C=0.01).fit(X, NAMES), (np.arange(150) % 2).astype(float)
+    scorer = concern_scorer("mpcs", CONCERN)
+    assert scorer(fitted, X, NAMES, sample_weight=half) == pytest.approx(scorer(fitted, X[1::2], NAMES[1::2]))
+    with pytest.raises(ScorerError, match="sample_weight must be None, because measured_robustness takes no weights"):
+        concern_scorer("measured_robustness", CONCERN)(fitted, X, NAMES, sample_weight=half)
+
+
+@pytest.mark.parametrize(
+    ("metric", "settings", "message"),
+    [
+        ("soft_f1_micro", {}, "must be a torchmetrics Metric or one of accuracy.* got 'soft_f1_micro'"),
+        ("mcps", {}, "one of accuracy.*mpcs.* got 'mcps'"),
+        ("calibration_slope", {}, "must say which way is better, but calibration_slope does not"),
+        ("mpcs", {"kk": 3}, "mpcs has no setting 'kk'; it has .*k, "),
+        (MetaPatternConcernScore(3), {}, "MetaPatternConcernScore must be made with from_logits=False"),
+        (Accuracy(3), {"k": 3}, "settings go with the name of a metric"),
+    ],
+)
+def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScorerError, match=message):
+        concern_scorer(metric, CONCERN, **settings)
+
+
+@pytest.mark.parametrize("labels", [np.where(LABELS, "rosa", NAMES), LABELS + 1, LABELS + 0.5])
+def test_labels_that_are_no_classes_are_named(labels: Any) -> None:
+    with pytest.raises(LabelError, match=r"must be classes of the concern, \['virginica'.*, but one is ('rosa'|3|0.5)"):
+        concern_scorer("accuracy", CONCERN)(pipeline().fit(X, NAMES), X, labels)
+
+
+def test_a_scorer_picks_the_epoch_of_the_plain_loop(tmp_path: Path) -> None:
+    """An estimator whose epochs are those of the plain loop; scikit-learn trains no torch model of its own."""
+    expected = plain.plain_loop(tmp_path / "plain", keep_every=1)
+    inputs, labels = (tensor.numpy() for tensor in plain.data()[1].tensors)
+    scorer, net = concern_scorer("mpcs", plain.LIGHTS), plain.model()
+    scores = []
+    for epoch in range(plain.EPOCHS):
+        net.load_state_dict(torch.load(tmp_path / "plain" / f"epoch-{epoch:05}.pt", weights_only=True))
+        scores.append(scorer(FixedNetwork(net), inputs, labels))
+    assert scores == pytest.approx([-score for score in expected.scores])
+    assert scores.index(max(scores)) == expected.picked
+
+
+class FixedNetwork:
+    classes_ = np.arange(3)
+
+    def __init__(self, net: nn.Module) -> None:
+        self.net = net
+
+    @torch.no_grad()
+    def predict_proba(self, inputs: np.ndarray) -> np.ndarray:
+        probabilities: np.ndarray = self.net(torch.from_numpy(inputs)).softmax(dim=1).numpy()
+        return probabilities
+
+
+def test_a_confusion_display_counts_in_the_order_of_the_concern() -> None:
+    fitted = pipeline(C=0.01).fit(X, NAMES)
+    display = ConcernConfusionDisplay.from_estimator(fitted, X, NAMES, concern=CONCERN)
+    decisions = torch.tensor([ORDER.index(name) for name in fitted.predict(X)])
+    assert torch.equal(display.confusion, count(decisions, TARGET, num_classes=3))
+    assert [text.get_text() for text in display.figure_.axes[0].get_xticklabels()] == list(ORDER)
+
+
+def test_a_reliability_display_takes_the_classes_of_the_estimator() -> None:
+    fitted = pipeline(C=0.01).fit(X, NAMES)
+    display = ReliabilityDisplay.from_estimator(fitted, X, NAMES)
+    again = ReliabilityDisplay.from_predictions(NAMES, fitted.predict_proba(X), class_names=sorted(ORDER))
+    ordered = ReliabilityDisplay.from_estimator(fitted, X, NAMES, class_names=ORDER)
+    values = [{name: float(value) for name, value in d.accuracy.compute().items()} for d in (display, again, ordered)]
+    assert values[0] == values[1] == pytest.approx(values[2])
+    assert values[0]["reported_decisiveness"] == pytest.approx(
+        concern_scorer("decisiveness", CONCERN)(fitted, X, NAMES)
+    )
+    assert display.figure_.axes[0].get_xlabel() == "reported probability"
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(C=0.01), RandomForestClassifier(5, max_depth=1)])
+def test_a_detection_display_takes_either_class_for_the_target(estimator: Any) -> None:
+    two = NAMES != "setosa"
+    fitted = make_pipeline(estimator).fit(X[two], NAMES[two])
+    point = OperatingPoint(0.5)
+    given = X[two], NAMES[two]
+    default = DetectionDisplay.from_estimator(fitted, *given, points=point)
+    second = DetectionDisplay.from_estimator(fitted, *given, pos_label="virginica")
+    first = DetectionDisplay.from_estimator(fitted, *given, pos_label="versicolor")
+    assert torch.equal(default.rates.p_miss, second.rates.p_miss)
+    assert first.rates.p_miss.sum() == pytest.approx(float(second.rates.p_fa.sum()), abs=1.0)
+    assert "Pipeline" in default.figure_.axes[0].get_legend().get_texts()[0].get_text()
+    with pytest.raises(LabelError, match="pos_label must be one of two classes, but is 'setosa' of "):
+        DetectionDisplay.from_estimator(fitted, *given, pos_label="setosa")
+
+
+def test_a_risk_coverage_display_has_the_area_of_the_metric() -> None:
+    fitted = pipeline(C=0.01).fit(X, NAMES)
+    display = RiskCoverageDisplay.from_estimator(fitted, X, NAMES, concern=CONCERN)
+    assert float(-display.curve.risk.mean()) == concern_scorer("risk_coverage_area", CONCERN)(fitted, X, NAMES)
+    with pytest.raises(LabelError, match=r"y_prob must have shape \(N, 3\), .* but has \(150, 2\)"):
+        RiskCoverageDisplay.from_predictions(NAMES, fitted.predict_proba(X)[:, :2], concern=CONCERN)
+
+
+def test_folds_may_test_or_train_without_a_class() -> None:
+    by_class = PredefinedSplit(LABELS)  # each fold tests one class, which it has not seen
+    scores = cross_validate(DummyClassifier(), X, NAMES, scoring=concern_scorer("mpcs", CONCERN), cv=by_class)
+    assert np.isfinite(scores["test_score"]).all()

@@ -1,0 +1,170 @@
+"""Every figure: no text is cut off, and none lies over another, for few and many classes and for long names."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+import mpcs_torch.plots
+from mpcs_torch import OperatingPoint
+from mpcs_torch.functional import detection_curve, generalized_mean_curve, risk_coverage_curve
+from mpcs_torch.functional.detection.errors import ErrorRates
+from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.plots import (
+    bayes_error_curves,
+    condition_chart,
+    confusion_matrix,
+    det_curves,
+    mean_curves,
+    reliability,
+    risk_coverage_figure,
+    roc_curves,
+    roc_with_hull,
+    score_histograms,
+)
+from mpcs_torch.plots.embedding import embedding_figure
+from mpcs_torch.plots.learning_comparison import figure_6
+from mpcs_torch.plots.paired import paired_counts
+from mpcs_torch.plots.samples import sample_figure
+from mpcs_torch.plots.study import accuracy_against_danger
+from mpcs_torch.plots.trends import METRIC_LINES, figure_4, metric_trend, trends
+from tests.plots.texts import text_faults
+
+CLASSES, SYSTEMS, ONE = (2, 3, 10, 30), (1, 7), (1,)
+"""Numbers of classes, and of models or detectors in one figure."""
+LONG = "An EMERGENCY vehicle that approaches from behind, with its siren on"
+GENERATOR = torch.Generator().manual_seed(0)
+LABELS = torch.arange(400) % 4 == 0
+CURVE = detection_curve(torch.randn(400, generator=GENERATOR, dtype=torch.float64) + 2 * LABELS, LABELS)
+POINTS = [OperatingPoint(p) for p in (0.5, 0.01, 0.001)]
+RECORDS = [
+    {"epoch": epoch, **dict.fromkeys((*METRIC_LINES, "mpcs", "dangerous", "test_accuracy"), 100.0 / epoch**3)}
+    for epoch in range(1, 30)
+]
+
+
+def names(size: int, *, is_long: bool) -> list[str]:
+    return [f"{LONG} {number}" if is_long else f"c{number}" for number in range(size)]
+
+
+def confusion(size: int, is_long: bool) -> Figure:
+    counts = torch.randint(0, 20_000 if size < 10 else 900, (size, size), generator=GENERATOR)
+    released = torch.rand(size, size, generator=GENERATOR) < 0.4
+    title = LONG if is_long else "confusion matrix"
+    return confusion_matrix(counts, released.fill_diagonal_(False), names(size, is_long=is_long), title)
+
+
+def plain_confusion(size: int, is_long: bool) -> Figure:
+    return confusion_matrix(torch.eye(size, dtype=torch.int64), None, names(size, is_long=is_long), "t")
+
+
+def reliability_of(size: int, is_long: bool) -> Figure:
+    accuracy = ProbabilityAccuracy(num_classes=4)
+    accuracy.update(torch.randn(200, 4, generator=GENERATOR).softmax(1), torch.arange(200) % 4)
+    return reliability(accuracy.bins(), accuracy.reported(), LONG if is_long else "t")
+
+
+def means(size: int, is_long: bool) -> Figure:
+    probs = torch.randn(200, 4, generator=GENERATOR).softmax(1)
+    curve = generalized_mean_curve(probs, torch.arange(200) % 4, num_classes=4)
+    return mean_curves(dict.fromkeys(names(size, is_long=is_long), curve))
+
+
+def embedding(size: int, is_long: bool) -> Figure:
+    points = torch.randn(20 * size, 2, generator=GENERATOR)
+    released = torch.rand(size, size, generator=GENERATOR) < 0.1
+    return embedding_figure(points, torch.arange(20 * size) % size, released, names(size, is_long=is_long))
+
+
+def study(size: int, is_long: bool) -> Figure:
+    points = {name: (20 + number / 50, 0.95) for number, name in enumerate(names(size, is_long=is_long))}
+    lines = {f"{name} line": [(19.0, 0.94), (21.0, 0.951)] for name in names(2, is_long=is_long)}
+    return accuracy_against_danger(points, lines, baseline_accuracy=0.95, allowance=0.005)
+
+
+def trend(size: int, is_long: bool) -> Figure:
+    runs = dict.fromkeys(names(size, is_long=is_long), RECORDS)
+    return metric_trend(runs, "mpcs", {name: {"mpcs": 29, "accuracy": 3} for name in runs})
+
+
+def curves(size: int, *, is_long: bool) -> dict[str, ErrorRates]:
+    return dict.fromkeys(names(size, is_long=is_long), CURVE)
+
+
+def paired(size: int, is_long: bool) -> Figure:
+    counts = torch.rand(2, size, generator=GENERATOR).mul(90).tolist()
+    return paired_counts(dict(zip(names(2, is_long=is_long), counts, strict=True)), ylabel="dangerous test errors")
+
+
+def conditions(size: int, is_long: bool) -> Figure:
+    models, groups = names(3, is_long=is_long), names(size, is_long=is_long)
+    values = {model: torch.rand(len(groups), generator=GENERATOR).tolist() for model in models}
+    column = LONG if is_long else "device"
+    return condition_chart(values, dict.fromkeys(models, 0.5), groups, metric="equal error rate", column=column)
+
+
+def referral(size: int, is_long: bool) -> Figure:
+    curve = risk_coverage_curve(torch.rand(100, generator=GENERATOR), torch.arange(100) % 9 == 0)
+    systems = names(size, is_long=is_long)
+    return risk_coverage_figure(
+        dict.fromkeys(systems, curve), marks=dict.fromkeys([f"{s} m" for s in systems], (0.8, 0.1))
+    )
+
+
+Draw = Callable[[int, bool], Figure]
+FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
+    confusion_matrix: [(CLASSES, confusion), ((3,), plain_confusion)],
+    reliability: [(ONE, reliability_of)],
+    mean_curves: [(SYSTEMS, means)],
+    embedding_figure: [(CLASSES, embedding)],
+    accuracy_against_danger: [((2, 30), study)],
+    metric_trend: [(SYSTEMS, trend)],
+    paired_counts: [((2, 30), paired)],
+    condition_chart: [(CLASSES, conditions)],
+    risk_coverage_figure: [(SYSTEMS, referral)],
+    trends: [((1, 30), lambda size, _: trends(RECORDS, [1, size]))],
+    figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
+    sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],
+    figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],
+    det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
+    roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
+    roc_with_hull: [(ONE, lambda _, is_long: roc_with_hull(CURVE, LONG if is_long else "ROC"))],
+    score_histograms: [(ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))],
+    bayes_error_curves: [(SYSTEMS, lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG))],
+}
+
+
+def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
+    for module in pkgutil.iter_modules(mpcs_torch.plots.__path__):
+        loaded = importlib.import_module(f"mpcs_torch.plots.{module.name}")
+        for name, function in inspect.getmembers(loaded, inspect.isfunction):
+            is_public = function.__module__ == loaded.__name__ and name[0] != "_"
+            if is_public and inspect.signature(function).return_annotation is Figure:
+                yield name, function
+
+
+@pytest.mark.parametrize("function", [function for _, function in every_figure()], ids=lambda each: each.__name__)
+def test_texts_fit(function: Callable[..., Figure]) -> None:
+    assert function in FIGURES, "draw it here at several sizes"
+    faults = [
+        f"{size}, {'long' if is_long else 'short'} names: {fault}"
+        for sizes, draw in FIGURES[function]
+        for size in sizes
+        for is_long in (False, True)
+        for fault in text_faults(draw(size, is_long))
+    ]
+    assert faults == []
+
+
+def test_the_check_finds_what_is_cut_off_and_what_overlaps() -> None:
+    figure = Figure(figsize=(2, 1))
+    for x, text in ((0.2, "one"), (0.25, "two"), (0.9, "far outside")):
+        figure.text(x, 0.5, text)
+    found = list(text_faults(figure))
+    assert found == ["'one' lies over 'two'"] or "is outside" in found[0]
+    assert any("far outside" in fault for fault in found)
+    assert any("lies over" in fault for fault in found)

@@ -1,0 +1,79 @@
+"""The parts of pages: figures that follow the theme, tables whose numbers are aligned, confusions by cost."""
+
+import base64
+import re
+
+import pytest
+import torch
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
+from mpcs_torch.plots.palette import ON_DARK
+from mpcs_torch.report.confusions import costliest, draw_confusion, errors_of
+from mpcs_torch.report.render import draw, numeric_columns, to_svg
+from mpcs_torch.tables import Table
+
+CONFUSION = torch.tensor([[50, 4, 1], [3, 40, 0], [0, 2, 30]])
+NAMES = ["red", "yellow", "green"]
+CONCERN = ConcernSpec(NAMES, releases=[["red", "yellow"]], factor=0.25)
+
+
+def test_every_colour_of_a_figure_changes_with_the_theme() -> None:
+    curve = torch.linspace(0.1, 1, 10), torch.linspace(0, 0.2, 10)
+    for figure in (confusion_matrix(CONFUSION, CONCERN.released(), NAMES, "t"), risk_coverage_figure({"a": curve})):
+        svg = to_svg(figure)
+        theme, content = svg.split("</style>", 1)
+        assert "prefers-color-scheme:dark" in theme
+        assert not re.findall(r"(?:fill|stroke): #[0-9a-f]{3,6}", content)
+        assert set(re.findall(r"var\((--c[0-9a-f]{6})\)", content)) <= {f"--c{colour[1:]}" for colour in ON_DARK}
+
+
+def test_a_figure_has_its_size_and_scrolls_where_it_is_wide() -> None:
+    assert not draw_confusion(CONFUSION, CONCERN, NAMES, "t").is_wide
+    many = draw_confusion(torch.eye(30, dtype=torch.int64), None, [str(n) for n in range(30)], "t")
+    assert many.is_wide
+    document = base64.b64decode(many.uri.partition(",")[2]).decode()
+    points = re.search(r'width="([0-9.]+)pt"', document)
+    assert points is not None
+    assert many.width == pytest.approx(float(points[1]) * 96 / 72, abs=1)
+
+
+def test_columns_of_numbers_are_found() -> None:
+    rows = [["a", "1.5", "", "x", ""], ["b", "-2 to 3", "nan", "4", ""]]
+    assert numeric_columns(Table(["", "", "", "", ""], rows)) == [False, True, True, False, False]
+    assert numeric_columns(Table(["a"], [])) == [False]
+
+
+def test_the_costliest_confusions_come_first_with_their_shares() -> None:
+    found = costliest({"one": CONFUSION}, CONCERN, NAMES)
+    told = [(row.true, row.predicted, row.found[0][0], row.is_dangerous) for row in found.rows]
+    assert told == [
+        ("yellow", "red", 3, True),
+        ("green", "yellow", 2, True),
+        ("red", "yellow", 4, False),
+        ("red", "green", 1, True),
+    ]
+    assert [row.found[0][1] for row in found.rows] == pytest.approx([3 / 7, 2 / 7, 1 / 7, 1 / 7])
+    assert found.rows[2].concern == "0.25"
+
+
+def test_confusions_of_two_systems_are_ranked_by_the_worse_one() -> None:
+    other = torch.tensor([[50, 0, 9], [0, 40, 0], [0, 0, 30]])
+    found = costliest({"one": CONFUSION, "two": other}, None, NAMES)
+    assert (found.rows[0].true, found.rows[0].predicted) == ("red", "green")
+    assert [count for count, _ in found.rows[0].found] == [1, 9]
+    assert found.systems == ["errors, one", "errors, two"]
+    assert costliest({"one": torch.eye(3, dtype=torch.int64)}, None, NAMES).rows == []
+
+
+def test_a_confusion_matrix_is_described() -> None:
+    assert errors_of(CONFUSION, CONCERN) == (10, 6)
+    told = draw_confusion(CONFUSION, CONCERN, NAMES, "Test data").alt
+    assert (
+        told == "Test data: 130 samples, 10 errors, 6 of them dangerous. Most often, red is taken for yellow: 4 times."
+    )
+
+
+def test_a_figure_is_no_outside_request() -> None:
+    figure = confusion_matrix(CONFUSION, None, NAMES, "t")
+    assert draw(figure, "told").uri.startswith("data:image/svg+xml;base64,")

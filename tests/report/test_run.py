@@ -1,0 +1,131 @@
+"""The report of finished training runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.report.run import write_run_report
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.trained import TrainedRun, open_trained
+from tests.cli.test_cli import run
+from tests.report.test_hostile_names import Page
+from tests.trainer.toy import toy_config
+
+SETTINGS = {
+    "data": {"name": "digits", "test_fraction": 0.2, "validation_fraction": 0.3},
+    "metrics": ["accuracy", "cross_entropy", "mpcs", "dangerous"],
+    "training": {"batch_size": 32, "learning_rate": 0.01},
+    "epochs": {"count": 4, "every": 10, "samples": "validation"},
+    "score": {"concern": {"releases": [[1, 8], [8, 1]], "factor": 0.1}},
+}
+
+
+def trained(folder: Path, **changed: object) -> Path:
+    config = toy_config(**{**SETTINGS, "name": folder.name, **changed})
+    run_in_folder(config, config.data.load(Path("data")), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a run that kept all checkpoints, one that kept the best, and one that kept none."""
+    root = tmp_path_factory.mktemp("runs")
+    every = {"by": "cross_entropy", "keep_every": 1}
+    return {
+        "all": trained(root / "all", selector=every),
+        "best": trained(root / "best", selector={"by": "dangerous"}, seed=6),
+        "none": trained(root / "none"),
+    }
+
+
+def text_of(path: Path) -> str:
+    return Page(path).text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def opened(folder: Path) -> TrainedRun:
+    return open_trained(folder, Path("data"))
+
+
+def test_the_verdict_counts_dangerous_test_errors_of_both_picks(folders: dict[str, Path], tmp_path: Path) -> None:
+    found = opened(folders["all"])
+    epoch, dangerous = found.result.epoch, int(found.result.values["test"]["dangerous"])
+    other = found.picks()["accuracy"]
+    write_run_report([found], tmp_path / "r.html", data_root=Path("data"))
+    text = text_of(tmp_path / "r.html")
+    assert f"Epoch {epoch} makes {dangerous} dangerous test errors; accuracy would have picked " in text
+    assert ("the same epoch" if other == epoch else f"epoch {other}, which makes ") in text
+    for heading in ("Costliest confusions", "Worst test samples", "How sure the model is", "Trends", "Repeat it"):
+        assert heading in text
+    assert f"mpcs train {folders['all']}/config.yaml --data-root data" in text
+    assert (tmp_path / "r.html").stat().st_size < 3_000_000
+
+
+def test_without_the_other_checkpoint_the_recorded_errors_are_compared(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    found = opened(folders["best"])
+    write_run_report([found], tmp_path / "r.html", data_root=Path("data"))
+    text = text_of(tmp_path / "r.html")
+    assert f"Epoch {found.result.epoch} makes " in text
+    if found.picks()["accuracy"] != found.result.epoch:
+        assert "was not kept: on validation data it makes" in text
+
+
+def test_without_checkpoints_the_records_are_reported(folders: dict[str, Path], tmp_path: Path) -> None:
+    write_run_report([opened(folders["none"])], tmp_path / "r.html", data_root=Path("data"))
+    text = text_of(tmp_path / "r.html")
+    assert "No checkpoint of the picked epoch was kept" in text
+    assert "Costliest confusions" not in text
+
+
+def test_runs_on_the_same_test_samples_are_compared(folders: dict[str, Path], tmp_path: Path) -> None:
+    runs = [opened(folders[name]) for name in ("all", "best")]
+    write_run_report(runs, tmp_path / "r.html", data_root=Path("data"))
+    text = text_of(tmp_path / "r.html")
+    assert "rate of dangerous errors" in text
+    assert "Comparison on the same test samples" in text
+    write_run_report([*runs, opened(folders["none"])], tmp_path / "r.html", data_root=Path("data"))
+    assert "compared sample by sample if they share" in text_of(tmp_path / "r.html")
+
+
+def test_the_command_writes_beside_the_run_and_replaces_only_on_request(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(folders["all"], folder)
+    assert run("report", folder) == 0
+    assert (folder / "report.html").is_file()
+    assert run("report", folder) == 2
+    told = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "exists: choose another file or pass --overwrite" in told
+    assert run("report", folder, folder) == 2
+    assert run("report", folder, folders["best"]) == 2, "several runs need --out"
+    assert run("report", folder, "--overwrite") == 0
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [(None, "finish the run first"), ("[]", "is not the result of a run"), ('{"epoch": 1}', "is not the result")],
+)
+def test_a_run_without_a_result_is_refused(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], result: str | None, told: str
+) -> None:
+    shutil.copytree(folders["none"], tmp_path / "run")
+    path = tmp_path / "run" / "result.json"
+    path.unlink() if result is None else path.write_text(result)
+    assert run("report", tmp_path / "run") == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_model_is_refused(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(folders["best"], folder)
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("hidden: 8", "hidden: 9"))
+    assert run("report", folder) == 2
+    assert "does not fit" in capsys.readouterr().err
+    assert json.loads((folder / "result.json").read_text())
