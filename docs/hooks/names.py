@@ -1,28 +1,15 @@
 """Markdown extension: names of the package in backticks become links to the reference."""
 
-import ast
 import re
 from functools import cache
-from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from markdown import Extension, Markdown
 from markdown.treeprocessors import Treeprocessor
 from markdown.util import AtomicString
+from public_names import PACKAGES, public_names
 
-PACKAGE = Path(__file__).parents[2] / "mpcs_torch"
-PACKAGES = ("concern", "metrics", "functional", "learning", "calibration")
 NOT_INSIDE = {"a", "autoref", "pre", "h1", "h2", "h3", "h4", "h5", "h6"}
-
-
-@cache
-def public_names(package: str) -> dict[str, str]:
-    """Return the public names of a package, each with the module that it comes from."""
-    tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
-    found = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
-    listed = next(node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
-    return {name: found[name] for name in ast.literal_eval(listed.value)}
 
 
 @cache

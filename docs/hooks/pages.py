@@ -5,7 +5,8 @@ from typing import Any
 
 from command_line import every_verb
 from maths import MathsExtension
-from names import NamesExtension, public_names
+from names import NamesExtension
+from public_names import names_in
 
 PARTS = "<!-- parts of a config -->"
 REFERENCE = re.compile(r"^<!-- reference: (\w+)(?: (\w+))? -->$", re.MULTILINE)
@@ -29,11 +30,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 def _entries(marker: re.Match[str]) -> str:
     package, family = marker[1], marker[2]
-    names = [
-        name
-        for name, module in public_names(package).items()
-        if family is None or module.removeprefix(f"mpcs_torch.{package}.").split(".")[0] == family
-    ]
+    names = names_in(package, family)
     assert names, f"{marker[0]}: mpcs_torch.{package} has no such names"
     return "\n\n".join(f"::: mpcs_torch.{package}.{name}" for name in names)
 
