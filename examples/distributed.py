@@ -30,7 +30,8 @@ def main() -> None:
     model = DistributedDataParallel(network) if dist.is_initialized() else network
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     loss, mpcs = SoftmaxMarginLoss(CONCERN), MetaPatternConcernScore(10, concern=CONCERN)
-    selector = CheckpointSelector("distributed_checkpoints", SelectionRule("mpcs", {"mpcs": mpcs})) if rank == 0 else None
+    rule = SelectionRule("mpcs", {"mpcs": mpcs})
+    selector = CheckpointSelector("distributed_checkpoints", rule) if rank == 0 else None  # one process writes
     for epoch in range(5):
         for batch in train.split(64):
             optimizer.zero_grad()
@@ -41,7 +42,7 @@ def main() -> None:
         score = mpcs.compute()  # of the samples of all processes: call it in each of them
         mpcs.reset()
         print(f"process {rank}  epoch {epoch}  MPCS {score:.6f}")
-        if selector is not None:  # one process writes
+        if selector is not None:
             selector.update(network.state_dict, epoch=epoch, mpcs=score)
     if dist.is_initialized():
         dist.destroy_process_group()

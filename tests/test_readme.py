@@ -32,7 +32,8 @@ def test_the_examples_of_the_readme_print_what_they_say(
 
 def anchors(page: Path) -> set[str]:
     """The anchors of the headings of a page, as the site makes them."""
-    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE), re.M)
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
 
 

@@ -51,7 +51,7 @@ def write_samples(folder: Path) -> None:
 
 
 def write_predictions(path: Path, rows: int, skill: float, random: np.random.Generator) -> None:
-    """Write probabilities and labels, the same labels in files of as many rows; the shortest have sites and patients."""
+    """Write probabilities and labels, the same labels in files of as many rows; the shortest have groups."""
     target = random.integers(3, size=rows)
     logits = random.normal(size=(rows, 3)) + skill * np.eye(3)[target]
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -81,4 +81,3 @@ def write_pairs(folder: Path, random: np.random.Generator) -> None:
 def write(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, *rows])
-

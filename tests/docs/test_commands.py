@@ -27,7 +27,7 @@ SLOW = {
     "mpcs concern suggest digits": "fits t-SNE five times to all digits",
     "torchrun": "starts processes that import torch",
 }
-"""Beginnings of commands, with the reason why each runs with `-m slow` alone; the others see whether it is understood."""
+"""Beginnings of commands, with the reason why each runs with `-m slow` alone; otherwise it is only parsed."""
 
 
 def slow_reason(command: list[str]) -> str | None:
@@ -110,8 +110,9 @@ def check_set_up(program: str, arguments: list[str]) -> None:
 @pytest.mark.parametrize("command", SLOW_COMMANDS)
 def test_a_slow_command_runs(command: list[str], folder: Path, data_root: Path) -> None:
     (folder / "data").symlink_to(data_root)
-    program = [sys.executable, "-m", "mpcs_torch"] if command[0] == "mpcs" else [str(Path(sys.executable).with_name(command[0]))]
-    result = subprocess.run([*program, *command[1:]], capture_output=True, text=True, check=False)
+    modules = {"mpcs": "mpcs_torch", "torchrun": "torch.distributed.run"}
+    line = [sys.executable, "-m", modules[command[0]], *command[1:]]
+    result = subprocess.run(line, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
 
 

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -71,10 +72,10 @@ def test_every_integration_is_in_the_reference() -> None:
     assert set(re.findall(r"::: mpcs_torch\.integrations\.(\w+)", REFERENCE["integrations.md"])) == modules
 
 
-@pytest.mark.parametrize("module", [config, learning_config, metrics_config, sections], ids=lambda found: found.__name__)
+@pytest.mark.parametrize("module", [config, learning_config, metrics_config, sections], ids=lambda one: one.__name__)
 def test_every_section_of_a_config_is_in_the_reference(module: ModuleType) -> None:
-    found = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
-    names = [f"{module.__name__}.{part.__name__}" for part in found if issubclass(part, Section)]
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Section)]
+    names = [f"{part.__module__}.{part.__name__}" for part in classes if part.__module__ == module.__name__]
     assert [name for name in names if f"::: {name}\n" not in REFERENCE["config.md"]] == []
 
 
@@ -124,3 +125,12 @@ def test_the_first_example_is_that_of_the_readme() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_pictures_say_what_they_show(page: Path) -> None:
     assert all(len(text) > 5 for text in re.findall(r"!\[([^\]]*)\]\(", page.read_text()))
+
+
+def test_the_citation_and_the_changelog_name_the_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert str(citation["version"]) == project["version"]
+    assert citation["license"] == project["license"]
+    assert f"\n## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
