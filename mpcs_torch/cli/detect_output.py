@@ -8,6 +8,7 @@ from mpcs_torch.cli.console import print_json, text_of
 from mpcs_torch.cli.json_values import finite, plain_comparisons
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring import DetectionScores
+from mpcs_torch.scoring.comparison_table import comparison_table, leading
 from mpcs_torch.scoring.detection_scores import notes
 from mpcs_torch.scoring.detector_results import Results
 
@@ -24,7 +25,10 @@ def print_results(found: Results, *, as_json: bool, cluster: str | None) -> None
     for note in notes(list(found.scores.values()), cluster):
         typer.echo(f"\n{note}")
     if found.comparisons:
-        typer.echo(f"\n{text_of(found.comparison_table())}\n")
+        rows, others = leading(found.comparisons)
+        typer.echo(f"\n{text_of(comparison_table(rows))}\n")
+        if others:
+            typer.echo(f"p-values are corrected for these rows and those of {', '.join(others)} (--json has all).\n")
         typer.echo("\n".join(summarize_comparisons(found.comparisons)))
     for conditions in found.conditions:
         title = f"{conditions.detector}, by {conditions.column}"

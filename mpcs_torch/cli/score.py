@@ -28,6 +28,17 @@ def score(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="File of the labels, if PREDICTIONS is an npy file."),
     ] = None,
+    target_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column that is no class; repeatable.")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
+    ] = None,
     logits: Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")] = False,
     metrics: Annotated[
         str | None,
@@ -67,7 +78,7 @@ def score(
         int | None,
         typer.Option(
             min=0,
-            show_default="200 for several files or --cluster, else 0",
+            show_default="200 for several files or --cluster, else as many as are quick",
             help="Number of bootstrap resamples for intervals and comparisons; 0 for none of them.",
         ),
     ] = None,
@@ -78,18 +89,21 @@ def score(
 ) -> None:
     """Compute all metrics that files of predictions allow, and compare models.
 
-    Each file is read in one pass with bounded memory. Files of several models have the same rows in the same order.
+    Each file is read in one pass with bounded memory. Files of several models have the same rows, in the same order
+    unless --id-column matches them.
 
     npz and pt files contain preds (N, C) and target. csv and parquet files contain a column of scores for each class,
-    named after the class or numbered from 0, and a column target, or columns target_NAME of soft labels. npy files
-    contain only scores; --target gives the labels. A confusion matrix has the predicted classes in the header and the
+    named after the class or numbered from 0, and a column target (or label, y_true) of names or numbers of classes, or
+    columns target_NAME of soft labels. An index, ids, predicted classes and text are left out. npy files contain only
+    scores; --target gives the labels. A confusion matrix has the predicted classes in the header and the
     true class first in each row.
     """
     check_report(html, overwrite=overwrite)
     if confusion:
         of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
-        of_scores |= {"--by": by, "--cluster": cluster, "--resamples": resamples}
+        of_scores |= {"--target-column": target_column, "--ignore": ignore, "--id-column": id_column}
+        of_scores |= {"--by": by, "--cluster": cluster}
         unused = [name for name, value in of_scores.items() if value is not None]
         if unused:
             raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=unused[0])
@@ -101,8 +115,9 @@ def score(
     from mpcs_torch.cli.score_run import scored
     from mpcs_torch.concern import load_concern
     from mpcs_torch.processes.world import joined
+    from mpcs_torch.scoring.column_roles import ColumnOptions
     from mpcs_torch.scoring.model_files import ModelFiles
-    from mpcs_torch.scoring.models import ModelScores
+    from mpcs_torch.scoring.models import INDEPENDENT, ModelScores
 
     spec = None if concern is None else load_concern(concern)
     entries = None if metrics is None else _entries(metrics)
@@ -110,10 +125,18 @@ def score(
         if confusion:
             from mpcs_torch.scoring.confusion_file import score_confusion
 
-            found = ModelScores({predictions[0].name: score_confusion(predictions[0], spec, entries=entries)})
+            scores = score_confusion(predictions[0], spec, entries=entries, resamples=resamples)
+            found = ModelScores({predictions[0].name: scores}, notes=[INDEPENDENT] if scores.intervals else [])
         else:
             found = scored(
-                ModelFiles(predictions, target, logits, by or (), cluster),
+                ModelFiles(
+                    predictions,
+                    target,
+                    logits,
+                    by or (),
+                    cluster,
+                    ColumnOptions(target_column, tuple(ignore or ()), id_column),
+                ),
                 spec,
                 world,
                 entries=entries,
@@ -123,6 +146,7 @@ def score(
             )
     if not world.is_first:
         return
+    found = found.noted()
     print_scores(found, as_json=as_json)
     if html is not None:
         from mpcs_torch.report.score import write_score_report

@@ -10,6 +10,7 @@ from mpcs_torch.control_characters import printable
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.own_intervals import without_interval
 from mpcs_torch.scoring.scores import Scores
 
 
@@ -28,7 +29,9 @@ def print_scores(found: ModelScores, *, as_json: bool) -> None:
 def _parts(found: ModelScores) -> list[str]:
     first = found.first
     names = ", ".join(first.class_names[:10]) + (", ..." if len(first.class_names) > 10 else "")
-    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}", text_of(found.table())]
+    parts = [f"{first.rows} rows, {len(first.class_names)} classes: {names}"]
+    for about, table in found.sections():
+        parts += [*([about] if about else []), text_of(table)]
     parts += [printable(note) for note in found.notes]
     if len(found.scores) == 1 and (by_class := first.class_table()) is not None:
         parts.append(text_of(by_class))
@@ -46,6 +49,8 @@ def _plain(found: ModelScores) -> dict[str, Any]:
         plain |= _plain_scores(first)
     else:
         plain["models"] = {name: _plain_scores(scores) for name, scores in found.scores.items()}
+    if found.notes:
+        plain["notes"] = list(found.notes)
     if found.comparisons:
         plain["comparisons"] = plain_comparisons(found.comparisons)
         plain["verdicts"] = summarize_comparisons(found.comparisons)
@@ -66,8 +71,10 @@ def _plain(found: ModelScores) -> dict[str, Any]:
 
 def _plain_scores(scores: Scores) -> dict[str, Any]:
     plain: dict[str, Any] = {"metrics": scores.values}
+    if undefined := scores.undefined():
+        plain["undefined"] = undefined
     if scores.intervals:
-        plain["intervals"] = dict(scores.intervals)
+        plain |= {"intervals": dict(scores.intervals), "without_interval": without_interval(scores)}
     if scores.confusion is not None:
         plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
     return plain

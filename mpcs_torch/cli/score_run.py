@@ -11,13 +11,15 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring import Predictions, PredictionsError, score
 from mpcs_torch.scoring.model_files import ModelFiles, open_models
-from mpcs_torch.scoring.models import ModelScores, score_models, with_intervals
+from mpcs_torch.scoring.models import INDEPENDENT, ModelScores, score_models, with_intervals
+from mpcs_torch.scoring.own_intervals import own_intervals
+from mpcs_torch.scoring.row_means import RowMeans
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.by_name import MetricEntry
 
 RESAMPLES = 200
-"""For several files or clusters. One file has none by default: a bootstrap takes several times as long as scoring."""
+"""Of rows or clusters, for several files or clusters: it takes several times as long as scoring."""
 
 
 def scored(
@@ -31,21 +33,30 @@ def scored(
     resamples: int | None,
 ) -> ModelScores:
     """Score the files, and compare them if they are several."""
-    if resamples is None:
-        resamples = RESAMPLES if len(files.paths) > 1 or files.cluster is not None else 0
-    if world.size > 1 and (len(files.paths) > 1 or files.columns or resamples):
-        problem = "several processes score one file, without --by, --cluster and --resamples"
+    if world.size > 1 and (len(files.paths) > 1 or files.columns):
+        problem = "several processes score one file, without --by and --cluster"
         raise typer.BadParameter(problem, param_hint="PREDICTIONS")
     opened = open_models(files, None if concern is None else concern.class_names)
     learned = None if development is None else Predictions(development, from_logits=files.from_logits)
     shown = f"score {', '.join(path.name for path in files.paths)}"
     with row_counter(shown, files.paths, shown=world.is_first) as advance:
-        if len(opened) == 1 and not files.columns and not resamples:
+        if len(opened) == 1 and not files.columns:
+            means = None if resamples == 0 or not world.is_first else RowMeans(resamples or RESAMPLES)
             [(name, predictions)] = opened.items()
             alone = score(
-                predictions, concern, advance, entries=entries, settings=settings, world=world, development=learned
+                predictions,
+                concern,
+                advance,
+                entries=entries,
+                settings=settings,
+                world=world,
+                development=learned,
+                listener=means,
             )
-            return ModelScores({name: alone})
+            if means is not None:
+                alone = own_intervals(alone, concern, means, resamples)
+            return ModelScores({name: alone}, notes=[INDEPENDENT] if alone.intervals else [])
+        resamples = RESAMPLES if resamples is None else resamples
         found, kept = score_models(
             opened,
             concern,
@@ -55,7 +66,8 @@ def scored(
             development=learned,
             by=files.by,
             cluster=files.cluster,
-            keeps=resamples > 0,
+            identifier=files.options.identifier if len(opened) > 1 else None,
+            resamples=resamples,
         )
     if kept is None:
         return found

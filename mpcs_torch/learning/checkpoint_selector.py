@@ -23,9 +23,8 @@ class CheckpointSelector:
 
     ``manifest.json`` in the folder records the metrics of all epochs. To go on with it, or to read it later, create a
     selector on the same folder with ``resume=True``.
-    A checkpoint is written to a temporary file, flushed to disk and recorded in the manifest before others are deleted,
-    so a process that dies at any moment loses neither the best checkpoint nor the record. Files that are not in the
-    manifest are never touched.
+    A checkpoint is written to a temporary file, flushed and recorded before others are deleted, so a process that dies
+    at any moment loses neither the best checkpoint nor the record. Files that are not in the manifest are not touched.
 
     Args:
         folder: The folder of the checkpoints, which must be empty without ``resume``; created if it does not exist.
@@ -33,13 +32,14 @@ class CheckpointSelector:
         top_k: The number of best epochs to keep.
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep every n-th epoch; 0 for none.
+        keep_best_by: Metrics whose own best epochs are kept too, to compare with.
         resume: Whether to go on with the epochs of the folder, if it has any.
         flush: Whether updates wait for the disk, so that not even a power failure loses files.
 
     Raises:
         FolderNotEmptyError: A FileExistsError, if the folder holds files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
-        ValueError: If ``top_k`` or ``keep_every`` is too small.
+        ValueError: If ``top_k`` or ``keep_every`` is too small, or ``keep_best_by`` lacks a direction.
         FolderInUseError: From the first `update`, if another process that still runs has made updates in the folder.
 
     Example:
@@ -61,23 +61,26 @@ class CheckpointSelector:
         top_k: int = 1,
         keep_last: bool = False,
         keep_every: int = 0,
+        keep_best_by: Sequence[str] = (),
         resume: bool = False,
         flush: bool = True,
     ) -> None:
         if top_k < 1 or keep_every < 0:
             raise ValueError(f"top_k must be at least 1 and keep_every at least 0, but got {top_k} and {keep_every}.")
-        self.folder, self.rule = Path(folder), rule
+        if unknown := [name for name in keep_best_by if name not in rule.directions]:
+            raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
+        self.folder, self.rule, self.keep_best_by = Path(folder), rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
         self.epochs: list[SavedEpoch] = []
-        """All epochs, in the order of the updates."""
+        """In the order of the updates."""
         self._garbage: list[SavedEpoch] = []
         self._is_pending = False  # whether the last epoch is not in the manifest yet
         self._is_settled = False
-        """Whether work left by an earlier process is finished. It may still run, so this waits for an update."""
+        """Whether the work of an earlier process, which may still run until an update, is finished."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not resume:
             manifest.check_empty(self.folder)
-        self._read_at = 0  # the time at which the manifest that was read had been changed
+        self._read_at = 0  # when the manifest that was read had been changed
         self._read()
 
     @property
@@ -164,6 +167,8 @@ class CheckpointSelector:
         """Return the epochs whose checkpoints stay; epochs without a checkpoint do not take a place among the best."""
         kept = self.rule.could_win(epochs, self.top_k, among=[e for e in epochs if e.file is not None or e is new])
         kept += [epoch for epoch in epochs if self.keep_every and epoch.number % self.keep_every == 0]
+        alone = self.rule.picked_by_each(epochs) if self.keep_best_by else {}
+        kept += [alone[name] for name in self.keep_best_by if name in alone]
         return [*kept, epochs[-1]] if self.keep_last and epochs else kept
 
     def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:

@@ -25,7 +25,6 @@ from mpcs_torch.metrics.quality.class_error_rates import ClassErrorRates
 from mpcs_torch.metrics.quality.macro_f1 import MacroF1
 from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
 from mpcs_torch.metrics.quality.quality_metrics import (
-    AverageAccuracy,
     BalancedErrorRate,
     ErrorRate,
     MacroFScore,
@@ -35,7 +34,8 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     MicroPrecision,
     MicroRecall,
     MulticlassQualityMetrics,
-    WeightedErrorRate,
+    OneVsRestAccuracy,
+    OneVsRestErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
 from mpcs_torch.metrics.soft.hard import HardF1
@@ -49,7 +49,6 @@ from mpcs_torch.metrics.soft.scores import (
 __all__ = [
     "Accuracy",
     "ActualDetectionCost",
-    "AverageAccuracy",
     "BalancedErrorRate",
     "BrierScore",
     "ClassErrorRates",
@@ -79,6 +78,8 @@ __all__ = [
     "MinDetectionCost",
     "MissAtFalseAlarm",
     "MulticlassQualityMetrics",
+    "OneVsRestAccuracy",
+    "OneVsRestErrorRate",
     "PartialAUC",
     "PrecisionRecallBreakEven",
     "ProbabilityAccuracy",
@@ -89,5 +90,4 @@ __all__ = [
     "SoftKLDivergence",
     "SoftPrecision",
     "SoftRecall",
-    "WeightedErrorRate",
 ]

@@ -37,7 +37,6 @@ from mpcs_torch.metrics.quality.accuracy import Accuracy
 from mpcs_torch.metrics.quality.macro_f1 import MacroF1
 from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
 from mpcs_torch.metrics.quality.quality_metrics import (
-    AverageAccuracy,
     BalancedErrorRate,
     ErrorRate,
     MacroFScore,
@@ -46,7 +45,8 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     MicroFScore,
     MicroPrecision,
     MicroRecall,
-    WeightedErrorRate,
+    OneVsRestAccuracy,
+    OneVsRestErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
 from mpcs_torch.metrics.soft.hard import HardF1
@@ -154,21 +154,21 @@ _SOFT = {"soft_precision": SoftPrecision, "soft_recall": SoftRecall, "soft_f1": 
 ENTRIES = (
     # Decisions: one confusion matrix serves them all.
     MetricEntry("accuracy", Accuracy, "decisions"),
+    MetricEntry("error_rate", ErrorRate, "decisions"),
+    MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions"),
     MetricEntry("f1_macro", MacroF1, "decisions"),
     MetricEntry("mcc", MatthewsCorrelation, "decisions"),
     MetricEntry("dangerous", DangerousErrors, "decisions", is_count=True),
     MetricEntry("dangerous_rate", DangerousErrors, "decisions", {"normalize": "samples"}),
     MetricEntry("destructive_rate", DangerousErrors, "decisions", {"normalize": "errors"}),
-    MetricEntry("average_accuracy", AverageAccuracy, "decisions"),
-    MetricEntry("error_rate", ErrorRate, "decisions"),
     MetricEntry("micro_precision", MicroPrecision, "decisions"),
     MetricEntry("micro_recall", MicroRecall, "decisions"),
     MetricEntry("micro_fscore", MicroFScore, "decisions"),
     MetricEntry("macro_precision", MacroPrecision, "decisions"),
     MetricEntry("macro_recall", MacroRecall, "decisions"),
     MetricEntry("macro_fscore", MacroFScore, "decisions"),
-    MetricEntry("weighted_error_rate", WeightedErrorRate, "decisions"),
-    MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions"),
+    MetricEntry("one_vs_rest_accuracy", OneVsRestAccuracy, "decisions"),
+    MetricEntry("one_vs_rest_error_rate", OneVsRestErrorRate, "decisions"),
     # Probabilities.
     MetricEntry("mpcs", MetaPatternConcernScore, "probabilities"),
     MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}),

@@ -41,7 +41,7 @@ def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Pa
         drawings=_drawings(found, concern),
         is_too_large=bool(confusions) and len(found.first.class_names) > MOST_CLASSES,
         most=MOST_CLASSES,
-        metrics=found.table(),
+        sections=found.sections(),
         told=[*found.notes, *(warning for scores in found.scores.values() for warning in scores.warnings())],
         classes=found.first.class_table() if len(found.scores) == 1 else None,
         comparisons=comparison_table(found.comparisons) if found.comparisons else None,

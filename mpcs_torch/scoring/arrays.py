@@ -45,6 +45,7 @@ class ArrayFile:
             rule = f"the labels must have shape {scores[:1]} or {scores} beside the scores"
             raise PredictionsError(target or path, f"{rule}, but have {quoted(labels)}")
         self.columns = [str(column) for column in range(scores[1])]
+        self.notes: list[str] = []
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in chunks."""

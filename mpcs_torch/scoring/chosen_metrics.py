@@ -9,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.scoring.chunks import PredictionsError
+from mpcs_torch.scoring.metric_sections import in_order
 from mpcs_torch.scoring.predictions import Predictions
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
@@ -77,14 +78,15 @@ def _all_for(concern: ConcernSpec | None, classes: int, *, is_soft: bool) -> "li
 
     takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
     is_without_mpcs = has_free_errors(concern)
-    return [
-        entry
+    allowed = {
+        entry.name: entry
         for entry in ENTRIES
         if entry.takes in takes
         and entry.name not in ONLY_WHEN_ASKED
         and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
         and not (classes > MAX_MATRIX_CLASSES and _needs_matrix(entry))
-    ]
+    }
+    return [allowed[name] for name in in_order(allowed, has_concern=concern is not None)]
 
 
 def _needs_matrix(entry: "MetricEntry") -> bool:

@@ -1,11 +1,13 @@
 """Read predictions from columns of csv and parquet files.
 
 The columns ``NAME`` contain the scores of the classes; the column ``target`` contains labels, or the columns
-``target_NAME`` contain soft labels. Other columns, such as a patient, must be asked for.
+``target_NAME`` contain soft labels. Other columns, such as a patient, must be asked for; an index, ids and text are
+left out with a note.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ from mpcs_torch.control_characters import has_control
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, reading, rows_at_a_time
+from mpcs_torch.scoring.column_roles import LABEL, SOFT, ColumnOptions, find_roles, peeked_rows
 from mpcs_torch.scoring.csv_file import Batch, CsvFile
 from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names
 
-LABEL, SOFT = "target", "target_"
 MOST_EXACT = 2**53 - 1
 """Whole numbers beyond it may become others as float64, so they are quoted as the file has them."""
 
@@ -29,7 +31,13 @@ class ColumnFile:
     """A table with a header that is read in batches of rows."""
 
     def __init__(
-        self, path: Path, class_names: Sequence[str] | None, *, needs_labels: bool, texts: Sequence[str] = ()
+        self,
+        path: Path,
+        class_names: Sequence[str] | None,
+        *,
+        needs_labels: bool,
+        texts: Sequence[str] = (),
+        options: ColumnOptions | None = None,
     ) -> None:
         self.path = path
         self._csv = None if path.suffix == ".parquet" else _csv_file(path)
@@ -43,19 +51,24 @@ class ColumnFile:
             raise PredictionsError(
                 path, f"columns must have different names, but {quoted(repeated)} appear more than once"
             )
-        taken = {LABEL, *(class_names or ())} & set(texts)
+        told = options or ColumnOptions()
+        label = told.target or LABEL
+        taken = {label, *(class_names or ())} & set(texts)
         if taken:
-            raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {LABEL}, so it cannot name groups")
+            raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {label}, so it cannot name groups")
         self._texts = [name for name in names if name in texts]
         names = [name for name in names if name not in texts]
-        soft = [name for name in names if name.startswith(SOFT)]
-        found = [name for name in names if name != LABEL and not name.startswith(SOFT)]
-        self.columns = _in_order(path, found, class_names, fewest=1 if soft else 2)
-        is_unlabelled = not soft and LABEL not in names and not needs_labels
-        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [] if is_unlabelled else [LABEL]
-        if not is_unlabelled and ((LABEL in names) == bool(soft) or (soft and set(soft) != set(self._labels))):
+        roles = find_roles(path, names, lambda: self._peek(names), class_names=class_names, options=told)
+        self.notes, soft = roles.notes, roles.soft
+        hint = "" if options is None else "; for a column that is no class, pass --ignore COLUMN"
+        self.columns = _in_order(path, roles.scores, class_names, fewest=1 if soft else 2, hint=hint)
+        is_unlabelled = not soft and roles.label is None and not needs_labels
+        self._label_column = roles.label
+        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [roles.label] if roles.label else []
+        if not is_unlabelled and ((roles.label is None) != bool(soft) or (soft and set(soft) != set(self._labels))):
             rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {quoted(self.columns)}"
-            raise PredictionsError(path, f"{rule}, but has {quoted(names)}")
+            hint = "" if options is None else "; --target-column COLUMN names another"
+            raise PredictionsError(path, f"{rule}, but has {quoted(names)}{hint}")
         self._label_names = {name: label for label, name in enumerate(self.columns)}
 
     def chunks(self) -> Iterator[Chunk]:
@@ -65,18 +78,29 @@ class ColumnFile:
             target = self._target(batch) if self._labels else scores[:, :0]
             yield Chunk(batch.first_row, scores, target, {name: batch.columns[name] for name in self._texts})
 
+    def _peek(self, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+        """Return the first values of each column."""
+        rows = peeked_rows(len(names))
+        if self._csv is not None:
+            held = list(islice(self._csv.rows(), rows))
+            return {name: [row[place] for row in held] for place, name in enumerate(self._csv.names)}
+        batch = next(iter(parquet_batches(self.path, rows, names)), None)
+        return {name: [] if batch is None else batch.columns[name].to_pylist() for name in names}
+
     def _batches(self) -> Iterator[Batch]:
         if self._csv is None:
-            return parquet_batches(self.path, rows_at_a_time(len(self.columns)))
-        if self._labels == [LABEL]:
+            read = [*self.columns, *self._labels, *self._texts]
+            return parquet_batches(self.path, rows_at_a_time(len(self.columns)), read)
+        if self._label_column is not None:
             return self._csv.batches(numbers=self.columns, texts=[*self._labels, *self._texts])
         return self._csv.batches(numbers=[*self.columns, *self._labels], texts=self._texts)
 
     def _target(self, batch: Batch) -> Tensor:
-        if self._labels != [LABEL]:
+        column = self._label_column
+        if column is None:
             return self._matrix(batch, self._labels)
         rule = f"must be a class index or one of {quoted(self.columns[:10])}"
-        held = labels_of(self.path, batch.columns[LABEL], LABEL, batch.first_row, self._label, rule)
+        held = labels_of(self.path, batch.columns[column], column, batch.first_row, self._label, rule)
         return torch.from_numpy(held)
 
     def _matrix(self, batch: Batch, names: Sequence[str]) -> Tensor:
@@ -91,21 +115,26 @@ class ColumnFile:
         return int(float(label))
 
 
+def names_in(path: Path) -> list[str]:
+    """Return the names of the columns of a table."""
+    with reading(path):
+        return parquet_names(path) if path.suffix == ".parquet" else _csv_file(path).names
+
+
 def check_texts(path: Path, texts: Sequence[str]) -> None:
     """Refuse a table without some columns of texts, before it is refused for a class of another name."""
-    with reading(path):
-        names = parquet_names(path) if path.suffix == ".parquet" else _csv_file(path).names
+    names = names_in(path)
     missing = [name for name in texts if name not in names]
     if missing:
         raise PredictionsError(path, f"must have a column {quoted(missing[0])}, but has {quoted(names)}")
 
 
-def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *, fewest: int) -> list[str]:
+def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *, fewest: int, hint: str) -> list[str]:
     """Return the columns of scores in the order of the classes: by number if they are numbered, else by name."""
     unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
     if unnamed or len(found) < fewest:
-        rule = f"must have a column of scores for each class, and no other columns than {LABEL}"
-        raise PredictionsError(path, f"{rule}, but has {quoted(found)}")
+        rule = f"must have a column of scores for each class, and no other columns of numbers than {LABEL}"
+        raise PredictionsError(path, f"{rule}, but has {quoted(found)}{hint}")
     numbered = [str(label) for label in range(len(found))]
     if set(found) == set(numbered):
         return numbered
@@ -113,7 +142,7 @@ def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *
         return found
     if set(found) != set(class_names):
         rule = f"columns must be named after the classes {quoted(list(class_names))}"
-        raise PredictionsError(path, f"{rule}, but are {quoted(found)}")
+        raise PredictionsError(path, f"{rule}, but are {quoted(found)}{hint if set(found) > set(class_names) else ''}")
     return list(class_names)
 
 

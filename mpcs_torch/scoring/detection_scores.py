@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
+from mpcs_torch.scoring.bootstrap import EQUAL_ERROR
 from mpcs_torch.tables import Table
 
 Interval = tuple[float, float]
@@ -76,9 +77,23 @@ def _rate(rate: float, trials: int) -> str:
     return f"{100 * rate:.3g}{'' if meets_rule_of_30(round(rate * trials)) else '*'}"
 
 
+def _is_off_the_steps(value: Value) -> bool:
+    """Return whether no threshold has the equal error rate that is shown."""
+    if value.name != EQUAL_ERROR or value.cost is None:
+        return False
+    rates = value.cost.p_miss.item(), value.cost.p_fa.item()
+    return any(f"{100 * rate:.3g}" != f"{100 * value.value:.3g}" for rate in rates)
+
+
 def notes(scores: Sequence[DetectionScores], cluster: str | None) -> list[str]:
     """Return what a reader of the table must know: what costs are divided by, and what the intervals assume."""
     told = ["Costs are divided by that of the better constant decision (accept all or reject all)."]
+    # Tables of several detectors do not show the rates.
+    if len(scores) == 1 and any(_is_off_the_steps(value) for value in scores[0].values):
+        told.append(
+            "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds at "
+            "random; the rates beside it are those of one actual threshold, the one where they differ least."
+        )
     has_interval = {value.name for each in scores for value in each.values if value.interval is not None}
     if cluster is not None:
         told.append(f"95 % intervals: bootstrap of whole clusters ({cluster}).")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when pre
     from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 
 CONFIDENCE = 0.95
-ACCURACY, WRONG_RATE = "accuracy", "weighted_error_rate"
+ACCURACY, WRONG_RATE = "accuracy", "error_rate"
 DANGEROUS_RATE, MPCS, EXPECTED_CONCERN = "dangerous_rate", "mpcs", "expected_concern"
 MAIN = {
     WRONG_RATE: "rate of wrong decisions",
@@ -75,10 +75,14 @@ class KeptSamples:
             )
             self._scores.frombytes(scores.numpy().tobytes())
 
-    def samples(self) -> Samples:
-        """Return what was kept."""
+    def samples(self, order: Tensor | None = None) -> Samples:
+        """Return what was kept, each row at its place in an order if there is one."""
         decisions = torch.frombuffer(self._decisions, dtype=torch.int64)
-        return Samples(decisions, None if self._metric is None else torch.frombuffer(self._scores, dtype=torch.float64))
+        scores = None if self._metric is None else torch.frombuffer(self._scores, dtype=torch.float64)
+        if order is None:
+            return Samples(decisions, scores)
+        places = order.argsort()
+        return Samples(decisions[places], None if scores is None else scores[places])
 
 
 def main_measures(models: Sequence[Samples], labels: Tensor, chosen: ChosenMetrics) -> dict[str, Measure]:

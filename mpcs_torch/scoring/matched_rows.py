@@ -11,6 +11,7 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.arrow_columns import labels_of
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError
+from mpcs_torch.scoring.row_ids import RowIds, text_of
 
 
 class GroupColumn:
@@ -35,12 +36,12 @@ class GroupColumn:
 
     def code_of(self, value: Any) -> int | None:
         """Return the code of a group, which may be new; None for a missing value."""
-        name = _text(value)
+        name = text_of(value)
         return None if not name else self._by_name.setdefault(name, len(self._by_name))
 
     def known_code_of(self, value: Any) -> int | None:
         """Return the code of a group, -1 for a new one; None for a missing value."""
-        name = _text(value)
+        name = text_of(value)
         return None if not name else self._by_name.get(name, -1)
 
 
@@ -49,10 +50,13 @@ class MatchedRows:
 
     Args:
         columns: The columns of groups. The first file must have them; those that another file has must be equal.
+        identifier: A column that names each row of every file, which may have another order. Default: rows of all
+            files have the same order.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], *, identifier: str | None = None) -> None:
         self.columns = {name: GroupColumn() for name in columns}
+        self._ids = None if identifier is None else RowIds(identifier)
         self._labels = array("q")
         self._first: Path | None = None
         self._rows = self._place = 0
@@ -70,6 +74,8 @@ class MatchedRows:
             PredictionsError: If the rows are not those of the first file.
         """
         self._first = self._first or path
+        if self._ids is not None and path == self._first:
+            self._ids.hold(path, chunk)
         if path == self._first:
             codes = {name: self._codes(path, chunk, name, column.code_of) for name, column in self.columns.items()}
             for name, found in codes.items():
@@ -78,9 +84,15 @@ class MatchedRows:
                 self._labels.frombytes(chunk.target.numpy().tobytes())
             self._rows, self._is_soft = self._rows + len(chunk.scores), chunk.is_soft
             return codes
-        rows = slice(self._place, self._place + len(chunk.scores))
+        stop = self._place + len(chunk.scores)
+        if self._ids is not None:
+            rows = self._ids.places(path, chunk, str(self._first))
+        elif stop > self._rows:
+            raise PredictionsError(path, f"has more rows than {self._first}, which has {self._rows}")
+        else:
+            rows = torch.arange(self._place, stop)
         self._check(path, class_names, chunk, rows)
-        self._place = rows.stop
+        self._place = stop
         return {name: column.codes[rows] for name, column in self.columns.items()}
 
     def end(self, path: Path) -> None:
@@ -89,24 +101,30 @@ class MatchedRows:
         Raises:
             PredictionsError: If it had fewer than the first.
         """
-        if path != self._first and self._place < self._rows:
+        if self._ids is not None and path != self._first:
+            self._ids.check_all_seen(path, str(self._first))
+        elif path != self._first and self._place < self._rows:
             raise PredictionsError(path, f"has {self._place} rows, but {self._first} has {self._rows}")
         self._place = 0
 
-    def _check(self, path: Path, class_names: Sequence[str], chunk: Chunk, rows: slice) -> None:
+    def order(self) -> Tensor | None:
+        """Return the place of each row of the file that ended last among those of the first; None if it is the same."""
+        return None if self._ids is None else self._ids.order()
+
+    def _check(self, path: Path, class_names: Sequence[str], chunk: Chunk, rows: Tensor) -> None:
         if chunk.is_soft != self._is_soft:
             kinds = ("one class", "soft labels")
             problem = f"has {kinds[chunk.is_soft]} for each row, but {self._first} has {kinds[self._is_soft]}"
             raise PredictionsError(path, problem)
-        if rows.stop > self._rows:
-            raise PredictionsError(path, f"has more rows than {self._first}, which has {self._rows}")
         if not chunk.is_soft:
             held = self.labels[rows]
             differs = chunk.target != held
             if differs.any():
                 place = int(differs.nonzero()[0])
+                how = "rows are matched in order (--id-column COLUMN matches them by ids)"
+                how = how if self._ids is None else "rows are matched by their ids"
                 own, first = (quoted(class_names[int(labels[place])]) for labels in (chunk.target, held))
-                problem = f"the label must be {first} as in {self._first}, but is {own}: rows are matched in order"
+                problem = f"the label must be {first} as in {self._first}, but is {own}: {how}"
                 raise PredictionsError(path, problem, row=chunk.first_row + place)
         for name, column in self.columns.items():
             if name in chunk.texts:
@@ -114,7 +132,7 @@ class MatchedRows:
                 if not found.equal(expected):
                     place = int((found != expected).nonzero()[0])
                     group = quoted(column.names[int(expected[place])])
-                    problem = f"must be {group} as in {self._first}, but is {quoted(_text(chunk.texts[name][place]))}"
+                    problem = f"must be {group} as in {self._first}, but is {quoted(text_of(chunk.texts[name][place]))}"
                     raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
 
     def _codes(self, path: Path, chunk: Chunk, name: str, code_of: Callable[[Any], int | None]) -> Tensor:
@@ -123,9 +141,3 @@ class MatchedRows:
             raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(name)}")
         found = labels_of(path, texts[name], name, chunk.first_row, code_of, "must name a group")
         return torch.from_numpy(found)
-
-
-def _text(value: Any) -> str:
-    """Return what a cell of csv, parquet or arrow holds, as text."""
-    plain = value.as_py() if hasattr(value, "as_py") else value
-    return "" if plain is None else str(plain).strip()

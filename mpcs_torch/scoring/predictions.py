@@ -6,9 +6,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import shown
 from mpcs_torch.scoring.arrays import ArrayFile
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, reading
+from mpcs_torch.scoring.column_roles import ColumnOptions
 from mpcs_torch.scoring.columns import ColumnFile
+from mpcs_torch.scoring.rounded_sums import RoundedSums
 
 ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
 SUM_TOLERANCE = 1e-3
@@ -30,6 +33,7 @@ class Predictions:
         needs_labels: Whether a file without labels is refused. Otherwise its chunks have targets (n, 0).
         texts: Columns of a ``.csv`` or ``.parquet`` file that are neither scores nor labels, such as a patient. Chunks
             hold those that the file has.
+        columns: What the user says of the columns of such a file; errors then name options of ``mpcs score``.
 
     Raises:
         PredictionsError: If the file cannot be read; the message names row and column if they are known.
@@ -44,6 +48,7 @@ class Predictions:
         class_names: Sequence[str] | None = None,
         needs_labels: bool = True,
         texts: Sequence[str] = (),
+        columns: ColumnOptions | None = None,
     ) -> None:
         if path.suffix not in (*ARRAYS, *COLUMNS):
             raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
@@ -54,15 +59,22 @@ class Predictions:
             self._source = (
                 ArrayFile(path, target, needs_labels=needs_labels)
                 if path.suffix in ARRAYS
-                else ColumnFile(path, class_names, needs_labels=needs_labels, texts=texts)
+                else ColumnFile(path, class_names, needs_labels=needs_labels, texts=texts, options=columns)
             )
-        columns = self._source.columns
-        if class_names is not None and len(class_names) != len(columns):
-            problem = f"has scores for {len(columns)} classes, but {len(class_names)} are expected"
+        self._rounded = RoundedSums()
+        self._names_ignore = columns is not None and path.suffix in COLUMNS
+        found = self._source.columns
+        if class_names is not None and len(class_names) != len(found):
+            problem = f"has scores for {len(found)} classes, but {len(class_names)} are expected"
             raise PredictionsError(path, problem)
-        if from_logits and len(columns) == 1:
+        if from_logits and len(found) == 1:
             raise PredictionsError(path, "must have at least 2 classes for logits: the softmax of a single one is 1")
-        self.class_names = list(columns if class_names is None else class_names)
+        self.class_names = list(found if class_names is None else class_names)
+
+    def notes(self) -> list[str]:
+        """Return how the file was read where that was not plain, in sentences: columns left out, rounded numbers."""
+        rounded = self._rounded.note()
+        return [*self._source.notes, *([] if rounded is None else [rounded])]
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
@@ -91,7 +103,7 @@ class Predictions:
 
     def _read(self) -> Iterator[tuple[Chunk, Chunk]]:
         """Yield chunks as they are in the file, and checked."""
-        chunks, row = self._source.chunks(), 1
+        chunks, row, self._rounded = self._source.chunks(), 1, RoundedSums()
         while True:
             with reading(self.path, row):
                 chunk = next(chunks, None)
@@ -114,11 +126,13 @@ class Predictions:
             self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
             return Chunk(first, probs, degrees, texts)
         total = probs.sum(dim=1, keepdim=True)
-        off = ~((total - 1).abs() <= tolerance).squeeze(1)
-        if off.any():
+        off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
+        if off.any() and (self.from_logits or not self._rounded.accepts(scores, total, off)):
             row = int(off.nonzero()[0])
             all_ruled_out = "the logits must not all be -inf"
-            problem = f"the probabilities must sum to 1, but sum to {total[row].item():g} (for logits pass --logits)"
+            hint = "; for columns that are no classes, --ignore COLUMN" if self._names_ignore else ""
+            sums = f"sum to {total[row].item():g} (for logits pass --logits{hint})"
+            problem = f"the probabilities must sum to 1, but {sums}"
             raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
         labels = target if target.ndim == 2 else self._checked_labels(target, first)
         return Chunk(first, probs / total, labels, texts)
@@ -145,5 +159,7 @@ class Predictions:
     def _refuse_values(self, bad: Tensor, values: Tensor, first: int, rule: str) -> None:
         if bad.any():
             row, column = bad.nonzero()[0].tolist()
-            problem = f"{rule}, but is {values[row, column]:g}"
-            raise PredictionsError(self.path, problem, row=first + row, column=self.class_names[column])
+            name = self.class_names[column]
+            hint = f"; if it is no class, pass --ignore {shown(name, 40)}" if self._names_ignore else ""
+            problem = f"{rule}, but is {values[row, column]:g}{hint}"
+            raise PredictionsError(self.path, problem, row=first + row, column=name)

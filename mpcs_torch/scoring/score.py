@@ -88,7 +88,8 @@ def score(
         )
     if development is not None and development.path.samefile(predictions.path):
         notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
-    return _scores(rows, predictions.class_names, metrics, notes)
+    found = _scores(rows, predictions.class_names, metrics, notes)
+    return found._replace(has_concern=concern is not None, file_notes=predictions.notes())
 
 
 def _scores(rows: int, class_names: list[str], metrics: "MetricSet", notes: Sequence[str]) -> Scores:

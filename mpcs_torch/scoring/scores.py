@@ -10,6 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.class_rates import class_rates
+from mpcs_torch.scoring.undefined import undefined_values
 from mpcs_torch.tables import Table
 
 Interval = tuple[float, float]
@@ -32,10 +33,14 @@ class Scores(NamedTuple):
     """Metrics that were left out, and the reasons."""
     intervals: Mapping[str, Interval] = MappingProxyType({})
     """By metric: 95 % intervals, of those that have one."""
+    has_concern: bool = False
+    """Whether a concern says which errors matter."""
+    file_notes: Sequence[str] = ()
+    """How the file was read, where that was not plain: columns that were left out, rounded probabilities."""
 
-    def table(self) -> Table:
-        """Return a row for each metric; with a column of intervals if there are any."""
-        rows = [[name, f"{value:.6g}"] for name, value in self.values.items()]
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Return a row for each metric, or for some; with a column of intervals if there are any."""
+        rows = [[name, f"{self.values[name]:.6g}"] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
         return Table(["metric", "value", "95 %"], [[*row, self.interval(row[0])] for row in rows])
@@ -44,6 +49,17 @@ class Scores(NamedTuple):
         """Return the interval of a metric as text, empty if it has none."""
         found = self.intervals.get(name)
         return "" if found is None else f"{found[0]:.4g} to {found[1]:.4g}"
+
+    def undefined(self) -> dict[str, str]:
+        """Return why metrics are NaN or infinite, by metric."""
+        return undefined_values(self.values, self.confusion, self.class_names)
+
+    def remarks(self) -> list[str]:
+        """Return how the file was read, and why metrics have no value, in sentences."""
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self.undefined().items():
+            by_reason.setdefault(reason, []).append(f"{name} is {self.values[name]:g}")
+        return [*self.file_notes, *(f"{', '.join(names)}: {reason}." for reason, names in by_reason.items())]
 
     def per_class(self) -> dict[str, dict[str, float]]:
         """Return samples, precision, recall and error rate of each class; empty for soft labels."""

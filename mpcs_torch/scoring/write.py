@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.files import replace_whole
 from mpcs_torch.scoring.arrays import LABELS, SCORES
 from mpcs_torch.scoring.chunks import PredictionsError
-from mpcs_torch.scoring.columns import LABEL
+from mpcs_torch.scoring.column_roles import LABEL
 from mpcs_torch.scoring.csv_file import write_csv_rows
 
 SUFFIXES = (".csv", ".npz", ".pt")

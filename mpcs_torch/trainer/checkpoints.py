@@ -24,6 +24,7 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
         top_k=selector.top_k,
         keep_last=selector.keep_last,
         keep_every=selector.keep_every,
+        keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
         resume=True,  # the trainer has cleared the folder of a new run
         flush=flush,
     )

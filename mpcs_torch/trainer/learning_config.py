@@ -102,6 +102,9 @@ class SelectorConfig(Section):
     top_k: Annotated[int, Field(ge=1, lt=2**31)] = 1
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
+    keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
+    """Metrics whose own best epochs are kept too, for the comparison in `mpcs report`; those that are not measured are
+    left out."""
 
     def followers(self) -> Iterator[Follower]:
         """Give the columns that the rule reads."""

@@ -15,7 +15,7 @@ from mpcs_torch.study.tasks import StudyTask
 from tests.cli.test_cli import IRIS, RECORDS, run
 from tests.study.test_study import outcome
 
-WRITE_FILES_ALONE = {"convert", "normalize"}
+WRITE_FILES_ALONE = {"convert", "normalize", "report"}
 PREDICTIONS = "target,red,green\n" + "0,0.8,0.2\n1,0.4,0.6\n0,0.3,0.7\n1,0.1,0.9\n" * 30
 PLAN = Plan(
     (0.01,),

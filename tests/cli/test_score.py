@@ -41,11 +41,46 @@ def test_json_has_the_same_values(files: tuple[Path, Path], capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["metrics"]["dangerous"] == 2
 
 
+def test_errors_and_concern_come_first_and_averages_of_classes_last(
+    files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("score", files[0], "--concern", files[1]) == 0
+    out = capsys.readouterr().out
+    first, _, averages = (part.split("\n\n")[0] for part in out.split("| metric ")[1:4])
+    named = [line.split()[1] for line in first.splitlines()[2:]]
+    assert named[:4] == ["accuracy", "error_rate", "mpcs", "dangerous"]
+    assert named[-2:] == ["expected_concern", "least_concern_cost"]
+    assert "| accuracy " not in averages
+    assert "| one_vs_rest_error_rate " in averages
+    assert "so one_vs_rest_accuracy is near 1 however many predictions are wrong." in out
+    assert run("score", files[0], "--json") == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert list(metrics)[:3] == ["accuracy", "error_rate", "mpcs"]
+    assert metrics["error_rate"] == 1 - metrics["accuracy"] == 0.5
+    assert metrics["one_vs_rest_error_rate"] == pytest.approx(2 / 3 * 0.5)
+
+
+def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.csv").write_text("target,red,yellow,green\n0,0.7,0.2,0.1\n0,0.2,0.8,0\n1,0,1,0\n")
+    assert run("score", tmp_path / "p.csv") == 0
+    out = capsys.readouterr().out
+    never, absent = "class 'green' is never predicted", "class 'green' is without samples"
+    assert f"\nmacro_precision is nan: {never}.\n" in out
+    assert f"\nbalanced_error_rate is nan, macro_recall is nan: {absent}.\n" in out
+    assert run("score", tmp_path / "p.csv", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["undefined"]["macro_fscore"] == f"{never}; {absent}"
+    assert set(found["undefined"]) == {name for name, value in found["metrics"].items() if value is None}
+    (tmp_path / "p.csv").write_text("target,red,green\n0,0,1\n1,0,1\n")
+    assert run("score", tmp_path / "p.csv", "--metrics", "cross_entropy") == 0
+    assert "cross_entropy is inf: the probability of a label is 0." in capsys.readouterr().out
+
+
 def test_metrics_are_chosen_by_name(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("score", files[0], "--metrics", "mpcs,accuracy", "--k", 2, "--t", 50, "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["metrics"]) == ["mpcs", "accuracy"]
     assert run("score", files[0], "--metrics", "acuracy") == 2
-    assert "metrics are accuracy, f1_macro" in one_line(capsys.readouterr().err)
+    assert "metrics are accuracy, error_rate" in one_line(capsys.readouterr().err)
     assert run("score", files[0], "--k", 4) == 2
     assert "k must be from 1 to the number of classes (3), but got 4" in one_line(capsys.readouterr().err)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch.processes import world
+from mpcs_torch.scoring.own_intervals import OF_BINS
 from tests.cli.test_cli import one_line, run
 
 CONCERN = "classes: [red, green]\nweights: [[0, 5], [1, 0]]\ndangerous: 5\n"
@@ -52,14 +53,14 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert grouped(files, "--resamples", 30, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["rows", "classes", "models", "comparisons", "verdicts", "groups"]
+    assert list(told) == ["rows", "classes", "models", "notes", "comparisons", "verdicts", "groups"]
     model = told["models"]["B"]
     low, high = model["intervals"]["dangerous_rate"]
     assert 0 <= low <= model["metrics"]["dangerous_rate"] <= high <= 1
     assert sum(map(sum, model["confusion"])) == 90
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
     assert told["comparisons"][0]["difference"] == pytest.approx(
-        model["metrics"]["weighted_error_rate"] - told["models"]["A"]["metrics"]["weighted_error_rate"]
+        model["metrics"]["error_rate"] - told["models"]["A"]["metrics"]["error_rate"]
     )
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
     assert told["groups"][0]["groups"]["north"]["rows"] == 45
@@ -77,18 +78,23 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     assert text.index("<li>By rate of wrong decisions") < text.index("Comparison on the same rows")
 
 
-def test_one_file_has_intervals_where_they_are_asked_for(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_has_intervals_unless_they_are_refused(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     files[0].write_text("\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines()))
-    assert run("score", files[0]) == 0
+    assert run("score", files[0], "--resamples", 0) == 0
     assert "95 %" not in capsys.readouterr().out
-    assert run("score", files[0], "--resamples", 10) == 0
+    assert run("score", files[0]) == 0
     out = capsys.readouterr().out
     header = next(line for line in out.splitlines() if line.startswith("| metric"))
     assert header.replace(" ", "") == "|metric|value|95%|"
     assert "95 % intervals assume independent rows" in out
-    assert run("score", files[0], "--resamples", 10, "--json") == 0
+    assert "No interval for measured_geometric_accuracy, measured_decisiveness, measured_robustness, " in out
+    assert run("score", files[0], "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told["intervals"]) == ["weighted_error_rate", "dangerous_rate", "mpcs", "expected_concern", "accuracy"]
+    without = ["destructive_rate", *OF_BINS]
+    assert [*told["intervals"], *without] == [name for name in told["metrics"] if name not in without] + without
+    assert list(told["without_interval"]) == without
+    for name, (low, high) in told["intervals"].items():
+        assert low <= told["metrics"][name] <= high, name
 
 
 def test_without_resamples_there_is_the_table_alone(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +153,6 @@ def test_several_processes_score_one_file_alone(
         files,
         [files[0], "--by", "site"],
         [files[0], "--cluster", "patient"],
-        [files[0], "--resamples", 5],
     ):
         assert run("score", *arguments) == 2
         assert "several processes score one file, without --by" in one_line(capsys.readouterr().err)

@@ -71,6 +71,15 @@ def test_a_resumed_selector_does_not_forget_a_better_epoch(tmp_path: Path) -> No
     assert [epoch.number for epoch in resumed.epochs] == [1, 2]
 
 
+def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, keep_best_by=["accuracy"])
+    for epoch, (mpcs, accuracy) in enumerate([(0.3, 0.8), (0.2, 0.7), (0.4, 0.9), (0.5, 0.6)], start=1):
+        selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+    assert checkpoints(tmp_path) == ["epoch-00002.pt", "epoch-00003.pt"]
+    with pytest.raises(ValueError, match="keep_best_by must name metrics with a direction, but loss has none"):
+        CheckpointSelector(tmp_path / "new", RULE, keep_best_by=["loss"])
+
+
 def test_going_on_must_be_asked_for(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path / "old", RULE), 1, 0.1)
     message = "folder must be empty, but .*old holds the checkpoints of an earlier run: pass resume=True to go on"

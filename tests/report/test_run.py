@@ -35,7 +35,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     every = {"by": "cross_entropy", "keep_every": 1}
     return {
         "all": trained(root / "all", selector=every),
-        "best": trained(root / "best", selector={"by": "dangerous"}, seed=6),
+        "best": trained(root / "best", selector={"by": "dangerous", "keep_best_by": []}, seed=6),
         "none": trained(root / "none"),
     }
 

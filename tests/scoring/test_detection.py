@@ -9,6 +9,7 @@ import torch
 from pyarrow import csv, parquet
 
 from mpcs_torch.functional import (
+    Comparison,
     OperatingPoint,
     actual_detection_cost_details,
     cllr,
@@ -23,6 +24,8 @@ from mpcs_torch.functional import (
     stratified_bootstrap,
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
+from mpcs_torch.scoring.comparison_table import leading
+from mpcs_torch.scoring.detection_scores import notes
 from mpcs_torch.scoring.thresholds import given_threshold
 from mpcs_torch.scoring.trials import table, text
 from tests.metrics.detection.cases import detections
@@ -204,6 +207,26 @@ def test_intervals_contain_their_values_and_few_errors_are_marked() -> None:
     assert ["(" in row[4] for row in costs] == [row[0].startswith("actual") for row in costs]
     many = score_detection(trials_of(3000), POINTS[:1], is_llr=False, resamples=0)
     assert all("*" not in "".join(row) for row in many.table().rows)
+
+
+def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
+    found = score_detection(trials_of(60), POINTS[:1], is_llr=False, resamples=0)
+    told = [note for note in notes([found], None) if "convex hull of the ROC (ROCCH)" in note]
+    assert len(told) == 1
+    assert not [note for note in notes([found, found], None) if "ROCCH" in note]  # that table has no rates
+    equal = score_detection(Trials(torch.arange(4.0), torch.arange(4) >= 2), POINTS[:1], is_llr=False, resamples=0)
+    assert not [note for note in notes([equal], None) if "ROCCH" in note]
+
+
+def test_a_long_comparison_shows_the_first_metrics() -> None:
+    rows = [
+        Comparison("a", other, measure, None, 0.5, None, "")  # type: ignore[arg-type]
+        for measure in ("rate", "cost", "wrong")
+        for other in "bcdef"
+    ]
+    assert leading(rows) == (rows[:10], ["wrong"])
+    assert leading(rows, most=3) == (rows[:5], ["cost", "wrong"])
+    assert leading(rows, most=15) == (rows, [])
 
 
 def test_a_rate_without_errors_has_an_interval_with_clusters_too() -> None:

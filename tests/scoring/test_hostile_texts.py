@@ -61,7 +61,7 @@ def test_names_of_classes_may_be_of_any_script(tmp_path: Path) -> None:
 
 
 def test_messages_are_short_and_control_no_terminal(tmp_path: Path) -> None:
-    (tmp_path / "\x1b[31mp.csv").write_text("a,b,target\n\x1b[2J" + "x" * 10_000 + ",0.5,0\n")
+    (tmp_path / "\x1b[31mp.csv").write_text("a,b,target\n0.5,0.5,0\n\x1b[2J" + "x" * 10_000 + ",0.5,0\n")
     (tmp_path / "s.txt").write_text("\x1b[2J" + "x" * 10_000 + " 1\n")
     (tmp_path / "pairs").write_text("\x1b]0;a b 1\n\x1b]0;a b 1\n")
     for reader, name in ((read, "\x1b[31mp.csv"), (trials, "s.txt")):

@@ -77,7 +77,7 @@ def measured(
     opened = open_models(ModelFiles(paths, by=by, cluster=cluster), None if concern is None else concern.class_names)
     entries = None if metrics is None else [BY_NAME[name] for name in metrics]
     found, kept = score_models(
-        opened, concern, lambda _: None, entries=entries, by=by, cluster=cluster, keeps=resamples > 0
+        opened, concern, lambda _: None, entries=entries, by=by, cluster=cluster, resamples=resamples
     )
     if kept is None:
         return found
@@ -93,7 +93,7 @@ def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> No
     assert list(rows) == ["rate of wrong decisions", "rate of dangerous errors", "MPCS", "expected concern"]
     assert rows["rate of wrong decisions"].found.p_value == mcnemar_test(*wrong).p_value
     assert rows["rate of dangerous errors"].found.p_value == mcnemar_test(*dangerous).p_value
-    names = ["weighted_error_rate", "dangerous_rate", "mpcs", "expected_concern"]
+    names = ["error_rate", "dangerous_rate", "mpcs", "expected_concern"]
     for row, name in zip(found.comparisons, names, strict=True):
         values = [found.scores[model].values[name] for model in ("A", "B")]
         assert [row.found.first, row.found.second] == pytest.approx(values, rel=1e-12), name
@@ -111,11 +111,11 @@ def test_intervals_are_exact_for_rates_and_of_the_bootstrap_for_others(tmp_path:
         FIRST, TARGET, num_classes=4, concern=CONCERN.matrix(), from_logits=False, reduction="none"
     )
     concern = expected_concern_statistic(decisions, TARGET, num_classes=4, concern=CONCERN.costs())
-    assert intervals["weighted_error_rate"] == wrong
+    assert intervals["error_rate"] == wrong
     assert intervals["accuracy"] == (1 - wrong[1], 1 - wrong[0])
     assert intervals["dangerous_rate"] == clopper_pearson(int(found.first.values["dangerous"]), 240)
-    assert intervals["mpcs"] == pytest.approx(bootstrap_interval(mean_statistic(scores), rows))
-    assert intervals["expected_concern"] == pytest.approx(bootstrap_interval(concern, rows))
+    assert intervals["mpcs"] == pytest.approx(bootstrap_interval(mean_statistic(scores), rows), rel=0.02)
+    assert intervals["expected_concern"] == pytest.approx(bootstrap_interval(concern, rows), rel=0.05)
     assert "assume independent rows" in found.notes[0]
     assert not found.comparisons
 
@@ -126,7 +126,9 @@ def test_rows_of_a_cluster_are_drawn_together(tmp_path: Path) -> None:
     often = write(tmp_path / "often.csv", FIRST.repeat(3, 1), TARGET.repeat(3), row=[str(r % 240) for r in range(720)])
     alone, clustered = measured([once]).first, measured([often], cluster="row").first
     for name in ("mpcs", "expected_concern"):
-        assert clustered.intervals[name] == pytest.approx(alone.intervals[name])
+        assert clustered.intervals[name] == pytest.approx(alone.intervals[name], rel=0.06), name
+    for name in ("f1_macro", "cross_entropy", "macro_recall", "geometric_accuracy"):
+        assert clustered.intervals[name] == pytest.approx(alone.intervals[name], rel=0.06), name
     independent = measured([write(tmp_path / "three.csv", FIRST.repeat(3, 1), TARGET.repeat(3))]).first
     lengths = [high - low for low, high in (one.intervals["mpcs"] for one in (clustered, independent))]
     assert lengths[0] > 1.5 * lengths[1]
@@ -149,7 +151,7 @@ def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Pa
     ]
     none = measured(plain(tmp_path), None, metrics=["brier_score"])
     assert not none.comparisons
-    assert none.notes[0].startswith("Only accuracy, weighted_error_rate")
+    assert none.notes[0].startswith("Only accuracy, error_rate")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -177,7 +179,7 @@ def test_groups_are_summarized_and_the_worst_come_first(tmp_path: Path) -> None:
     assert summaries["spread"]["mpcs"] == pytest.approx(max(values.values()) - min(values.values()))
     assert "dangerous" not in summaries["worst"]  # a count grows with its group
     table = groups.table()
-    assert table.header[:3] == ["site", "rows", "weighted_error_rate"]
+    assert table.header[:3] == ["site", "rows", "error_rate"]
     assert len(table.header) == 8
     assert [row[0] for row in table.rows[3:]] == ["worst", "mean of groups", "spread", "pooled"]
 
@@ -219,7 +221,7 @@ def test_soft_labels_have_a_table_and_groups_alone(tmp_path: Path) -> None:
 
 def test_a_row_is_kept_in_16_bytes_for_each_model(tmp_path: Path) -> None:
     opened = open_models(ModelFiles(plain(tmp_path)), NAMES)
-    _, kept = score_models(opened, CONCERN, lambda _: None, keeps=True)
+    _, kept = score_models(opened, CONCERN, lambda _: None, resamples=10)
     assert kept is not None
     assert [sum(values.nbytes for values in own if values is not None) for own in kept.samples] == [16 * 240] * 2
     assert kept.labels.nbytes == 8 * 240

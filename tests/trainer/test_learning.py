@@ -115,7 +115,7 @@ def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(tmp_
     config = toy_config(selector={"by": "accuracy", "keep_last": True})
     run_in_folder(config, toy_data(), tmp_path)
     (tmp_path / "checkpoints" / "mine.pt").write_text("mine")
-    run_in_folder(toy_config(seed=6, selector={"by": "mpcs"}), toy_data(), tmp_path, overwrite=True)
+    run_in_folder(toy_config(seed=6, selector={"by": "mpcs", "keep_best_by": []}), toy_data(), tmp_path, overwrite=True)
     left = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     best = pick(read_records(tmp_path / "records.csv"), "mpcs")
     assert left == [f"epoch-{best:05}.pt", "manifest.json", "mine.pt"]
