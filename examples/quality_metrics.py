@@ -32,15 +32,15 @@ def main() -> None:
         predicted = model(inputs[test]).argmax(dim=1)
     quality.update(predicted, labels[test])
     for name, value in quality.compute().items():
-        print(f"{name:22} {value:.4f}")
+        print(f"{name:20} {value:.4f}")
     rates = class_error_rates(quality.confusion, num_classes=10)
-    print("error rate by class   ", " ".join(f"{rate:.2f}" for rate in rates))
+    print("error rate by class ", " ".join(f"{rate:.2f}" for rate in rates))
 
     print("\nOther libraries use the same words for other numbers:")
     f1 = multiclass_f1_score(predicted, labels[test], num_classes=10, average="macro")
     print(f"macro F1 of torchmetrics, the mean of the classes' F1: {f1:.4f} (macro_fscore is the F of the means)")
     accuracy = multiclass_accuracy(predicted, labels[test], num_classes=10, average="micro")
-    print(f"accuracy, the share of right decisions: {accuracy:.4f} (here 1 - error_rate)")
+    print(f"accuracy, the share of right decisions: {accuracy:.4f} (here 1 - weighted_error_rate)")
     names = [str(digit) for digit in range(10)]
     confusion_matrix(quality.confusion, CONCERN.released(), names, "trained with few eights").savefig("confusion.png")
     print("\nwrote confusion.png")

@@ -2,11 +2,15 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, in which tests of Ctrl-C would fail
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("noisy machines", deadline=None)
 settings.load_profile("noisy machines")

@@ -76,7 +76,7 @@ def test_it_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_config_names_what_is_wrong_with_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
-        "metrics=[mpcss]": "metrics.0: must be one of accuracy, f1_macro",
+        "metrics=[mpcss]": "metrics.0: must be one of accuracy, misclassification_rate",
         "metrics=[mpcs, mpcs]": "metrics: must hold at least one metric, each under a name of its own",
         "metrics=[]": "metrics: must hold at least one metric",
         "metrics=[soft_f1_micro]": "soft_f1_micro takes soft labels",

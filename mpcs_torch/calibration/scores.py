@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.errors import check_both_occur
-from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
@@ -38,6 +38,7 @@ class LabelledTrials(NamedTuple):
 def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
     """Check logits (N, C, ...) and labels (N, ...) and flatten them; refuse an empty batch."""
     check_num_classes(num_classes)
+    check_by_class(preds)
     samples = flatten_samples(
         preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
     )

@@ -25,6 +25,7 @@ from mpcs_torch.metrics.quality.class_error_rates import ClassErrorRates
 from mpcs_torch.metrics.quality.macro_f1 import MacroF1
 from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
 from mpcs_torch.metrics.quality.quality_metrics import (
+    AverageAccuracy,
     BalancedErrorRate,
     ErrorRate,
     MacroFScore,
@@ -34,8 +35,7 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     MicroPrecision,
     MicroRecall,
     MulticlassQualityMetrics,
-    OneVsRestAccuracy,
-    OneVsRestErrorRate,
+    WeightedErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
 from mpcs_torch.metrics.soft.hard import HardF1
@@ -49,6 +49,7 @@ from mpcs_torch.metrics.soft.scores import (
 __all__ = [
     "Accuracy",
     "ActualDetectionCost",
+    "AverageAccuracy",
     "BalancedErrorRate",
     "BrierScore",
     "ClassErrorRates",
@@ -78,8 +79,6 @@ __all__ = [
     "MinDetectionCost",
     "MissAtFalseAlarm",
     "MulticlassQualityMetrics",
-    "OneVsRestAccuracy",
-    "OneVsRestErrorRate",
     "PartialAUC",
     "PrecisionRecallBreakEven",
     "ProbabilityAccuracy",
@@ -90,4 +89,5 @@ __all__ = [
     "SoftKLDivergence",
     "SoftPrecision",
     "SoftRecall",
+    "WeightedErrorRate",
 ]

@@ -37,6 +37,7 @@ from mpcs_torch.metrics.quality.accuracy import Accuracy
 from mpcs_torch.metrics.quality.macro_f1 import MacroF1
 from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
 from mpcs_torch.metrics.quality.quality_metrics import (
+    AverageAccuracy,
     BalancedErrorRate,
     ErrorRate,
     MacroFScore,
@@ -45,8 +46,7 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     MicroFScore,
     MicroPrecision,
     MicroRecall,
-    OneVsRestAccuracy,
-    OneVsRestErrorRate,
+    WeightedErrorRate,
 )
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
 from mpcs_torch.metrics.soft.hard import HardF1
@@ -154,7 +154,7 @@ _SOFT = {"soft_precision": SoftPrecision, "soft_recall": SoftRecall, "soft_f1": 
 ENTRIES = (
     # Decisions: one confusion matrix serves them all.
     MetricEntry("accuracy", Accuracy, "decisions"),
-    MetricEntry("error_rate", ErrorRate, "decisions"),
+    MetricEntry("misclassification_rate", WeightedErrorRate, "decisions"),
     MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions"),
     MetricEntry("f1_macro", MacroF1, "decisions"),
     MetricEntry("mcc", MatthewsCorrelation, "decisions"),
@@ -167,8 +167,9 @@ ENTRIES = (
     MetricEntry("macro_precision", MacroPrecision, "decisions"),
     MetricEntry("macro_recall", MacroRecall, "decisions"),
     MetricEntry("macro_fscore", MacroFScore, "decisions"),
-    MetricEntry("one_vs_rest_accuracy", OneVsRestAccuracy, "decisions"),
-    MetricEntry("one_vs_rest_error_rate", OneVsRestErrorRate, "decisions"),
+    MetricEntry("average_accuracy", AverageAccuracy, "decisions"),
+    MetricEntry("error_rate", ErrorRate, "decisions"),
+    MetricEntry("weighted_error_rate", WeightedErrorRate, "decisions"),
     # Probabilities.
     MetricEntry("mpcs", MetaPatternConcernScore, "probabilities"),
     MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}),

@@ -40,7 +40,7 @@ def exact_intervals(values: Mapping[str, float], rows: int) -> dict[str, Interva
     found: dict[str, Interval] = {}
     rate = _error_rate(values)
     if isfinite(rate):
-        found["error_rate"] = clopper_pearson(round(rate * rows), rows, confidence=CONFIDENCE)
+        found["misclassification_rate"] = clopper_pearson(round(rate * rows), rows, confidence=CONFIDENCE)
     of_all, of_errors = values.get("dangerous_rate", nan), values.get("destructive_rate", nan)
     if isfinite(of_all):
         found["dangerous_rate"] = clopper_pearson(round(of_all * rows), rows, confidence=CONFIDENCE)
@@ -53,16 +53,17 @@ def exact_intervals(values: Mapping[str, float], rows: int) -> dict[str, Interva
 def derived_intervals(found: Mapping[str, Interval], values: Mapping[str, float], rows: int) -> dict[str, Interval]:
     """Add the intervals of metrics that are determined by the error rate or by the rate of dangerous errors."""
     derived = dict(found)
-    if "error_rate" in found:
-        low, high = found["error_rate"]
+    if "misclassification_rate" in found:
+        low, high = found["misclassification_rate"]
+        derived["weighted_error_rate"] = low, high
         right = 1 - high, 1 - low
         derived |= dict.fromkeys(("accuracy", "micro_precision", "micro_recall", "micro_fscore"), right)
         rate = _error_rate(values)
-        of_rest = values.get("one_vs_rest_error_rate", 1 - values.get("one_vs_rest_accuracy", nan))
+        of_rest = values.get("error_rate", 1 - values.get("average_accuracy", nan))
         if rate > 0 and isfinite(of_rest):
             scale = of_rest / rate  # 2 / C
-            derived["one_vs_rest_error_rate"] = scale * low, scale * high
-            derived["one_vs_rest_accuracy"] = 1 - scale * high, 1 - scale * low
+            derived["error_rate"] = scale * low, scale * high
+            derived["average_accuracy"] = 1 - scale * high, 1 - scale * low
     if "dangerous_rate" in found:
         low, high = found["dangerous_rate"]
         derived["dangerous"] = rows * low, rows * high
@@ -72,7 +73,7 @@ def derived_intervals(found: Mapping[str, Interval], values: Mapping[str, float]
 def _error_rate(values: Mapping[str, float]) -> float:
     """Return the share of wrong decisions, from whichever metric says it; NaN if none does."""
     right = (values[name] for name in ("accuracy", "micro_precision", "micro_recall") if name in values)
-    return values.get("error_rate", 1 - next(right, nan))
+    return values.get("misclassification_rate", 1 - next(right, nan))
 
 
 def drawn_intervals(values: Mapping[str, float], batches: Iterator[Counts], independent: int) -> dict[str, Interval]:

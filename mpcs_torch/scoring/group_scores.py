@@ -21,11 +21,11 @@ MOST_SHOWN = 40
 MOST_COLUMNS = 6
 """The number of metrics above which a table, for a terminal, shows only the main ones."""
 IN_TABLES = (
-    *("error_rate", "dangerous_rate", "balanced_error_rate", "mpcs", "expected_concern", "cross_entropy"),
+    *("misclassification_rate", "dangerous_rate", "balanced_error_rate", "mpcs", "expected_concern", "cross_entropy"),
     *("soft_precision_macro", "soft_recall_macro", "soft_f1_macro", "soft_f1_micro", "soft_kl_divergence"),
 )
 """The main metrics, of hard and of soft labels."""
-RANKED_BY = ("mpcs", "error_rate", "soft_f1_macro")
+RANKED_BY = ("mpcs", "misclassification_rate", "soft_f1_macro")
 """The first of these that is measured ranks the groups: others may be undefined for a group that lacks a class."""
 NUMBERS = 2**27
 """The most numbers (1 GiB) that the states of all groups may hold."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when pre
     from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 
 CONFIDENCE = 0.95
-ACCURACY, WRONG_RATE = "accuracy", "error_rate"
+ACCURACY, WRONG_RATE = "accuracy", "misclassification_rate"
 DANGEROUS_RATE, MPCS, EXPECTED_CONCERN = "dangerous_rate", "mpcs", "expected_concern"
 MAIN = {
     WRONG_RATE: "rate of wrong decisions",

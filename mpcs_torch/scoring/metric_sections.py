@@ -3,16 +3,17 @@
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-DECISIONS, CONCERN = ("accuracy", "error_rate", "mpcs"), ("dangerous", "dangerous_rate", "destructive_rate")
+DECISIONS, CONCERN = ("accuracy", "misclassification_rate", "mpcs"), ("dangerous", "dangerous_rate", "destructive_rate")
 COSTS = ("expected_concern", "least_concern_cost")
 AVERAGES = (
     *("micro_precision", "micro_recall", "micro_fscore", "macro_precision", "macro_recall", "macro_fscore"),
-    *("one_vs_rest_accuracy", "one_vs_rest_error_rate"),
+    *("average_accuracy", "error_rate", "weighted_error_rate"),
 )
-"""Those that oneDAL defines and that are not the share of right or wrong decisions, or balanced."""
+"""Those that oneDAL defines, by its names: its weighted error rate is the share of wrong decisions."""
 ABOUT_AVERAGES = (
     "Averages of each class against the rest, by oneDAL's definitions: with many classes, most of these yes-or-no "
-    "decisions are a right no, so one_vs_rest_accuracy is near 1 however many predictions are wrong."
+    "decisions are a right no, so average_accuracy is near 1 and error_rate near 0 "
+    "however many predictions are wrong."
 )
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those of --metrics, one table shows them in their order."""

@@ -48,16 +48,16 @@ def test_errors_and_concern_come_first_and_averages_of_classes_last(
     out = capsys.readouterr().out
     first, _, averages = (part.split("\n\n")[0] for part in out.split("| metric ")[1:4])
     named = [line.split()[1] for line in first.splitlines()[2:]]
-    assert named[:4] == ["accuracy", "error_rate", "mpcs", "dangerous"]
+    assert named[:4] == ["accuracy", "misclassification_rate", "mpcs", "dangerous"]
     assert named[-2:] == ["expected_concern", "least_concern_cost"]
     assert "| accuracy " not in averages
-    assert "| one_vs_rest_error_rate " in averages
-    assert "so one_vs_rest_accuracy is near 1 however many predictions are wrong." in out
+    assert "| error_rate " in averages
+    assert "so average_accuracy is near 1 and error_rate near 0 however many predictions are wrong." in out
     assert run("score", files[0], "--json") == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
-    assert list(metrics)[:3] == ["accuracy", "error_rate", "mpcs"]
-    assert metrics["error_rate"] == 1 - metrics["accuracy"] == 0.5
-    assert metrics["one_vs_rest_error_rate"] == pytest.approx(2 / 3 * 0.5)
+    assert list(metrics)[:3] == ["accuracy", "misclassification_rate", "mpcs"]
+    assert metrics["misclassification_rate"] == 1 - metrics["accuracy"] == 0.5
+    assert metrics["error_rate"] == pytest.approx(2 / 3 * 0.5)
 
 
 def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_metrics_are_chosen_by_name(files: tuple[Path, Path], capsys: pytest.Cap
     assert run("score", files[0], "--metrics", "mpcs,accuracy", "--k", 2, "--t", 50, "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["metrics"]) == ["mpcs", "accuracy"]
     assert run("score", files[0], "--metrics", "acuracy") == 2
-    assert "metrics are accuracy, error_rate" in one_line(capsys.readouterr().err)
+    assert "metrics are accuracy, misclassification_rate" in one_line(capsys.readouterr().err)
     assert run("score", files[0], "--k", 4) == 2
     assert "k must be from 1 to the number of classes (3), but got 4" in one_line(capsys.readouterr().err)
 

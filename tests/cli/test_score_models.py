@@ -60,7 +60,7 @@ def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[
     assert sum(map(sum, model["confusion"])) == 90
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
     assert told["comparisons"][0]["difference"] == pytest.approx(
-        model["metrics"]["error_rate"] - told["models"]["A"]["metrics"]["error_rate"]
+        model["metrics"]["misclassification_rate"] - told["models"]["A"]["metrics"]["misclassification_rate"]
     )
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
     assert told["groups"][0]["groups"]["north"]["rows"] == 45

@@ -188,7 +188,7 @@ def test_a_detection_display_takes_either_class_for_the_target(estimator: Any) -
     first = DetectionDisplay.from_estimator(fitted, *given, pos_label="versicolor")
     assert torch.equal(default.rates.p_miss, second.rates.p_miss)
     assert first.rates.p_miss.sum() == pytest.approx(float(second.rates.p_fa.sum()), abs=1.0)
-    assert "Pipeline" in default.figure_.axes[0].get_legend().get_texts()[0].get_text()
+    assert "Pipeline" in default.figure_.legends[0].get_texts()[0].get_text()
     with pytest.raises(LabelError, match="pos_label must be one of two classes, but is 'setosa' of "):
         DetectionDisplay.from_estimator(fitted, *given, pos_label="setosa")
 

@@ -3,15 +3,15 @@
 import math
 
 ONEDAL = (
-    "one_vs_rest_accuracy",
-    "one_vs_rest_error_rate",
+    "average_accuracy",
+    "error_rate",
     "micro_precision",
     "micro_recall",
     "micro_fscore",
     "macro_precision",
     "macro_recall",
     "macro_fscore",
-    "error_rate",
+    "weighted_error_rate",
     "balanced_error_rate",
 )
 """The quality metrics of oneDAL and of a lecture, by name."""
@@ -36,15 +36,15 @@ def quality(scores: list[list[float]], target: list[int], classes: int) -> dict:
     macro_p = sum(_ratio(tp, tp + fp) for tp, fp, _, _ in counts) / classes
     macro_r = sum(_ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes
     return {
-        "one_vs_rest_accuracy": sum((tp + tn) / sum(count) for count in counts for tp, _, _, tn in [count]) / classes,
-        "one_vs_rest_error_rate": sum((fp + fn) / sum(count) for count in counts for _, fp, fn, _ in [count]) / classes,
+        "average_accuracy": sum((tp + tn) / sum(count) for count in counts for tp, _, _, tn in [count]) / classes,
+        "error_rate": sum((fp + fn) / sum(count) for count in counts for _, fp, fn, _ in [count]) / classes,
         "micro_precision": micro_p,
         "micro_recall": micro_r,
         "micro_fscore": _ratio(2 * micro_p * micro_r, micro_p + micro_r),
         "macro_precision": macro_p,
         "macro_recall": macro_r,
         "macro_fscore": _ratio(2 * macro_p * macro_r, macro_p + macro_r),
-        "error_rate": sum(t != p for t, p in pairs) / len(pairs),
+        "weighted_error_rate": sum(t != p for t, p in pairs) / len(pairs),
         "balanced_error_rate": sum(1 - _ratio(tp, tp + fn) for tp, _, fn, _ in counts) / classes,
         "class_error_rates": [fn / (tp + fn) if tp + fn else math.nan for tp, _, fn, _ in counts],
         "accuracy": sum(t == p for t, p in pairs) / len(pairs),

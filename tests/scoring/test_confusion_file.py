@@ -27,7 +27,7 @@ def test_the_decks_homework_is_a_command(capsys: pytest.CaptureFixture[str]) -> 
     homework = expected["homework"]
     assert found["confusion"] == expected["matrix"]
     assert found["rows"] == expected["total"]
-    assert found["metrics"]["error_rate"] == pytest.approx(homework["weighted_error_rate"]["value"])
+    assert found["metrics"]["misclassification_rate"] == pytest.approx(homework["weighted_error_rate"]["value"])
     assert found["metrics"]["balanced_error_rate"] == pytest.approx(homework["unweighted_error_rate"]["value"])
     assert found["per_class"]["RUS"]["error_rate"] == pytest.approx(homework["russian_error_rate"]["value"])
     for name, row in expected["per_class"].items():

@@ -93,7 +93,7 @@ def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> No
     assert list(rows) == ["rate of wrong decisions", "rate of dangerous errors", "MPCS", "expected concern"]
     assert rows["rate of wrong decisions"].found.p_value == mcnemar_test(*wrong).p_value
     assert rows["rate of dangerous errors"].found.p_value == mcnemar_test(*dangerous).p_value
-    names = ["error_rate", "dangerous_rate", "mpcs", "expected_concern"]
+    names = ["misclassification_rate", "dangerous_rate", "mpcs", "expected_concern"]
     for row, name in zip(found.comparisons, names, strict=True):
         values = [found.scores[model].values[name] for model in ("A", "B")]
         assert [row.found.first, row.found.second] == pytest.approx(values, rel=1e-12), name
@@ -111,7 +111,7 @@ def test_intervals_are_exact_for_rates_and_of_the_bootstrap_for_others(tmp_path:
         FIRST, TARGET, num_classes=4, concern=CONCERN.matrix(), from_logits=False, reduction="none"
     )
     concern = expected_concern_statistic(decisions, TARGET, num_classes=4, concern=CONCERN.costs())
-    assert intervals["error_rate"] == wrong
+    assert intervals["misclassification_rate"] == wrong
     assert intervals["accuracy"] == (1 - wrong[1], 1 - wrong[0])
     assert intervals["dangerous_rate"] == clopper_pearson(int(found.first.values["dangerous"]), 240)
     assert intervals["mpcs"] == pytest.approx(bootstrap_interval(mean_statistic(scores), rows), rel=0.02)
@@ -157,7 +157,7 @@ def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Pa
     ]
     none = measured(plain(tmp_path), None, metrics=["brier_score"])
     assert not none.comparisons
-    assert none.notes[0].startswith("Only accuracy, error_rate")
+    assert none.notes[0].startswith("Only accuracy, misclassification_rate")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -185,7 +185,7 @@ def test_groups_are_summarized_and_the_worst_come_first(tmp_path: Path) -> None:
     assert summaries["spread"]["mpcs"] == pytest.approx(max(values.values()) - min(values.values()))
     assert "dangerous" not in summaries["worst"]  # a count grows with its group
     table = groups.table()
-    assert table.header[:3] == ["site", "rows", "error_rate"]
+    assert table.header[:3] == ["site", "rows", "misclassification_rate"]
     assert len(table.header) == 8
     assert [row[0] for row in table.rows[3:]] == ["worst", "mean of groups", "spread", "pooled"]
 

@@ -18,8 +18,16 @@ from mpcs_torch.scoring.row_means import RowMeans
 from mpcs_torch.scoring.scores import Scores
 
 NAMES = [
-    *("accuracy", "error_rate", "dangerous_rate", "destructive_rate", "mpcs", "expected_concern", "least_concern_cost"),
-    *("cross_entropy", "brier_score", "geometric_accuracy", "decisiveness", "robustness", "one_vs_rest_accuracy"),
+    *(
+        "accuracy",
+        "misclassification_rate",
+        "dangerous_rate",
+        "destructive_rate",
+        "mpcs",
+        "expected_concern",
+        "least_concern_cost",
+    ),
+    *("cross_entropy", "brier_score", "geometric_accuracy", "decisiveness", "robustness", "average_accuracy"),
     *STATISTICS,
 ]
 CONCERN = ConcernSpec(list("abcd"), releases=[["a", "b"]], factor=0.3)
@@ -114,6 +122,6 @@ def test_no_interval_promises_too_much() -> None:
     probs = torch.eye(4, dtype=torch.float64)[torch.arange(40) % 4]
     found = measured(probs, torch.arange(40) % 4, resamples=50)
     assert found.intervals["accuracy"][0] < 0.92
-    assert set(found.intervals) == {"accuracy", "error_rate", "dangerous_rate"}
+    assert set(found.intervals) == {"accuracy", "misclassification_rate", "dangerous_rate"}
     few = measured(*(held[:9] for held in drawn(9, torch.Generator().manual_seed(0))), resamples=50)
     assert "macro_recall" not in few.intervals  # resamples lack a class

@@ -119,7 +119,7 @@ def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
     animals = ConcernSpec(["cat", "dog"], releases=[["cat", "dog"]])
     for concern in (None, animals):
         values = scored([tmp_path / "p.csv"], concern=concern)
-        assert (values["error_rate"], values["dangerous"]) == (0.5, 1 if concern is None else 0)
+        assert (values["misclassification_rate"], values["dangerous"]) == (0.5, 1 if concern is None else 0)
 
 
 def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> None:
@@ -176,8 +176,8 @@ def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_p
 def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("1,0,target\n0.1,0.9,0\n")
-    assert scored([path])["error_rate"] == 0
-    assert scored([path], concern=ConcernSpec(["cat", "dog"]))["error_rate"] == 0
+    assert scored([path])["misclassification_rate"] == 0
+    assert scored([path], concern=ConcernSpec(["cat", "dog"]))["misclassification_rate"] == 0
     path.write_text("cat,bird,target\n0.1,0.9,0\n")
     with pytest.raises(PredictionsError, match=r"columns must be named after the classes \['cat', 'dog'\], but are"):
         scored([path], concern=ConcernSpec(["cat", "dog"]))

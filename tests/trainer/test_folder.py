@@ -58,7 +58,7 @@ def test_a_config_that_cannot_run_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_checkpoints_alone_are_a_run_too(tmp_path: Path) -> None:
-    run_in_folder(toy_config(selector={"by": "mpcs"}), toy_data(), tmp_path)
+    run_in_folder(toy_config(selector={"by": "mpcs", "keep_best_by": []}), toy_data(), tmp_path)
     for name in ("config.yaml", "records.csv"):
         (tmp_path / name).unlink()
     with pytest.raises(RunExistsError):

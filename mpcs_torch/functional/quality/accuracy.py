@@ -16,7 +16,7 @@ def accuracy(
 ) -> Tensor:
     """Compute the share of right decisions; in [0, 1], higher is better.
 
-    torchmetrics and scikit-learn call it (micro) accuracy. `multiclass_quality_metrics` has `one_vs_rest_accuracy`,
+    torchmetrics and scikit-learn call it (micro) accuracy. `multiclass_quality_metrics` has oneDAL's average accuracy,
     which is another number.
 
     Args:

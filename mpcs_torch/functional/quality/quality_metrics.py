@@ -22,16 +22,15 @@ def multiclass_quality_metrics(
 
     With one-vs-rest counts :math:`tp_c, fp_c, fn_c, tn_c` of each of the C classes:
 
-    - ``one_vs_rest_accuracy``: :math:`\frac{1}{C} \sum_c \frac{tp_c + tn_c}{tp_c + fp_c + fn_c + tn_c}`, which is 1
-      minus the Hamming loss of the one-hot labels, **not** the share of right decisions (oneDAL's average accuracy);
-      ``one_vs_rest_error_rate``: 1 minus that (oneDAL's error rate). With many classes they are near 1 and near 0;
+    - ``average_accuracy``: :math:`\frac{1}{C} \sum_c \frac{tp_c + tn_c}{tp_c + fp_c + fn_c + tn_c}`, which is 1 minus
+      the Hamming loss of the one-hot labels, **not** the share of right decisions; ``error_rate``: 1 minus that;
     - ``micro_precision`` and ``micro_recall``: :math:`\sum tp_c / \sum (tp_c + fp_c)` and
       :math:`\sum tp_c / \sum (tp_c + fn_c)` (both equal the share of right decisions); ``micro_fscore``: their F;
     - ``macro_precision`` and ``macro_recall``: the means of :math:`tp_c / (tp_c + fp_c)` and
       :math:`tp_c / (tp_c + fn_c)` over all C classes, including those that do not occur;
     - ``macro_fscore``: :math:`(1 + \beta^2) P R / (\beta^2 P + R)` of macro precision and macro recall, **not** the
       mean of the classes' F that scikit-learn and torchmetrics call macro F (`macro_f1`);
-    - ``error_rate``: the share of wrong decisions; ``balanced_error_rate``: 1 minus macro recall.
+    - ``weighted_error_rate``: 1 minus the share of right decisions; ``balanced_error_rate``: 1 minus macro recall.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
@@ -58,7 +57,7 @@ def multiclass_quality_metrics(
 
     Example:
         >>> quality = multiclass_quality_metrics(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
-        >>> print(*(f"{quality[name]:.3f}" for name in ("one_vs_rest_accuracy", "micro_fscore", "macro_fscore")))
+        >>> print(*(f"{quality[name]:.3f}" for name in ("average_accuracy", "micro_fscore", "macro_fscore")))
         0.833 0.750 0.833
     """
     check_quality_settings(beta, zero_division)
@@ -74,17 +73,17 @@ def quality_of(confusion: Tensor, *, beta: float, zero_division: float) -> dict[
     precision = _divide(right, predicted, zero_division).mean()
     recall = _divide(right, actual, zero_division).mean()
     # A wrong sample is a false negative of its class and a false positive of another.
-    one_vs_rest = 2 * (total - right.sum()) / (total * len(confusion))
+    error_rate = 2 * (total - right.sum()) / (total * len(confusion))
     return {
-        "one_vs_rest_accuracy": 1 - one_vs_rest,
-        "one_vs_rest_error_rate": one_vs_rest,
+        "average_accuracy": 1 - error_rate,
+        "error_rate": error_rate,
         "micro_precision": accuracy,
         "micro_recall": accuracy,
         "micro_fscore": _fscore(accuracy, accuracy, beta, zero_division),
         "macro_precision": precision,
         "macro_recall": recall,
         "macro_fscore": _fscore(precision, recall, beta, zero_division),
-        "error_rate": 1 - accuracy,
+        "weighted_error_rate": 1 - accuracy,
         "balanced_error_rate": 1 - recall,
     }
 

@@ -79,33 +79,31 @@ class _OneQuality(_Quality):
         return self.quality()[self.entry]
 
 
-class OneVsRestAccuracy(_OneQuality):
+class AverageAccuracy(_OneQuality):
     """Compute 1 minus the Hamming loss of the one-hot labels; in [0, 1], higher is better.
 
-    oneDAL calls it average accuracy: of each class against the rest. It is far above the share of right decisions
-    (`Accuracy`), and it is not the mean of the classes' recalls, which torchmetrics calls macro accuracy.
+    It is far above the share of right decisions (`Accuracy`), and it is not the mean of the classes' recalls, which
+    torchmetrics calls macro accuracy.
 
     Example:
         >>> import torch
-        >>> OneVsRestAccuracy(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        >>> AverageAccuracy(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
         tensor(0.8333, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "one_vs_rest_accuracy", True
+    entry, higher_is_better = "average_accuracy", True
 
 
-class OneVsRestErrorRate(_OneQuality):
-    """Compute 1 minus `OneVsRestAccuracy`, 2 / C times the share of wrong decisions; lower is better.
-
-    oneDAL calls it error rate; the share of wrong decisions is `ErrorRate`.
+class ErrorRate(_OneQuality):
+    """Compute 1 minus `AverageAccuracy`, 2 / C times the share of wrong decisions; lower is better.
 
     Example:
         >>> import torch
-        >>> OneVsRestErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        >>> ErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
         tensor(0.1667, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "one_vs_rest_error_rate", False
+    entry, higher_is_better = "error_rate", False
 
 
 class MicroPrecision(_OneQuality):
@@ -188,16 +186,16 @@ class MacroFScore(_OneQuality):
     entry, higher_is_better = "macro_fscore", True
 
 
-class ErrorRate(_OneQuality):
+class WeightedErrorRate(_OneQuality):
     """Compute the share of wrong decisions; lower is better.
 
     Example:
         >>> import torch
-        >>> ErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
+        >>> WeightedErrorRate(num_classes=3)(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]))
         tensor(0.2500, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "error_rate", False
+    entry, higher_is_better = "weighted_error_rate", False
 
 
 class BalancedErrorRate(_OneQuality):

@@ -40,7 +40,7 @@ def test_the_answers_of_the_dialect_recognition_exercise() -> None:
     assert matrix[names.index("RUS")].sum() - matrix.diagonal()[names.index("RUS")] == answers["russian_errors"]
     assert rates["RUS"] == pytest.approx(answers["russian_error_rate"]["value"], abs=1e-12)
     assert matrix[names.index("TUR"), names.index("ARA")] == answers["turkish_classified_as_arabic"]
-    assert quality["error_rate"].item() == pytest.approx(answers["weighted_error_rate"]["value"], abs=1e-12)
+    assert quality["weighted_error_rate"].item() == pytest.approx(answers["weighted_error_rate"]["value"], abs=1e-12)
     assert quality["balanced_error_rate"].item() == pytest.approx(answers["unweighted_error_rate"]["value"], abs=1e-12)
     assert rates == pytest.approx({name: value["error_rate"] for name, value in DIALECTS["per_class"].items()})
 

@@ -33,15 +33,15 @@ def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool
 
 
 SINGLE = {
-    metrics.OneVsRestAccuracy: ("one_vs_rest_accuracy", True),
-    metrics.OneVsRestErrorRate: ("one_vs_rest_error_rate", False),
+    metrics.AverageAccuracy: ("average_accuracy", True),
+    metrics.ErrorRate: ("error_rate", False),
     metrics.MicroPrecision: ("micro_precision", True),
     metrics.MicroRecall: ("micro_recall", True),
     metrics.MicroFScore: ("micro_fscore", True),
     metrics.MacroPrecision: ("macro_precision", True),
     metrics.MacroRecall: ("macro_recall", True),
     metrics.MacroFScore: ("macro_fscore", True),
-    metrics.ErrorRate: ("error_rate", False),
+    metrics.WeightedErrorRate: ("weighted_error_rate", False),
     metrics.BalancedErrorRate: ("balanced_error_rate", False),
     metrics.Accuracy: ("accuracy", True),
     metrics.MacroF1: ("macro_f1", True),
