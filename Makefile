@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-lowest package lint bench clean
+.PHONY: demo test test-lowest package lint docs bench clean
 
 demo: $(VENV)/.train
 	$(BIN)/mpcs demo --overwrite
@@ -32,6 +32,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site of docs/, in build/site: open build/site/index.html. A broken link or anchor fails.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.benchmarks.bench

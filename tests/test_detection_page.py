@@ -1,4 +1,4 @@
-"""The commands of docs/detection.md print what the page shows."""
+"""The commands of docs/how-to/detection.md print what the page shows."""
 
 import re
 import runpy
@@ -12,7 +12,7 @@ import pytest
 from tests.cli.test_cli import run
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "detection.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "detection.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
@@ -59,7 +59,7 @@ def test_the_page_shows_what_its_commands_print(printed: str) -> None:
 
 def test_every_picture_of_the_page_is_drawn_by_its_example() -> None:
     example = (ROOT / "examples" / "detection_exercises.py").read_text()
-    pictures = re.findall(r"\]\((detection-[^)]+\.png)\)", PAGE)
+    pictures = re.findall(r"\]\(\.\./(detection-[^)]+\.png)\)", PAGE)
     assert pictures
     assert all(f'"{picture}"' in example for picture in pictures)
     assert all((ROOT / "docs" / picture).stat().st_size < 100_000 for picture in pictures)

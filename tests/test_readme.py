@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.metrics import register_table
+from tests.docs.pages import PAGES, name_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_python_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for example in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
@@ -30,10 +30,20 @@ def test_the_examples_of_the_readme_print_what_they_say(
     assert "| the rule" in printed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_linked_files_exist(page: Path) -> None:
-    links = re.findall(r"\]\(((?!http|#)[^)]+)\)", page.read_text())
-    assert all((page.parent / link).exists() for link in links)
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as the site makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower()) for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_linked_files_and_anchors_exist(page: Path) -> None:
+    for link in re.findall(r"\]\(((?!http)[^)]+)\)", page.read_text()):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
 
 
 def test_the_promised_commands_are_targets() -> None:
@@ -42,6 +52,6 @@ def test_the_promised_commands_are_targets() -> None:
 
 
 def test_the_table_of_metrics_is_the_register() -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    page = (ROOT / "docs" / "concepts" / "metrics.md").read_text()
     table = page.split("<!-- mpcs metrics -->\n")[1].split("\n<!-- end -->")[0]
     assert table == register_table().markdown(), "replace it by what `mpcs metrics` prints"

@@ -101,6 +101,8 @@ class RowMeans:
 
     def clustered(self, weights: Tensor) -> dict[str, Interval]:
         """Return the intervals of the means, from how often each of R resamples draws each group: (R, groups)."""
+        if not self.means:
+            return {}
         number = weights.shape[1]
         drawn = weights.double()
         values = (drawn @ self._sums[:number]) / (drawn @ self._counts[:number]).unsqueeze(1)

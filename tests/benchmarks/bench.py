@@ -1,7 +1,7 @@
 """Time every family against PyTorch and torchmetrics: `make bench`, or ``python -m tests.benchmarks.bench``.
 
 Ratios of medians of calls that are taken in turns, so that a noisy machine slows all of them alike. The table goes to
-docs/benchmarks.md; ratios more than a third above those of the table that was there are marked.
+docs/results/benchmarks.md; ratios more than a third above those of the table that was there are marked.
 """
 
 import argparse
@@ -35,7 +35,7 @@ SECONDS = 0.3
 SQUARE = 2000
 """Metrics that hold a confusion matrix are timed up to this number of classes."""
 NOISE = 4 / 3
-TABLE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+TABLE = Path(__file__).parents[2] / "docs" / "results" / "benchmarks.md"
 
 
 def medians(calls: Sequence[Call], finish: Call) -> list[float]:

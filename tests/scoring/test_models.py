@@ -134,6 +134,12 @@ def test_rows_of_a_cluster_are_drawn_together(tmp_path: Path) -> None:
     assert lengths[0] > 1.5 * lengths[1]
 
 
+def test_clusters_need_no_metric_that_is_a_mean_over_rows(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"{name}.csv", FIRST, patient=PATIENTS) for name in ("A", "B")]
+    found = measured(paths, metrics=["accuracy"], cluster="patient")
+    assert [*found.scores["A"].intervals] == ["accuracy"]
+
+
 def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(tmp_path: Path) -> None:
     sure = torch.nn.functional.one_hot(TARGET, 4).double()
     found = measured([write(tmp_path / "A.csv", sure, patient=PATIENTS)], cluster="patient")

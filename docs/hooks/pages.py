@@ -1,0 +1,51 @@
+"""MkDocs hook: write the parts of pages that the code knows, the reference and the command line."""
+
+import re
+from typing import Any
+
+from command_line import every_verb
+from maths import MathsExtension
+from names import NamesExtension
+from public_names import names_in
+
+PARTS = "<!-- parts of a config -->"
+REFERENCE = re.compile(r"^<!-- reference: (\w+)(?: (\w+))? -->$", re.MULTILINE)
+COMMANDS = "<!-- commands -->"
+
+
+def on_config(config: Any) -> Any:
+    """Add our Markdown extensions."""
+    config.markdown_extensions += [MathsExtension(), NamesExtension()]
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in the names of a package, or of one of its families, and the verbs."""
+    if COMMANDS in markdown:
+        markdown = markdown.replace(COMMANDS, every_verb())
+    if PARTS in markdown:
+        markdown = markdown.replace(PARTS, _parts())
+    return REFERENCE.sub(_entries, markdown)
+
+
+def _entries(marker: re.Match[str]) -> str:
+    package, family = marker[1], marker[2]
+    names = names_in(package, family)
+    assert names, f"{marker[0]}: mpcs_torch.{package} has no such names"
+    return "\n\n".join(f"::: mpcs_torch.{package}.{name}" for name in names)
+
+
+def _parts() -> str:
+    """Return the names of our parts, and the sections of a config."""
+    from mpcs_torch.trainer.learning_config import LossConfig, OptimizerConfig, SchedulerConfig
+    from mpcs_torch.trainer.sections import DataConfig, ModelConfig
+
+    parts = {
+        "data": DataConfig,
+        "model": ModelConfig,
+        "loss": LossConfig,
+        "scheduler": SchedulerConfig,
+        "training.optimizer": OptimizerConfig,
+    }
+    rows = [f"| `{key}` | {', '.join(f'`{name}`' for name in part.registry)} |" for key, part in parts.items()]
+    return "\n".join(["| part | names |", "|---|---|", *rows])

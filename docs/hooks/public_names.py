@@ -1,0 +1,24 @@
+"""The public names of the package, read from its source without importing it."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[2] / "mpcs_torch"
+PACKAGES = ("concern", "metrics", "functional", "learning", "calibration")
+
+
+@cache
+def public_names(package: str) -> dict[str, str]:
+    """Return the public names of a package, each with the module that it comes from."""
+    tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+    found = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
+    assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    return {name: found[name] for name in ast.literal_eval(assigned["__all__"])}
+
+
+def names_in(package: str, family: str | None) -> list[str]:
+    """Return the public names of a package, or of the folder of a family in it."""
+    start = f"mpcs_torch.{package}.{family or ''}"
+    return [name for name, module in public_names(package).items() if f"{module}.".startswith(start)]

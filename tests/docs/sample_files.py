@@ -1,0 +1,83 @@
+"""The files that the commands of the pages read, small and with a fixed seed."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tests.cli.test_cli import run
+
+CLASSES = ("red", "yellow", "green")
+CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+GROUPED = 60
+"""The rows of files with columns of groups."""
+LOADER = """\
+import torch
+from mpcs_torch.trainer.data import DataSplits, Split
+
+def load(root):
+    labels = torch.arange(90) % 3
+    inputs = torch.randn(90, 4) + 3 * torch.nn.functional.one_hot(labels, 4)
+    return DataSplits(Split(inputs, labels), Split(inputs, labels), ("red", "yellow", "green"))
+"""
+
+
+def write_samples(folder: Path) -> None:
+    """Write every file that the pages take for granted."""
+    random = np.random.default_rng(0)
+    (folder / "concern.yaml").write_text(CONCERN)
+    for name, rows, skill in (
+        ("predictions", 200, 3.0),
+        ("validation", 2000, 4.0),
+        ("dev", 300, 3.0),
+        ("test", 300, 3.0),
+        ("small", GROUPED, 2.0),
+        ("large", GROUPED, 4.0),
+        ("shifted", GROUPED, 3.0),
+    ):
+        write_predictions(folder / f"{name}.csv", rows, skill, np.random.default_rng(rows))
+    for name in ("scores", "dev-scores"):
+        is_target = np.arange(200) % 2
+        rows = zip(random.normal(2 * is_target, 1), is_target, strict=True)
+        write(folder / f"{name}.csv", ["score", "label"], rows)
+    write_pairs(folder, random)
+    (folder / "my_package").mkdir()
+    (folder / "my_package" / "data.py").write_text(LOADER)
+    labels = np.arange(90) % 3
+    points = random.normal(size=(90, 4)) + 3 * np.eye(4)[labels]
+    np.savez(folder / "features.npz", inputs=points.astype("float32"), labels=labels)
+    np.savez(folder / "embedding.npz", embedding=points[:, :2], labels=labels)
+
+
+def write_predictions(path: Path, rows: int, skill: float, random: np.random.Generator) -> None:
+    """Write probabilities and labels, the same labels in files of as many rows; the shortest have groups."""
+    target = random.integers(3, size=rows)
+    logits = random.normal(size=(rows, 3)) + skill * np.eye(3)[target]
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    names = [[CLASSES[label], f"site {row % 2}", f"patient {row // 5}"] for row, label in enumerate(target)]
+    columns = ["target", "site", "patient"][: 3 if rows == GROUPED else 1]
+    table = ([*row, *named[: len(columns)]] for row, named in zip(probs, names, strict=True))
+    write(path, [*CLASSES, *columns], table)
+
+
+def write_pairs(folder: Path, random: np.random.Generator) -> None:
+    """Write trials with names as HDF5 and as text, and the scores of a cohort."""
+    pairs = [(f"e{row}", f"t{row}", row % 2) for row in range(40)]
+    scores = random.normal([2 * label for *_, label in pairs], 1)
+    write(
+        folder / "named.csv",
+        ["enrollment", "test", "score", "label"],
+        ([one, other, score, label] for (one, other, label), score in zip(pairs, scores, strict=True)),
+    )
+    assert run("convert", folder / "named.csv", folder / "scores.h5", "--out-trials", folder / "key.h5") == 0
+    lines = (f"{one} {other} {score}\n" for (one, other, _), score in zip(pairs, scores, strict=True))
+    (folder / "scores.txt").write_text("".join(lines))
+    names = [name for one, other, _ in pairs for name in (one, other)]
+    cohort = (f"{name} c{number} {score}\n" for name in names for number, score in enumerate(random.normal(size=310)))
+    (folder / "cohort.txt").write_text("".join(cohort))
+
+
+def write(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])

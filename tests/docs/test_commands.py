@@ -1,0 +1,121 @@
+"""Every command of README, CONTRIBUTING and docs/ works as printed."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import typer
+
+from mpcs_torch.cli.app import app
+from tests.cli.test_cli import run
+from tests.docs.pages import PAGES, ROOT, commands, name_of
+from tests.docs.sample_files import write_samples
+
+ALONE = {"docs/how-to/detection.md"}
+"""Tested, with what they print, by tests/test_detection_page.py."""
+SLOW = {
+    "mpcs reproduce": "repeats the paper's experiments, for minutes to hours",
+    "mpcs study": "trains under dozens of seeds, for hours",
+    "mpcs data get": "downloads data",
+    "mpcs concern suggest mnist": "needs MNIST",
+    "mpcs concern suggest digits": "fits t-SNE five times to all digits",
+    "torchrun": "starts processes that import torch",
+}
+"""Beginnings of commands, with the reason why each runs with `-m slow` alone; otherwise it is only parsed."""
+
+
+def slow_reason(command: list[str]) -> str | None:
+    text = " ".join(command)
+    return next((reason for beginning, reason in SLOW.items() if text.startswith(beginning)), None)
+
+
+PAGES_WITH_COMMANDS = [page for page in PAGES if name_of(page) not in ALONE and [*commands(page)]]
+SLOW_COMMANDS = [
+    pytest.param(command, id=" ".join(command))
+    for page in PAGES_WITH_COMMANDS
+    for command in commands(page)
+    if slow_reason(command) is not None
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the examples, the configs and the files that the commands read."""
+    for name in ("examples", "configs"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    write_samples(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("my_package", None)
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_COMMANDS, ids=name_of)
+def test_the_commands_of_a_page_run_one_after_the_other(
+    page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = [*commands(page)]
+    for place, (program, *arguments) in enumerate(shown):
+        if slow_reason([program, *arguments]) is not None:
+            check_arguments(program, arguments)
+        elif program == "mpcs":
+            assert run(*arguments) == 0, capsys.readouterr().err
+        elif program == "python" and arguments[0] == "-m":
+            assert find_spec(arguments[1]) is not None
+        elif program == "python":
+            # Without a command that reads its files, tests/test_examples.py is enough.
+            if any(later[0] == "mpcs" for later in shown[place:]):
+                monkeypatch.setattr(sys, "argv", arguments)
+                runpy.run_path(arguments[0], run_name="__main__")
+            assert Path(arguments[0]).is_file()
+        else:
+            check_set_up(program, arguments)
+
+
+def check_arguments(program: str, arguments: list[str]) -> None:
+    """Parse the arguments of a slow command without running it."""
+    if program == "torchrun":
+        script = next(argument for argument in arguments if argument.endswith(".py") or argument == "mpcs_torch")
+        if script != "mpcs_torch":
+            assert Path(script).is_file()
+            return
+        arguments = arguments[arguments.index(script) + 1 :]
+    command = typer.main.get_command(app)
+    while hasattr(command, "get_command"):  # a group of verbs
+        context = command.make_context("mpcs", [], resilient_parsing=True)
+        verb, *arguments = arguments
+        command = command.get_command(context, verb)
+        assert command is not None, f"mpcs {verb}"
+    command.make_context("mpcs", arguments)
+
+
+def check_set_up(program: str, arguments: list[str]) -> None:
+    """See that a target of make or an extra of the package exists; what they do is that of .ci/run."""
+    if program == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+        assert set(arguments) <= set(targets)
+    else:
+        assert (program, arguments[0]) in {("pip", "install")}, f"no test runs {program} {arguments[0]}"
+        extras = re.findall(r"\[([a-z]+)\]", " ".join(arguments))
+        assert all(f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text() for extra in extras)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", SLOW_COMMANDS)
+def test_a_slow_command_runs(command: list[str], folder: Path, data_root: Path) -> None:
+    (folder / "data").symlink_to(data_root)
+    modules = {"mpcs": "mpcs_torch", "torchrun": "torch.distributed.run"}
+    line = [sys.executable, "-m", modules[command[0]], *command[1:]]
+    result = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("beginning", SLOW)
+def test_what_is_slow_is_shown_somewhere(beginning: str) -> None:
+    assert any(" ".join(param.values[0]).startswith(beginning) for param in SLOW_COMMANDS)  # type: ignore[arg-type]

@@ -1,0 +1,136 @@
+"""The site holds everything: every page, every public name, every verb; what pages refer to is there."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+import mpcs_torch
+from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.trainer import config, learning_config, metrics_config, sections
+from mpcs_torch.trainer.parts import PartConfig, Section
+from tests.docs.pages import PAGES, ROOT, blocks, name_of
+
+DOCS = ROOT / "docs"
+REFERENCE = {path.name: path.read_text() for path in (DOCS / "reference").glob("*.md")}
+PACKAGES = ("concern", "metrics", "functional", "learning", "calibration")
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Import a module of docs/hooks."""
+    monkeypatch.syspath_prepend(DOCS / "hooks")
+    before = set(sys.modules)
+    yield import_module
+    for name in set(sys.modules) - before:
+        if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(DOCS):
+            del sys.modules[name]
+
+
+def listed(entries: object) -> Iterator[str]:
+    if isinstance(entries, str):
+        yield entries
+    elif isinstance(entries, dict | list):
+        for entry in entries.values() if isinstance(entries, dict) else entries:
+            yield from listed(entry)
+
+
+def test_the_navigation_lists_every_page_once() -> None:
+    pages = [name_of(page).removeprefix("docs/") for page in PAGES if page.is_relative_to(DOCS)]
+    assert sorted(listed(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])) == sorted(pages)
+
+
+def test_nothing_of_the_site_is_loaded_from_elsewhere() -> None:
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    assert settings["theme"]["font"] is False
+    assert not re.search(r"https?:", (ROOT / "mkdocs.yml").read_text())
+    assert not any(re.search(r"https?:", path.read_text()) for path in (DOCS / "theme").glob("*.[cj]s*"))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_in_the_reference_once(package: str, hooks: Any) -> None:
+    markers = re.findall(rf"<!-- reference: {package}(?: (\w+))? -->", "\n".join(REFERENCE.values()))
+    names = [name for family in markers for name in hooks("public_names").names_in(package, family or None)]
+    assert sorted(names) == sorted(import_module(f"mpcs_torch.{package}").__all__)
+
+
+def test_the_names_at_the_top_are_those_of_the_packages() -> None:
+    below = {name for package in PACKAGES for name in import_module(f"mpcs_torch.{package}").__all__}
+    assert set(mpcs_torch.__all__) <= below | set(PACKAGES)
+    assert all(f"`{name}`" in REFERENCE["index.md"] for name in mpcs_torch.__all__)
+
+
+def test_every_integration_is_in_the_reference() -> None:
+    modules = {path.stem for path in (ROOT / "mpcs_torch" / "integrations").glob("[!_]*.py")}
+    assert set(re.findall(r"::: mpcs_torch\.integrations\.(\w+)", REFERENCE["integrations.md"])) == modules
+
+
+@pytest.mark.parametrize("module", [config, learning_config, metrics_config, sections], ids=lambda one: one.__name__)
+def test_every_section_of_a_config_is_in_the_reference(module: ModuleType) -> None:
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Section)]
+    names = [f"{part.__module__}.{part.__name__}" for part in classes if part.__module__ == module.__name__]
+    assert [name for name in names if f"::: {name}\n" not in REFERENCE["config.md"]] == []
+
+
+def test_the_names_of_parts_are_those_of_the_registries(hooks: Any) -> None:
+    pytest.importorskip("latex2mathml")
+    text = hooks("pages").on_page_markdown("<!-- parts of a config -->")
+    parts = [part for part in PartConfig.__subclasses__() if part.registry]
+    assert len(parts) == 5
+    assert all(f"`{name}`" in text for part in parts for name in part.registry)
+
+
+def test_every_verb_is_on_the_page_of_the_command_line(hooks: Any) -> None:
+    text = hooks("command_line").every_verb()
+    assert [verb for verb in VERBS if not re.search(rf"^## mpcs {verb}\b", text, flags=re.MULTILINE)] == []
+    assert "| `--concession" in text
+
+
+def test_maths_of_docstrings_become_mathml(hooks: Any) -> None:
+    pytest.importorskip("latex2mathml")
+    markdown = pytest.importorskip("markdown")
+    text = "Of :math:`s_0`:\n\n    .. math:: a \\quad\n        b\n\nNot in `:math:`.\n\n```\n.. math:: c\n```\n"
+    html = markdown.markdown(text, extensions=["fenced_code", hooks("maths").MathsExtension()])
+    assert html.count("<math") == 3
+    assert ".. math:: c" in html
+
+
+def test_names_in_text_are_links_and_those_in_headings_are_not(hooks: Any) -> None:
+    markdown = pytest.importorskip("markdown")
+    text = "# `ConcernSpec`\n\nA `ConcernSpec(...)`, `functional.cllr`, `red`.\n"
+    html = markdown.markdown(text, extensions=[hooks("names").NamesExtension()])
+    assert re.findall('identifier="([^"]+)"', html) == ["mpcs_torch.concern.ConcernSpec", "mpcs_torch.functional.cllr"]
+
+
+def test_every_test_that_a_page_names_exists() -> None:
+    tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    page = (DOCS / "results" / "where-sources-disagree.md").read_text()
+    named = re.findall(r"`(test_\w+)`", page)
+    assert len(named) > 15
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
+def test_the_first_example_is_that_of_the_readme() -> None:
+    first = next(block for block in blocks(DOCS / "index.md") if block.language == "python")
+    assert first in blocks(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pictures_say_what_they_show(page: Path) -> None:
+    assert all(len(text) > 5 for text in re.findall(r"!\[([^\]]*)\]\(", page.read_text()))
+
+
+def test_the_citation_and_the_changelog_name_the_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert str(citation["version"]) == project["version"]
+    assert citation["license"] == project["license"]
+    assert f"\n## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
