@@ -14,7 +14,7 @@ test: $(VENV)/.dev
 # Warnings of old packages about newer ones, and tests whose oracle or framework is only in newer versions.
 OLD_WARNINGS := -W ignore::DeprecationWarning -W 'ignore:The given buffer is not writable:UserWarning'
 NEWER_ORACLES := --ignore tests/calibration/test_class_calibration.py --ignore tests/integrations \
-	--ignore tests/test_types.py --ignore tests/test_examples.py
+	--ignore tests/test_types.py --ignore tests/test_examples.py --ignore tests/docs
 
 # The lowest versions that pyproject.toml allows, in an environment of their own.
 test-lowest:

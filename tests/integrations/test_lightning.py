@@ -3,6 +3,7 @@
 import importlib
 import json
 import logging
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -169,10 +170,16 @@ def test_the_package_lightning_serves_where_pytorch_lightning_is_missing(monkeyp
         importlib.reload(lightning)
 
 
-def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+def fit_in_two_processes(folder: Path) -> None:
+    selector = CheckpointSelector(folder, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
     _, trainer = fit(SelectCheckpoint(selector), epochs=3, strategy="ddp_fork", devices=2)
     assert trainer.world_size == 2
+
+
+def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -> None:
+    code = f"import pathlib; from {__name__} import fit_in_two_processes as fit; fit(pathlib.Path({str(tmp_path)!r}))"
+    # In a process of its own, because one that has used autograd cannot be forked.
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, capture_output=True)
     epochs = json.loads((tmp_path / "manifest.json").read_text())["epochs"]
     assert [epoch["number"] for epoch in epochs] == [0, 1, 2]
     assert sorted(path.name for path in tmp_path.glob("*.pt")) == [epoch["file"] for epoch in epochs if epoch["file"]]
