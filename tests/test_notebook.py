@@ -1,4 +1,4 @@
-"""What a notebook shows of specs and tables."""
+"""Notebooks show specs and tables as HTML."""
 
 from html.parser import HTMLParser
 

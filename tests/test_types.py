@@ -1,4 +1,4 @@
-"""What users write passes a strict type checker."""
+"""The code of users passes a strict type checker."""
 
 import re
 from pathlib import Path

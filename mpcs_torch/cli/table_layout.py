@@ -17,7 +17,7 @@ READABLE = 30
 """No other column of text is made narrower: sentences in a narrower one are hard to read."""
 NUMBER = r"(?:[+-]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan))"
 BESIDE_NUMBERS = re.compile(r"(?:to|of|x|[\s%()\[\],!*/-])*")
-"""What stands between and after the numbers of a cell, such as ``0.95 (+0.01)`` and ``12 of 30``."""
+"""The text between and after the numbers of a cell, such as ``0.95 (+0.01)`` and ``12 of 30``."""
 BREAKS = re.compile(r"(?<=[\s_/])|(?<=[.-])(?=[A-Za-z])")
 
 

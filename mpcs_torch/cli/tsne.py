@@ -20,7 +20,7 @@ PERPLEXITY = 30
 MAX_SAMPLES = 3000
 """A t-SNE of this many samples takes seconds."""
 Notes = list[Table | str]
-"""What to tell beside a draft."""
+"""Remarks that are printed beside a draft."""
 
 
 class Rule(NamedTuple):

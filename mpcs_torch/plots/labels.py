@@ -11,7 +11,7 @@ from mpcs_torch.plots.canvas import SMALL
 from mpcs_torch.plots.palette import BLACK, LIGHT_GREY, WHITE
 
 STEP = 4.0
-"""How far a label is moved at a time, in points."""
+"""The step by which a label is moved, in points."""
 NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=lambda step: step[0] ** 2 + step[1] ** 2)
 """The places around a point, in steps, the nearest first."""
 

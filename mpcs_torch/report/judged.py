@@ -1,4 +1,4 @@
-"""What the model of one epoch does on test samples: its errors, its worst samples, and its figures of certainty."""
+"""The test errors of the model of one epoch, its worst samples, and its figures of certainty."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -17,14 +17,14 @@ IDS = (
 DECIDED = ("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred")
 """Names of a column of predicted classes."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
-"""How much of a table is read to see what its columns hold: never more values, for tables of very many columns."""
+"""The most values of a table that are read to see what its columns hold."""
 
 Kind = Literal["text", "whole", "number"]
 """No value is a number; all are whole numbers; anything else."""
 
 
 class ColumnOptions(NamedTuple):
-    """What the user says of the columns."""
+    """The options of the user about columns."""
 
     target: str | None = None
     """The column of labels."""
@@ -34,7 +34,7 @@ class ColumnOptions(NamedTuple):
 
 
 class Roles(NamedTuple):
-    """What the columns of a table are."""
+    """The roles of the columns of a table."""
 
     scores: list[str]
     """Columns that may be classes, in the order of the table."""

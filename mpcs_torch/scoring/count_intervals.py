@@ -20,7 +20,7 @@ MOST_UNDEFINED = 0.05
 
 
 class Counts(NamedTuple):
-    """What decides of R resamples, float64."""
+    """The counts of R bootstrap resamples, float64."""
 
     right: Tensor
     """(R, C): right decisions of each class."""

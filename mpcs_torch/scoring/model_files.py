@@ -24,7 +24,7 @@ class ModelFiles(NamedTuple):
     cluster: str | None = None
     """The column of rows that are drawn together."""
     options: ColumnOptions = ColumnOptions()
-    """What the user says of the other columns of csv and parquet files."""
+    """The options of the user about other columns of csv and parquet files."""
 
     @property
     def columns(self) -> list[str]:

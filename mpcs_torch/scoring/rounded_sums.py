@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 DECIMALS = range(2, 7)
-"""How many may be shown: with 1, nearly any sum could be due to rounding, and with 7, sums are exact enough."""
+"""The decimals that may be shown: with 1, rounding could explain nearly any sum; with 7, sums are exact enough."""
 LOWEST = 0.5
 """The lowest sum that is accepted, since more than half of the probability would be guessed."""
 

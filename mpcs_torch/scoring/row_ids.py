@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError
 
 NAMED = 3
-"""How many missing ids an error names."""
+"""The most missing ids that an error names."""
 
 
 class RowIds:

@@ -36,7 +36,7 @@ class Scores(NamedTuple):
     has_concern: bool = False
     """Whether a concern says which errors matter."""
     file_notes: Sequence[str] = ()
-    """How the file was read, where that was not plain: columns that were left out, rounded probabilities."""
+    """Remarks on how the file was read: columns that were left out, rounded probabilities."""
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some; with a column of intervals if there are any."""

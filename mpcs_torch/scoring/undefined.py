@@ -8,7 +8,7 @@ from torch import Tensor
 from mpcs_torch.errors import shown
 
 NAMED = 3
-"""How many classes a reason names."""
+"""The most classes that a reason names."""
 
 
 def undefined_values(

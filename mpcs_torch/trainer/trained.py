@@ -36,7 +36,7 @@ class TrainedRun:
     prepared: PreparedRun
     """The run as it was before training, with its data."""
     selector: CheckpointSelector | None
-    """What kept checkpoints; None if the run keeps none."""
+    """The selector that kept checkpoints; None if the run keeps none."""
 
     @property
     def class_names(self) -> list[str]:

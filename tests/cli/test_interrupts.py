@@ -16,7 +16,7 @@ SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 @pytest.fixture(params=SIGNALS, ids=["Ctrl-C", "SIGTERM"])
 def asked(request: pytest.FixtureRequest) -> tuple[Callable[..., None], int]:
-    """What asks this process to end, and the exit status that follows."""
+    """A function that asks this process to end, and the exit status that follows."""
     number, status = request.param
     return (lambda *_, **__: signal.raise_signal(number)), status
 

@@ -1,4 +1,4 @@
-"""What is allowed in a concern, but rarely meant, is named."""
+"""A concern is warned of if it is allowed, but rarely meant."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ EPOCHS, BATCH, STEPS, RATE = 6, 10, 6, 1.0
 
 
 class Outcome(NamedTuple):
-    """What a framework must reproduce."""
+    """The values that a framework must reproduce."""
 
     picked: int
     """Counted from 0."""

@@ -12,7 +12,7 @@ class ConcernLike(Protocol):
 
     @property
     def concession(self) -> float | None:
-        """How far a confidence may fall short of certainty."""
+        """The allowed distance of a confidence from certainty."""
 
     def matrix(self) -> Tensor:
         """Return the concern of each pair, (C, C)."""
