@@ -129,12 +129,13 @@ def _train(
     as_json: bool,
 ) -> None:
     from mpcs_torch.cli.progress import progress_bar
-    from mpcs_torch.trainer.folder import check_free, run_in_folder
+    from mpcs_torch.trainer.folder import check_free, check_same, run_in_folder
     from mpcs_torch.trainer.loggers import LOGGERS, check_loggers
 
     world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
     if resume and world.told_by_first(lambda: (folder / "result.json").exists()):
+        world.told_by_first(lambda: check_same(settings, folder))
         if world.is_first:
             note(f"{folder} is finished: its result is in {folder / 'result.json'}")
             if as_json:

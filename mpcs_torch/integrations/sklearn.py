@@ -62,6 +62,8 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
         >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=concern_scorer("mpcs", concern)).round(1)
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
+    if not isinstance(concern, ConcernSpec):
+        raise ScorerError(f"concern must be a ConcernSpec, but got {quoted(concern)}.")
     if isinstance(metric, Metric):
         if settings:
             raise ScorerError(f"settings go with the name of a metric, but got {quoted(settings)} with a Metric.")

@@ -46,7 +46,9 @@ def bootstrap_intervals(
         confidence=confidence,
         advance=lambda: advance(1),
     )
-    return dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    found = dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    # Where all resamples agree, as on scores without errors, they do not tell how far a value may be off.
+    return {name: (low, high) for name, (low, high) in found.items() if low < high}
 
 
 def _curve_statistic(own: ErrorCounts, world: World) -> Statistic:

@@ -49,7 +49,7 @@ def cluster_intervals(
     return [
         _at_threshold(value, by_name[value.name], intervals[value.name], numbers, confidence)
         if value.name in by_name
-        else value._replace(interval=intervals.get(value.name, [None])[0])
+        else value._replace(interval=_told(intervals.get(value.name, [None])[0]))
         for value in values
     ]
 
@@ -100,3 +100,8 @@ def _at_threshold(
         else:
             interval = combined_interval(rates, of_rates, fixed.point, normalize=fixed.shown == "cost")
     return value._replace(interval=interval, rates=(of_rates[0], of_rates[1]))
+
+
+def _told(interval: Interval | None) -> Interval | None:
+    """Return an interval, or None where all resamples agree, so that they do not tell how far a value may be off."""
+    return interval if interval is not None and interval[0] < interval[1] else None

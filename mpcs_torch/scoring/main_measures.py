@@ -130,7 +130,9 @@ def main_intervals(
         drawn = statistics_of([each for name in drawn_names for each in measures[name].statistics], resamples, advance)
         for name, of_models in zip(drawn_names, drawn.view(len(drawn_names), models, -1), strict=True):
             for place, (own, values) in enumerate(zip(found, of_models, strict=True)):
-                own[name] = _interval(measures[name], place, values, resamples.independent)
+                low, high = _interval(measures[name], place, values, resamples.independent)
+                if low < high:  # otherwise all resamples agree, and do not tell how far the value may be off
+                    own[name] = low, high
     for own in found:
         if WRONG_RATE in own:
             low, high = own[WRONG_RATE]

@@ -28,6 +28,12 @@ class RunExistsError(MpcsError, FileExistsError):
     """The folder already holds a run."""
 
 
+def check_same(config: RunConfig, folder: Path) -> None:
+    """Refuse to take a finished run of another config for the result of this one, as a restarted launch would."""
+    if (folder / "config.yaml").read_text(encoding="utf-8") != dump_config(config):
+        raise RunExistsError(f"{folder} already holds a finished run of another config: choose another name or folder")
+
+
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Refuse folders that hold a run, before any work is done, unless runs may be overwritten."""
     marks = (*OWN_FILES, f"{checkpoints.FOLDER}/{manifest.NAME}")

@@ -334,3 +334,8 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
 def test_a_fit_refuses_bad_input(settings: dict[str, Any], preds: Tensor, target: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         DecisionRule(LIGHTS, **{"calibration": None, **settings}).fit(preds, target)
+
+
+def test_a_concern_that_is_no_spec_is_named() -> None:
+    with pytest.raises(ValueError, match=r"concern must be a ConcernSpec, but got \['a', 'b'\]"):
+        DecisionRule(["a", "b"])  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from mpcs_torch.functional import (
     stratified_bootstrap,
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
+from mpcs_torch.scoring.bootstrap import AREA, EQUAL_ERROR
 from mpcs_torch.scoring.comparison_table import leading
 from mpcs_torch.scoring.detection_scores import notes
 from mpcs_torch.scoring.thresholds import given_threshold
@@ -240,3 +241,12 @@ def test_a_rate_without_errors_has_an_interval_with_clusters_too() -> None:
     ]
     assert ends == [clopper_pearson(0, holding[0]), clopper_pearson(holding[1], holding[1])]
     assert found[f"{name}, low"] < found[name] == 1 < found[f"{name}, high"]
+
+
+def test_resamples_that_all_agree_give_no_interval() -> None:
+    trials = Trials(torch.tensor([0.9, 0.7, 0.2, 0.4, 0.1]), torch.tensor([1, 1, 0, 0, 0], dtype=torch.int8))
+    found = score_detection(trials, [], is_llr=False, resamples=50)
+    assert [(value.value, value.interval) for value in found.values if value.name in (EQUAL_ERROR, AREA)] == [
+        (0, None),
+        (1, None),
+    ]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.trainer.config import load_config
-from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from mpcs_torch.trainer.folder import RunExistsError, check_same, run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.records import as_record, read_records
 from tests.trainer.toy import toy_config, toy_data
@@ -64,3 +64,10 @@ def test_checkpoints_alone_are_a_run_too(tmp_path: Path) -> None:
     with pytest.raises(RunExistsError):
         run_in_folder(toy_config(), toy_data(), tmp_path)
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2
+
+
+def test_a_finished_run_is_the_result_of_its_own_config_alone(tmp_path: Path) -> None:
+    run_in_folder(toy_config(), toy_data(), tmp_path)
+    check_same(toy_config(), tmp_path)
+    with pytest.raises(RunExistsError, match="already holds a finished run of another config"):
+        check_same(toy_config(seed=6), tmp_path)

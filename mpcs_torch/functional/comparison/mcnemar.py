@@ -5,6 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import as_tensor
+
 
 class McNemarTest(NamedTuple):
     """The samples that one of two systems alone got wrong, and the p-value of the test that both are equally often."""
@@ -44,6 +46,7 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
     """
     from scipy.special import bdtr  # scipy.stats takes longer to import
 
+    first, second = as_tensor(first, "first"), as_tensor(second, "second")
     for name, wrong in (("first", first), ("second", second)):
         if wrong.dtype != torch.bool or wrong.ndim != 1:
             raise ValueError(f"{name} must be bools (N,), but got {wrong.dtype} {tuple(wrong.shape)}.")

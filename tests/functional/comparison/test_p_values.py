@@ -66,3 +66,8 @@ def test_holm_refuses_values_that_are_no_probabilities(p_values: list[float], gi
 def test_holm_refuses_a_matrix() -> None:
     with pytest.raises(ValueError, match=re.escape("p_values must be floating point (M,)")):
         holm_adjusted(torch.ones(2, 2))
+
+
+def test_mcnemar_takes_arrays() -> None:
+    first, second = torch.tensor([True, True, False]), torch.tensor([False, False, True])
+    assert mcnemar_test(first.numpy(), second.numpy()) == mcnemar_test(first, second)

@@ -96,8 +96,7 @@ AREA = Measure("area under the ROC", [], lower_is_better=False)
             AREA,
             PairedDifference(0.5, 0.5, 0.0, -0.0, 0.0, 1.0),
             1.0,
-            "The data do not show a difference in area under the ROC between A and B: 0.5 against 0.5, "
-            "B minus A is 0 (95 % 0 to 0).",
+            "The data do not show a difference in area under the ROC between A and B: 0.5 against 0.5, B minus A is 0.",
         ),
         (
             Measure("Cllr", []),
