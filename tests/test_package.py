@@ -26,9 +26,10 @@ def test_a_star_import_gives_the_public_names() -> None:
     assert set(names) - {"__builtins__"} == set(mpcs_torch.__all__)
 
 
-@pytest.mark.parametrize("package", ["calibration", "concern", "functional", "learning", "metrics"])
-def test_packages_need_no_import_of_their_own(package: str) -> None:
-    assert fresh(f"import mpcs_torch; print(mpcs_torch.{package}.__name__)") == f"mpcs_torch.{package}\n"
+def test_packages_need_no_import_of_their_own() -> None:
+    names = ["concern", "functional", "calibration", "learning", "metrics"]
+    told = fresh(f"import mpcs_torch\nfor name in {names}: print(getattr(mpcs_torch, name).__name__)")
+    assert told.split() == [f"mpcs_torch.{name}" for name in names]
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

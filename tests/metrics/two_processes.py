@@ -5,13 +5,13 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import torch.distributed
-import torch.multiprocessing
 from matplotlib.figure import Figure
 
 from mpcs_torch.metrics.plotting import titled
+from mpcs_torch.processes.world import World
 from tests.metrics.case import Batch
 from tests.metrics.cases import BY_NAME, values_of
+from tests.processes.forked import forked_world, succeeded
 
 DRAWN = ("Accuracy", "EqualErrorRate", "RiskCoverageArea", "BrierScore")
 """One for each way in which metrics keep their states."""
@@ -19,18 +19,17 @@ DRAWN = ("Accuracy", "EqualErrorRate", "RiskCoverageArea", "BrierScore")
 
 def values_of_two_processes(batches: dict[str, list[Batch | None]]) -> list[dict[str, dict[str, float]]]:
     """Give each process its batch of each metric; return the values of each process by the name of the metric."""
-    with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(_work, (folder, batches), nprocs=2)
-        return [json.loads((Path(folder) / f"{rank}.json").read_text()) for rank in range(2)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        assert succeeded(forked_world(folder, 2, lambda world: _work(world, folder, batches)))
+        return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
 
 
-def _work(rank: int, folder: str, batches: dict[str, list[Batch | None]]) -> None:
-    store = f"file://{folder}/store"
-    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=2)
+def _work(world: World, folder: Path, batches: dict[str, list[Batch | None]]) -> None:
     values = {}
     for name, case in BY_NAME.items():
         metric = case.make()
-        batch = batches[name][rank]
+        batch = batches[name][world.rank]
         if batch is not None:
             metric.update(*batch)
         with warnings.catch_warnings():
@@ -45,5 +44,4 @@ def _work(rank: int, folder: str, batches: dict[str, list[Batch | None]]) -> Non
                 )
                 assert axes.get_title() == titled(name, metric.compute())
         assert metric.batch_count == (batch is not None), "the states of other processes are given back"
-    (Path(folder) / f"{rank}.json").write_text(json.dumps(values))
-    torch.distributed.destroy_process_group()
+    (folder / f"{world.rank}.json").write_text(json.dumps(values))

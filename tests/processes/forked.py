@@ -1,7 +1,8 @@
-"""Processes that are forked from one that has imported torch but run no operation, because imports take seconds."""
+"""Processes that are forked from one that has imported torch, because imports take seconds."""
 
 import os
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -14,7 +15,9 @@ from mpcs_torch.processes.world import ALONE, World
 
 def forked(function: Callable[[], object]) -> int:
     """Call a function in a child; return its number. The child exits with 1 if it raises an error."""
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns where a parent has threads
+        child = os.fork()
     if child:
         return child
     status = 1
