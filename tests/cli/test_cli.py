@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.metrics.by_name import ENTRIES
-from mpcs_torch.paper.experiments import experiment_config
-from mpcs_torch.trainer.checkpoints import open_selector
-from mpcs_torch.trainer.data.mnist import load_mnist
-from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import read_records
+from tests.processes.in_this_process import in_this_process
 
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
 
@@ -85,14 +83,18 @@ def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, capsys: pyt
     assert "Not a directory" in one_line(capsys.readouterr().err)
 
 
-def test_reproduce_prints_the_papers_correlations_beside_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval_over_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("reproduce", "exp01", "--out", tmp_path) == 0
+    monkeypatch.setattr(experiments, "run_in_child", lambda function, *given: function(*given))  # spares its imports
+    monkeypatch.setattr("mpcs_torch.trainer.sweep.run_in_processes", in_this_process)
+    assert run("reproduce", "exp01", "--seeds", 2, "--out", tmp_path) == 0
     printed = capsys.readouterr().out
     assert "## exp01: mlp on iris, 150 epochs" in printed
     assert "-0.9091" in printed
     assert (tmp_path / "exp01" / "report.html").exists()
+    assert "## exp01 over seeds 0 to 1" in printed
+    assert (tmp_path / "seeds" / "exp01-seed01" / "records.csv").is_file()
     assert run("reproduce", "exp01", "--out", tmp_path) == 2
 
 
@@ -108,35 +110,6 @@ def test_reproduce_checks_its_arguments_before_any_work(tmp_path: Path, capsys: 
     assert run("reproduce", "--all", "--out", tmp_path) == 2
     assert "already holds an evaluation" in one_line(capsys.readouterr().err)
     assert [path.name for path in tmp_path.iterdir()] == ["evaluation"]
-
-
-def test_reproduce_over_seeds_reports_an_interval(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("reproduce", "exp01-breast-cancer", "--seeds", 2, "--out", tmp_path) == 0
-    printed = capsys.readouterr().out
-    assert "## exp01-breast-cancer over seeds 0 to 1" in printed
-    assert (tmp_path / "seeds" / "exp01-breast-cancer-seed01" / "records.csv").is_file()
-
-
-def test_reproduce_compares_with_published_records(
-    tmp_path: Path, data_root: Path, published_records: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ("--data-root", data_root, "--records", published_records, "--out", tmp_path)
-    assert run("reproduce", "case-study", *arguments) == 0
-    printed = capsys.readouterr().out
-    assert "of 150 epochs agree with the published record in all columns at 4 decimals" in printed
-    assert "mpcs picks epoch 133 (paper: 133)" in printed
-    assert (tmp_path / "case-study" / "report.html").exists()
-
-    # The selector of its config leaves the checkpoint of the paper's pick, whose evaluation is the record.
-    prepared = prepare_run(experiment_config("case-study"), load_mnist(data_root))
-    selector = open_selector(prepared.config, tmp_path / "case-study")
-    assert selector is not None
-    assert selector.best is not None
-    assert selector.best.number == 133
-    prepared.state.model.load_state_dict(selector.load_best()["model"])
-    values = prepared.evaluator(prepared.state.model).values
-    assert values == pytest.approx({name: selector.best.values[name] for name in values}, rel=1e-6)
-    assert {"epoch": 133, **selector.best.values} == read_records(tmp_path / "case-study" / "records.csv")[132]
 
 
 RECORDS = """epoch,accuracy,f1_macro,mcc,mean_squared_error,cross_entropy,mpcs,mpcs_count,dangerous,test_accuracy

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.processes import pool
+from mpcs_torch.processes.pool import run_in_processes
+from tests.processes.light_tasks import fail_or_mark, process_and_threads
 
 
 def soon(condition: Callable[[], bool], seconds: float) -> bool:
@@ -54,3 +56,17 @@ def test_workers_say_nothing_when_a_terminal_interrupts_all_processes(seconds: f
         _, told = parent.communicate(timeout=10)
     assert told.count("Traceback") == 1  # that of the parent
     assert told.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_an_error_stops_what_has_not_begun(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="the first task fails"):
+        list(run_in_processes(fail_or_mark, [(number, tmp_path) for number in range(40)]))
+    assert len(list(tmp_path.iterdir())) < 30
+
+
+def test_there_is_a_process_with_one_thread_for_each_core_that_may_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {pid}, raising=False)  # one core
+    (found,) = {seen for _, seen in run_in_processes(process_and_threads, range(5))}
+    process, threads = found
+    assert process != os.getpid()
+    assert threads == 1
