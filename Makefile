@@ -32,6 +32,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest --quiet -m types tests/test_types.py
 
 # The site of docs/, in build/site: open build/site/index.html. A broken link or anchor fails.
 docs: $(VENV)/.dev

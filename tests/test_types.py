@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from mypy import api
 
 ROOT = Path(__file__).parents[1]
@@ -18,11 +19,12 @@ def score(logits: Tensor, target: Tensor) -> Tensor:
 """
 
 
+@pytest.mark.types
 def test_the_examples_of_the_readme_and_a_loop_are_typed(tmp_path: Path) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     files = [tmp_path / f"example_{number}.py" for number in range(len(examples) + 1)]
     for file, example in zip(files, [*examples, LOOP], strict=True):
         file.write_text(example)
-    cache = ROOT / ".mypy_cache"  # the one of `make lint`: torch takes long to read
+    cache = ROOT / ".mypy_cache"  # the one that mypy filled before: torch takes long to read
     told, errors, status = api.run(["--strict", "--cache-dir", str(cache), *map(str, files)])
     assert (status, errors) == (0, ""), told
