@@ -30,7 +30,7 @@ def main() -> None:
         probs = model(inputs[test]).softmax(dim=1)
         with Path(f"{name}.csv").open("w", newline="") as file:
             rows = csv.writer(file)
-            rows.writerow([*CONCERN.class_names, "target"])
+            rows.writerow([*CONCERN.classes, "target"])
             rows.writerows([*row, label] for row, label in zip(probs.tolist(), labels[test].tolist(), strict=True))
         print(f"wrote {name}.csv")
     Path("digits.yaml").unlink(missing_ok=True)

@@ -40,5 +40,5 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_a_metric_and_a_spec_travel_to_another_process() -> None:
     spec = mpcs_torch.ConcernSpec(["red", "green"], releases=[["red", "green"]])
     metric = mpcs_torch.MetaPatternConcernScore(num_classes=2, concern=spec)
-    load = f"import pickle; metric, spec = pickle.loads({pickle.dumps((metric, spec))!r}); print(spec.class_names)"
+    load = f"import pickle; metric, spec = pickle.loads({pickle.dumps((metric, spec))!r}); print(spec.classes)"
     assert fresh(load) == "('red', 'green')\n"

@@ -123,12 +123,12 @@ def suggest(
     save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{told}")
     if notes:
         show("\n".join(map(text_of, notes)))
-    released, size = int(spec.released().sum()), len(spec.class_names)
+    released, size = int(spec.released().sum()), len(spec.classes)
     note(f"wrote {out}: {released} of {size} x {size} pairs released")
     if as_json:
         tables = [each for each in notes if isinstance(each, Table)]
         rows = [dict(zip(table.header, row, strict=True)) for table in tables for row in table.rows]
-        print_json({"concern": out, "classes": spec.class_names, "released": released, "pairs": rows})
+        print_json({"concern": out, "classes": spec.classes, "released": released, "pairs": rows})
 
 
 def _check_options(context: typer.Context, source: Source) -> None:

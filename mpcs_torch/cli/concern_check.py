@@ -43,10 +43,10 @@ def check(
     except ValueError as error:  # too many classes
         raise typer.BadParameter(f"{file}: {error}") from None
     if as_json:
-        pairs = [[spec.class_names[i] for i in pair] for pair in released.nonzero().tolist()]
+        pairs = [[spec.classes[i] for i in pair] for pair in released.nonzero().tolist()]
         print_json({**concern_as_plain(spec), "released": pairs, "warnings": warnings})
         return
-    size = len(spec.class_names)
+    size = len(spec.classes)
     count = int(released.sum())
     typer.echo(f"{size} classes; of {size * (size - 1)} errors, {count} are released and the others are dangerous\n")
     typer.echo(text_of(_matrix(spec) if size <= MOST_CLASSES else _released_table(spec)))
@@ -59,13 +59,13 @@ def _matrix(spec: "ConcernSpec") -> Table:
     dangerous = spec.dangerous_pairs().tolist()
     rows = [
         [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
-        for i, (name, costs) in enumerate(zip(spec.class_names, spec.matrix().tolist(), strict=True))
+        for i, (name, costs) in enumerate(zip(spec.classes, spec.matrix().tolist(), strict=True))
     ]
-    return Table(["true \\ predicted", *spec.class_names], rows)
+    return Table(["true \\ predicted", *spec.classes], rows)
 
 
 def _released_table(spec: "ConcernSpec") -> Table:
-    names = spec.class_names
+    names = spec.classes
     found = [(i, row.nonzero().flatten().tolist()) for i, row in enumerate(spec.released()) if row.any()]
     rows = [[names[i], str(len(others)), ", ".join(names[other] for other in others)] for i, others in found]
     if len(rows) > MOST_ROWS:
@@ -75,7 +75,7 @@ def _released_table(spec: "ConcernSpec") -> Table:
 
 def _facts(spec: "ConcernSpec") -> list[str]:
     facts: list[str] = []
-    if len(spec.class_names) <= MOST_CLASSES:
+    if len(spec.classes) <= MOST_CLASSES:
         facts.append("The cost of each error; ! marks the dangerous ones, the others are released.")
     if spec.weights is None:
         facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")

@@ -98,7 +98,7 @@ def fit(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.class_names)
+    opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.classes)
     with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
         fit_rule(rule, opened, advance)
     rule.save(out, overwrite=overwrite)
@@ -140,7 +140,7 @@ def apply(
         predictions,
         target=target,
         from_logits=logits,
-        class_names=loaded.concern.class_names,
+        class_names=loaded.concern.classes,
         needs_labels=False,
     )
     with row_counter(f"decide {predictions.name}", [predictions]) as advance:

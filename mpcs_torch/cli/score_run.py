@@ -36,7 +36,7 @@ def scored(
     if world.size > 1 and (len(files.paths) > 1 or files.columns):
         problem = "several processes score one file, without --by and --cluster"
         raise typer.BadParameter(problem, param_hint="PREDICTIONS")
-    opened = open_models(files, None if concern is None else concern.class_names)
+    opened = open_models(files, None if concern is None else concern.classes)
     learned = None if development is None else Predictions(development, from_logits=files.from_logits)
     shown = f"score {', '.join(path.name for path in files.paths)}"
     with row_counter(shown, files.paths, shown=world.is_first) as advance:

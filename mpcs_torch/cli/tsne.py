@@ -85,7 +85,7 @@ def _draft(runs: list[Samples], rule: Rule, picture: Path) -> tuple[ConcernSpec,
 
 def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> Notes:
     """List the pairs of the draft and those that only single runs release, with their share of neighbours."""
-    mean, runs, names = shares.mean(dim=0), len(shares), spec.class_names
+    mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     found = ((counts > 0) | drafted).triu(1).nonzero().tolist()
     found.sort(key=lambda pair: (not drafted[*pair], -mutual[*pair].item()))

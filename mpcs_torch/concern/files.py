@@ -26,7 +26,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
         ImportError: If PyYAML is not installed.
 
     Example:
-        >>> load_concern("configs/concerns/traffic-lights.yaml").class_names
+        >>> load_concern("configs/concerns/traffic-lights.yaml").classes
         ('red', 'yellow', 'green')
     """
     try:
@@ -77,7 +77,7 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     """Return the arguments of a spec as lists, names and numbers, without those that it does not use."""
-    names = spec.class_names
+    names = spec.classes
 
     def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
         return [[names[int(entry)] for entry in entries] for entries in pairs]

@@ -18,7 +18,7 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         >>> list(oversights(ConcernSpec(["red", "green"], releases=[["red", "green"]])))
         ['red for green is tolerable, green for red is dangerous: one direction of a pair is released']
     """
-    released, names = spec.released(), spec.class_names
+    released, names = spec.released(), spec.classes
     count, pairs = int(released.sum()), len(names) * (len(names) - 1)
     if count == 0:
         yield "no error is released, so every error is dangerous"

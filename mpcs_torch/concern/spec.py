@@ -104,11 +104,6 @@ class ConcernSpec:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Return the names of the classes in index order."""
-        return self.classes
-
     def matrix(self) -> Tensor:
         """Return the concern of each true class (row) predicted as each class (column), float64 (C, C), diagonal 1."""
         if self.weights is not None:
@@ -128,7 +123,7 @@ class ConcernSpec:
         if self.weights is not None or self.dangerous is not None:
             raise ValueError("sparse_matrix needs a spec with releases, but this one has weights or dangerous pairs.")
         rows, columns = _places(self.releases)
-        size = (len(self.class_names),) * 2
+        size = (len(self.classes),) * 2
         places = torch.unique(torch.stack([rows, columns]), dim=1)
         factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
         return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True, check_invariants=True)
@@ -182,7 +177,7 @@ class ConcernSpec:
         return html_table(header, rows, "Concern of each error; dangerous ones in bold")
 
     def _mask(self, pairs: Pairs) -> Tensor:
-        classes = len(self.class_names)
+        classes = len(self.classes)
         if classes > MAX_MATRIX_CLASSES:
             raise ValueError(
                 f"classes must be at most {MAX_MATRIX_CLASSES} for a matrix of all pairs, but got {classes}: "

@@ -110,11 +110,11 @@ class ConcernScorer:
             LabelError: If a label is not one of the classes of the concern.
             ScorerError: If there are weights, but the metric takes none.
         """
-        target = class_indices(y_true, self.concern.class_names)
+        target = class_indices(y_true, self.concern.classes)
         if self.takes == "decisions":
-            preds = class_indices(estimator.predict(X), self.concern.class_names)
+            preds = class_indices(estimator.predict(X), self.concern.classes)
         else:
-            preds = class_probabilities(estimator, X, self.concern.class_names)
+            preds = class_probabilities(estimator, X, self.concern.classes)
             preds = preds.log() if self.takes == "log_probabilities" else preds
         metric = self.make()
         weights = [] if sample_weight is None else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
@@ -135,7 +135,7 @@ class ConcernScorer:
             metric: Metric = self.given.clone()
             metric.reset()
             return metric
-        return self._entry.make(len(self.concern.class_names), **{"concern": self.concern, **self.settings})
+        return self._entry.make(len(self.concern.classes), **{"concern": self.concern, **self.settings})
 
     @property
     def _entry(self) -> MetricEntry | None:

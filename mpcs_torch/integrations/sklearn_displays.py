@@ -52,15 +52,15 @@ class ConcernConfusionDisplay:
     @classmethod
     def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
         """Show predicted labels against true ones."""
-        target, decisions = (class_indices(labels, concern.class_names) for labels in (y_true, y_pred))
-        counts = confusion_matrix(decisions, target, num_classes=len(concern.class_names))
+        target, decisions = (class_indices(labels, concern.classes) for labels in (y_true, y_pred))
+        counts = confusion_matrix(decisions, target, num_classes=len(concern.classes))
         return cls(counts, concern).plot()
 
     def plot(self, title: str = "") -> Self:
         """Draw the matrix."""
         from mpcs_torch.plots.confusion import confusion_matrix as draw
 
-        self.figure_ = draw(self.confusion, self.concern.released(), self.concern.class_names, title)
+        self.figure_ = draw(self.confusion, self.concern.released(), self.concern.classes, title)
         return self
 
 
@@ -189,16 +189,16 @@ class RiskCoverageDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, concern: ConcernSpec) -> Self:  # noqa: N803
         """Show the probabilities of a fitted classifier or pipeline on samples with labels."""
-        probabilities = class_probabilities(estimator, X, concern.class_names)
+        probabilities = class_probabilities(estimator, X, concern.classes)
         return cls.from_predictions(y, probabilities, concern=concern, name=type(estimator).__name__)
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, concern: ConcernSpec, name: str = "classifier") -> Self:
         """Show probabilities (N, C), a column for each class of the concern in its order, against true labels."""
         curve = risk_coverage_area_details(
-            _probabilities(y_prob, concern.class_names),
-            class_indices(y_true, concern.class_names),
-            num_classes=len(concern.class_names),
+            _probabilities(y_prob, concern.classes),
+            class_indices(y_true, concern.classes),
+            num_classes=len(concern.classes),
             concern=concern.dangerous_pairs(),
             from_logits=False,
         )

@@ -82,7 +82,7 @@ class DecisionRule(nn.Module):
         super().__init__()
         if not isinstance(concern, ConcernSpec):
             raise ValueError(f"concern must be a ConcernSpec, but got {quoted(concern)}.")
-        classes = len(concern.class_names)
+        classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
         self.limit = RuleLimit(max_dangerous, max_cost, confidence)
         if priors is not None:
@@ -157,9 +157,7 @@ class DecisionRule(nn.Module):
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
         if self.priors is not None:
-            self.prior_ratio.copy_(
-                self.priors.to(preds) / class_frequencies(target, self.concern.class_names).to(preds)
-            )
+            self.prior_ratio.copy_(self.priors.to(preds) / class_frequencies(target, self.concern.classes).to(preds))
         preds, target = preds[judging], target[judging]
         self.threshold.fill_(torch.inf)
         if self.limit:

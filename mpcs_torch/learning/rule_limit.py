@@ -78,7 +78,7 @@ class RuleReport(NamedTuple):
 
 def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleReport:
     """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
-    classes, device = len(concern.class_names), target.device
+    classes, device = len(concern.classes), target.device
     counts = dangerous_errors_details(
         decisions, target, num_classes=classes, concern=concern.dangerous_pairs().to(device)
     )

@@ -79,7 +79,7 @@ def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Tabl
             f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
             f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
             "",
-            text_of(_labelled(matrix, run.concern.class_names)),
+            text_of(_labelled(matrix, run.concern.classes)),
         ]
     return "\n".join(lines)
 

@@ -17,7 +17,7 @@ def write_report(run: FinishedRun, path: Path) -> None:
     by_accuracy = _of_epoch(chosen, pick(run.records, "accuracy"))
     by_mpcs = _of_epoch(chosen, pick(run.records, "mpcs"))
     released = run.concern.released()
-    names = list(run.concern.class_names)
+    names = list(run.concern.classes)
     marked = [by_accuracy.epoch, by_mpcs.epoch]
     page = render(
         "case_study",

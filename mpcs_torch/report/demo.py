@@ -19,7 +19,7 @@ from mpcs_torch.study.demonstration import (
 
 def write_demo_report(found: Demonstration, path: Path) -> None:
     """Write both results in a sentence each, their table, and the figures."""
-    concern, names = found.concern, list(found.concern.class_names)
+    concern, names = found.concern, list(found.concern.classes)
     both = {name: found.confusions[name] for name in (PLAIN, RECOMMENDED)}
     counts = {name: [tally.dangerous for tally in found.tallies[name]] for name in both}
     page = render(

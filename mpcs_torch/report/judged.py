@@ -83,7 +83,7 @@ class Judged:
         confidence = self.probs.amax(dim=1)
         weights = self.concern.matrix()[self.labels, self.decisions]
         cost = confidence * weights * (self.decisions != self.labels)
-        names = [printable(name) for name in self.concern.class_names]
+        names = [printable(name) for name in self.concern.classes]
         shown = []
         for place in cost.argsort(descending=True, stable=True)[:MOST_SAMPLES].tolist():
             if not cost[place] > 0:
@@ -130,7 +130,7 @@ def draw_det(judged: Mapping[str, Judged]) -> Drawing | None:
     first = next(iter(judged.values()))
     if first.logits.shape[1] != 2 or int(first.labels.min()) == int(first.labels.max()):
         return None
-    target = printable(first.concern.class_names[1])
+    target = printable(first.concern.classes[1])
     curves = {
         name: detection_curve((each.logits[:, 1] - each.logits[:, 0]).double(), each.labels)
         for name, each in judged.items()

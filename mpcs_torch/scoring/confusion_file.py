@@ -79,8 +79,8 @@ def score_confusion(
     from mpcs_torch.metrics.metric_set import MetricSet
 
     names, counts = read_confusion(path)
-    if concern is not None and list(concern.class_names) != names:
-        problem = f"must have the classes of the concern, {quoted(list(concern.class_names))}, but has {quoted(names)}"
+    if concern is not None and list(concern.classes) != names:
+        problem = f"must have the classes of the concern, {quoted(list(concern.classes))}, but has {quoted(names)}"
         raise PredictionsError(path, problem)
     of_decisions = in_order(
         (name for name, entry in BY_NAME.items() if entry.takes == "decisions"), has_concern=concern is not None

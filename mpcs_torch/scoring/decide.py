@@ -67,12 +67,12 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
     logits, target = all_rows(predictions, advance)
     with torch.no_grad():
         decisions, (_, risk) = rule(logits), rule.estimate(logits)
-    names = rule.concern.class_names
+    names = rule.concern.classes
     report = report_on(decisions, target, rule.concern) if target.ndim == 1 else None
     return FileDecisions(decisions, risk, report, names)
 
 
 def _refuse_name(rule: DecisionRule, predictions: Predictions) -> None:
-    if REFERRAL in rule.concern.class_names:
+    if REFERRAL in rule.concern.classes:
         problem = f"a class must not be named {REFERRAL!r}, which stands for a referral"
         raise PredictionsError(predictions.path, problem)

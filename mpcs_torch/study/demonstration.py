@@ -63,7 +63,7 @@ class Demonstration:
     def add(self, name: str, decisions: Tensor, target: Tensor) -> None:
         """Count the decisions (N,) of one seed."""
         counts = dangerous_errors_details(
-            decisions, target, num_classes=len(self.concern.class_names), concern=self.concern.dangerous_pairs()
+            decisions, target, num_classes=len(self.concern.classes), concern=self.concern.dangerous_pairs()
         )
         self.tallies.setdefault(name, []).append(Tally(*(int(count) for count in counts)))
 
@@ -142,7 +142,7 @@ def _decisions(
         limited = DecisionRule(concern, max_dangerous=MAX_DANGEROUS, confidence=CONFIDENCE)
         limited.fit(validation.inputs, validation.labels)
     decisions = test.inputs.argmax(dim=1) if name == PLAIN else rule(test.inputs)
-    counts = confusion_matrix(decisions, test.labels, num_classes=len(concern.class_names))
+    counts = confusion_matrix(decisions, test.labels, num_classes=len(concern.classes))
     found.confusions[name] = found.confusions.get(name, torch.zeros_like(counts)) + counts
     decided, risk = limited.estimate(test.inputs)
     found.risks.setdefault(name, []).append((risk, limited.risk[test.labels, decided]))

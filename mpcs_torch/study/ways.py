@@ -87,7 +87,7 @@ def _logits(run: PreparedRun, inputs: Tensor) -> Tensor:
 
 def _measures(logits: Tensor, labels: Tensor, concern: ConcernSpec, score: ScoreConfig) -> dict[float, Measure]:
     """Measure the decisions with each decision factor; the factors share softmax and MPCS."""
-    released, dangerous, classes = concern.released(), concern.dangerous_pairs(), len(concern.class_names)
+    released, dangerous, classes = concern.released(), concern.dangerous_pairs(), len(concern.classes)
     mpcs = meta_pattern_concern_score(
         logits, labels, num_classes=classes, k=score.k, t=score.t, concern=concern.matrix()
     ).item()

@@ -33,7 +33,7 @@ class HeldOut(NamedTuple):
 
     def summary(self) -> str:
         """Describe how often decisions without referral are right, and how often their errors are dangerous."""
-        classes, samples = len(self.concern.class_names), len(self.target)
+        classes, samples = len(self.concern.classes), len(self.target)
         right = accuracy(self.logits, self.target, num_classes=classes)
         decided = least_concern_decision(self.logits, concern=self.concern.costs(), from_logits=True)
         pairs = self.concern.dangerous_pairs()

@@ -38,7 +38,7 @@ def test_a_tsne_of_iris_is_drawn_and_releases_what_overlaps(tmp_path: Path, caps
     out = tmp_path / "concern.yaml"
     assert run("concern", "suggest", "iris", "--from", "tsne", "--out", out) == 0
     spec = load_concern(out)
-    assert spec.class_names == ("setosa", "versicolor", "virginica")
+    assert spec.classes == ("setosa", "versicolor", "virginica")
     assert spec.releases == ((1, 2), (2, 1))
     assert (tmp_path / "concern.png").stat().st_size > 1000
     (row,) = (line for line in capsys.readouterr().out.splitlines() if "versicolor and virginica" in line)
@@ -63,7 +63,7 @@ def test_a_tsne_takes_features_of_ones_own(tmp_path: Path) -> None:
     features = saved(tmp_path / "features.npz", "inputs", classes=np.array(["healthy", "benign", "malignant"]))
     assert suggest(features, "tsne", tmp_path / "out.yaml", "--seeds", 1, "--pairs", 2) == 0
     spec = load_concern(tmp_path / "out.yaml")
-    assert (spec.class_names, spec.releases) == (("healthy", "benign", "malignant"), ((0, 1), (1, 0)))
+    assert (spec.classes, spec.releases) == (("healthy", "benign", "malignant"), ((0, 1), (1, 0)))
 
 
 def test_a_tsne_takes_a_loader_of_ones_own(
@@ -82,7 +82,7 @@ def test_a_tsne_takes_a_loader_of_ones_own(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert suggest("my_loaders:blobs", "tsne", tmp_path / "out.yaml", "--seeds", 1) == 0
-    assert load_concern(tmp_path / "out.yaml").class_names == ("left", "right")
+    assert load_concern(tmp_path / "out.yaml").classes == ("left", "right")
     capsys.readouterr()
     for name, message in (
         ("nothing", "my_loaders:nothing: must return DataSplits, but returns NoneType"),
@@ -223,8 +223,8 @@ def test_trees_costs_and_orders_give_files(tmp_path: Path, capsys: pytest.Captur
     for source, given in (("tree", tmp_path / "tree.yaml"), ("costs", tmp_path / "costs.csv"), ("order", "low, high")):
         assert run("concern", "suggest", given, "--from", source, "--out", tmp_path / f"{source}-out.yaml") == 0
     assert load_concern(tmp_path / "tree-out.yaml").releases == ((0, 1), (1, 0))
-    assert load_concern(tmp_path / "costs-out.yaml").class_names == ("well", "ill")
-    assert load_concern(tmp_path / "order-out.yaml").class_names == ("low", "high")
+    assert load_concern(tmp_path / "costs-out.yaml").classes == ("well", "ill")
+    assert load_concern(tmp_path / "order-out.yaml").classes == ("low", "high")
     assert run("concern", "suggest", "a,b", "--from", "order", "--out", tmp_path / "tree-out.yaml") == 2
     assert "exists: choose another file" in one_line(capsys.readouterr().err)
 

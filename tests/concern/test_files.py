@@ -25,7 +25,7 @@ def write(folder: Path, text: str) -> Path:
 
 def test_traffic_lights_release_red_and_yellow() -> None:
     spec = load_concern(CONCERNS / "traffic-lights.yaml")
-    assert spec.class_names == ("red", "yellow", "green")
+    assert spec.classes == ("red", "yellow", "green")
     assert spec.released().nonzero().tolist() == [[0, 1], [1, 0]]
 
 
@@ -118,7 +118,7 @@ def test_a_bomb_of_aliases_is_refused_at_once_and_briefly(tmp_path: Path) -> Non
 def test_a_file_with_many_classes_or_keys_takes_linear_time(tmp_path: Path) -> None:
     names = ", ".join(f"c{i}" for i in range(20_000))
     start = time.perf_counter()
-    assert len(load_concern(write(tmp_path, f"classes: [{names}]\n")).class_names) == 20_000
+    assert len(load_concern(write(tmp_path, f"classes: [{names}]\n")).classes) == 20_000
     with pytest.raises(ConcernError) as error:
         load_concern(write(tmp_path, "\n".join(f"k{i}: 0" for i in range(20_000))))
     assert time.perf_counter() - start < 10
@@ -149,4 +149,4 @@ def test_names_that_cannot_be_shown_are_refused(tmp_path: Path, classes: str, me
 def test_names_in_other_scripts_are_kept(tmp_path: Path) -> None:
     names = ("grün", "\u0645\u06cc\u200c\u0634\u0648\u062f", "\U0001f469\u200d\U0001f52c", "\u7ea2\u3000\u706f")
     (tmp_path / "concern.yaml").write_text(f"\ufeffclasses: [{', '.join(names)}]\n", encoding="utf-8")
-    assert load_concern(tmp_path / "concern.yaml").class_names == names
+    assert load_concern(tmp_path / "concern.yaml").classes == names

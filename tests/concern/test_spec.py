@@ -21,7 +21,7 @@ def test_classes_are_given_by_name_or_index() -> None:
     by_index = ConcernSpec(LIGHTS, releases=[[0, 1], [2, 0]])
     by_name = ConcernSpec(LIGHTS, releases=[["red", "yellow"], ["green", "red"]])
     assert torch.equal(by_index.matrix(), by_name.matrix())
-    assert ConcernSpec(3).class_names == ("0", "1", "2")
+    assert ConcernSpec(3).classes == ("0", "1", "2")
 
 
 def test_a_pair_released_with_factor_one_is_still_released() -> None:

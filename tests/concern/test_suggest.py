@@ -16,7 +16,7 @@ TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "
 
 
 def released_names(spec: ConcernSpec) -> set[tuple[str, str]]:
-    names = spec.class_names
+    names = spec.classes
     return {(names[i], names[j]) for i, j in spec.released().nonzero().tolist()}
 
 
@@ -103,6 +103,6 @@ def test_a_saved_spec_reads_back_and_is_never_overwritten(tmp_path: Path, spec: 
     save_concern(spec, path, comment="a draft\nto correct")
     assert path.read_text().startswith("# a draft\n# to correct\n")
     assert torch.equal(load_concern(path).matrix(), spec.matrix())
-    assert load_concern(path).class_names == spec.class_names
+    assert load_concern(path).classes == spec.classes
     with pytest.raises(FileExistsError):
         save_concern(spec, path)

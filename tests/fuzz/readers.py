@@ -103,7 +103,7 @@ def _hdf5(toolkit: str) -> Files:
 
 def _decide(folder: Path) -> object:
     rule = DecisionRule.load(folder / "rule")
-    return rule(torch.zeros(2, len(rule.concern.class_names)))
+    return rule(torch.zeros(2, len(rule.concern.classes)))
 
 
 def _calibrate(folder: Path) -> object:

@@ -74,7 +74,7 @@ def measured(
     metrics: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
 ) -> ModelScores:
-    opened = open_models(ModelFiles(paths, by=by, cluster=cluster), None if concern is None else concern.class_names)
+    opened = open_models(ModelFiles(paths, by=by, cluster=cluster), None if concern is None else concern.classes)
     entries = None if metrics is None else [BY_NAME[name] for name in metrics]
     found, kept = score_models(
         opened, concern, lambda _: None, entries=entries, by=by, cluster=cluster, resamples=resamples

@@ -64,7 +64,7 @@ Write = Callable[[Path, Tensor, Tensor], list[Path]]
 
 
 def scored(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec | None = None) -> dict[str, float]:
-    names = None if concern is None else concern.class_names
+    names = None if concern is None else concern.classes
     opened = Predictions(files[0], target=(files[1:] or [None])[0], from_logits=from_logits, class_names=names)
     return score(opened, concern, lambda rows: None).values
 

@@ -28,7 +28,7 @@ NAMED = ConcernSpec(["red", "green"])
 def scored(
     path: Path, *, concern: ConcernSpec | None = None, options: ColumnOptions | None = None, from_logits: bool = False
 ) -> Scores:
-    names = None if concern is None else concern.class_names
+    names = None if concern is None else concern.classes
     opened = Predictions(path, from_logits=from_logits, class_names=names, columns=options or ColumnOptions())
     return score(opened, concern, lambda _: None)
 
