@@ -126,7 +126,9 @@ class ConcernSpec:
         size = (len(self.classes),) * 2
         places = torch.unique(torch.stack([rows, columns]), dim=1)
         factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
-        return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True, check_invariants=True)
+        # torch 2.11 warns where the argument check_invariants alone says it.
+        with torch.sparse.check_sparse_tensor_invariants(True):  # type: ignore[no-untyped-call]
+            return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True)
 
     def compact_matrix(self) -> Tensor:
         """Return the `matrix`, or the `sparse_matrix` of more than 1024 classes whose releases are listed."""

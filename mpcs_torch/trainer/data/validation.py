@@ -30,9 +30,12 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
         if groups is None:
             kept, held = train_test_split(places, test_size=fraction, random_state=seed, stratify=labels)
         else:
-            folds = StratifiedGroupKFold(round(1 / fraction), shuffle=True, random_state=seed)
+            parts, number = round(1 / fraction), len(set(groups.tolist()))
+            if number < parts:  # scikit-learn before 1.6 moves all samples or none
+                raise ValueError(f"it needs at least {parts} groups, but there are {number}")
+            folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
             kept, held = next(folds.split(places, labels, groups.numpy()))
-    except ValueError as error:  # such as a class with one sample, or fewer groups than folds
+    except ValueError as error:  # such as a class with one sample
         reason = f"data.validation_fraction {fraction} cannot split {len(labels)} training samples: {error}"
         raise DataError(reason) from None
     kept, held = (torch.from_numpy(index).sort().values for index in (kept, held))
