@@ -42,18 +42,18 @@ from mpcs_torch.yaml_files import MAX_BYTES, YamlError, parse_yaml, read_yaml_fi
     ids=range(26),
 )
 def test_what_is_not_plain_is_refused_at_once_and_briefly(text: str, message: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(YamlError, match=message) as error:
         parse_yaml(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert len(str(error.value)) < 200
     assert str(error.value).isprintable()
 
 
 def test_many_keys_take_linear_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(parse_yaml("\n".join(f"k{i}: 0" for i in range(20_000)))) == 20_000
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_plain_data_are_read_as_before() -> None:

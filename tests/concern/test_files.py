@@ -108,20 +108,20 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_a_bomb_of_aliases_is_refused_at_once_and_briefly(tmp_path: Path) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ConcernError) as error:
         load_concern(write(tmp_path, "\n".join([*lines, "classes: *a11", ""])))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert len(str(error.value)) < 300 + len(str(tmp_path))
 
 
 def test_a_file_with_many_classes_or_keys_takes_linear_time(tmp_path: Path) -> None:
     names = ", ".join(f"c{i}" for i in range(20_000))
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(load_concern(write(tmp_path, f"classes: [{names}]\n")).classes) == 20_000
     with pytest.raises(ConcernError) as error:
         load_concern(write(tmp_path, "\n".join(f"k{i}: 0" for i in range(20_000))))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
     assert str(error.value).endswith("... and more")
     assert len(str(error.value).splitlines()) == MAX_PROBLEMS + 1
 

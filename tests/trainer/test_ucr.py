@@ -140,9 +140,9 @@ def test_many_labels_take_little_time(tmp_path: Path) -> None:
     labels = [f"a{label}" for label in range(20_000)]
     for part in ("TRAIN", "TEST"):
         write(tmp_path, "tsv", labels, [[1.0]] * len(labels), part=part)
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(load_ucr(tmp_path, set="Unseen").class_names) == len(labels)
-    assert time.perf_counter() - started < 2, "seconds"
+    assert time.process_time() - started < 2, "seconds"
 
 
 @pytest.mark.parametrize("name", ["..", "../Unseen", "a/b", "", "a\n"])
