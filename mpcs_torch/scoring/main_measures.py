@@ -18,7 +18,7 @@ from mpcs_torch.functional import (
     meta_pattern_concern_score,
     rate_measure,
 )
-from mpcs_torch.functional.comparison.bootstrap import interval_of, statistics_of
+from mpcs_torch.functional.comparison.bootstrap import interval_of, statistics_of, unless_all_agree
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
 from mpcs_torch.scoring.chunks import Chunk
 from mpcs_torch.scoring.scores import Interval
@@ -130,9 +130,8 @@ def main_intervals(
         drawn = statistics_of([each for name in drawn_names for each in measures[name].statistics], resamples, advance)
         for name, of_models in zip(drawn_names, drawn.view(len(drawn_names), models, -1), strict=True):
             for place, (own, values) in enumerate(zip(found, of_models, strict=True)):
-                low, high = _interval(measures[name], place, values, resamples.independent)
-                if low < high:  # otherwise all resamples agree, and do not tell how far the value may be off
-                    own[name] = low, high
+                interval = unless_all_agree(*_interval(measures[name], place, values, resamples.independent))
+                own |= {} if interval is None else {name: interval}
     for own in found:
         if WRONG_RATE in own:
             low, high = own[WRONG_RATE]
