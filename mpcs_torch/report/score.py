@@ -14,7 +14,7 @@ from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.group_scores import GroupScores
 from mpcs_torch.scoring.main_measures import DANGEROUS_RATE, EXPECTED_CONCERN, MAIN
-from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.model_scores import ModelScores
 from mpcs_torch.scoring.scores import Scores
 
 

@@ -17,6 +17,7 @@ from mpcs_torch.scoring.count_intervals import (
     exact_intervals,
     multinomial_counts,
 )
+from mpcs_torch.scoring.main_measures import Samples
 from mpcs_torch.scoring.row_means import MOST_CLASSES, RowMeans
 from mpcs_torch.scoring.scores import Scores
 
@@ -28,14 +29,17 @@ OF_BINS = ("measured_geometric_accuracy", "measured_decisiveness", "measured_rob
 """A resample has noisier bins than the rows, so its values are biased, and a bootstrap of them does not hold."""
 
 
-def own_intervals(scores: Scores, concern: ConcernSpec | None, means: RowMeans | None, resamples: int | None) -> Scores:
+def own_intervals(
+    scores: Scores, concern: ConcernSpec | None, means: RowMeans | None, resamples: int | None, group: int = 0
+) -> Scores:
     """Add the intervals of independent rows: none of them takes longer for more rows, but for those of means.
 
     Args:
-        scores: The values of a file.
+        scores: The values of a file, or of a group of its rows.
         concern: Which errors matter.
         means: What was added up of its rows; None for a confusion matrix.
         resamples: The number of resamples, at least 1. Default: as many as are quick, from 200 to 1000.
+        group: The code of the group in ``means``.
     """
     found = exact_intervals(scores.values, scores.rows)
     if concern is None:
@@ -52,7 +56,7 @@ def own_intervals(scores: Scores, concern: ConcernSpec | None, means: RowMeans |
             if concern is None and EXPECTED_COST in found and "least_concern_cost" in scores.values:
                 found["least_concern_cost"] = found[EXPECTED_COST]  # without a concern, both decide alike
     if means is not None:
-        found |= {**means.intervals(scores.values), **means.cost_interval()}
+        found |= {**means.intervals(scores.values, group), **means.cost_interval(group)}
     return with_found(scores, found)
 
 
@@ -64,20 +68,27 @@ def with_found(scores: Scores, found: Mapping[str, Interval]) -> Scores:
 
 
 def clustered_intervals(
-    scores: Scores, means: RowMeans, decisions: Tensor, labels: Tensor, clusters: Tensor, drawn: Resamples
+    scores: Scores,
+    means: RowMeans,
+    samples: Samples,
+    labels: Tensor,
+    drawn: Resamples,
+    clusters: Tensor,
+    group: int = 0,
 ) -> dict[str, Interval]:
     """Compute the intervals of one model from resamples of whole clusters.
 
     Args:
         scores: Its values.
         means: What was added up of the rows of each cluster.
-        decisions: ``(N,)``.
+        samples: Of its rows.
         labels: ``(N,)``.
-        clusters: ``(N,)``: codes from 0 on.
         drawn: The resamples.
+        clusters: ``(N,)``: the clusters, numbered from 0 on.
+        group: The code of the group of these rows in ``means``.
     """
-    groups = int(clusters.max()) + 1
-    first = clusters.new_full((groups,), len(clusters)).scatter_reduce(0, clusters, torch.arange(len(clusters)), "amin")
+    decisions, number = samples.decisions, int(clusters.max()) + 1
+    first = clusters.new_full((number,), len(clusters)).scatter_reduce(0, clusters, torch.arange(len(clusters)), "amin")
     of_clusters: list[Tensor] = []
 
     def batches() -> Iterator[Counts]:
@@ -93,8 +104,8 @@ def clustered_intervals(
                 none.clone().index_add_(1, decisions, held),
             )
 
-    found = drawn_intervals(scores.values, batches(), groups)
-    return {**found, **means.clustered(torch.cat(of_clusters))}
+    found = drawn_intervals(scores.values, batches(), number)
+    return {**found, **means.clustered(torch.cat(of_clusters), group)}
 
 
 def complete(scores: Scores, found: Mapping[str, Interval]) -> Scores:

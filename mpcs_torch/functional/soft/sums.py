@@ -73,9 +73,8 @@ def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division
         return score.mean(-1)
     if average == "weighted":
         total = sums.actual.sum(-1)
-        weighed = torch.where(sums.actual == 0, 0.0, score * sums.actual).sum(
-            -1
-        )  # NaN of an absent class weighs nothing
+        # NaN of an absent class weighs nothing.
+        weighed = torch.where(sums.actual == 0, 0.0, score * sums.actual).sum(-1)
         return torch.where(total == 0, zero_division, weighed / torch.where(total == 0, 1.0, total))
     return score
 
