@@ -59,13 +59,13 @@ class MetricSet:
             ValueError: If a setting breaks a rule of its metric.
         """
         self.entries = tuple(entries)
+        self._around, self._device = {"num_classes": num_classes, "validate_args": False, **given}, device
         groups: dict[Hashable, Group] = {}
         keyed: list[tuple[MetricEntry, Metric]] = []
         for entry in entries:
             twin = next((made for other, made in keyed if _differ_by_key(entry, other)), None)
-            metric = entry.make(num_classes, validate_args=False, **given).to(device) if twin is None else twin
+            metric = self._made(entry) if twin is None else twin
             keyed += [] if entry.key is None else [(entry, metric)]
-            metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
             if group.metrics:  # of many classes, a state of its own would take much memory
                 metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})
@@ -100,9 +100,10 @@ class MetricSet:
     def load(self, states: States | None) -> None:
         """Go on from states, or from the beginning: much quicker than making the metrics of each group of samples."""
         if states is None:
+            by_name = {entry.name: entry for entry in self.entries}
             for group in self.groups:
                 if not isinstance(group.first, SumMetric):
-                    group.metrics.update({name: metric.clone() for name, metric in group.metrics.items()})
+                    group.metrics.update({name: self._made(by_name[name]) for name in group.metrics})
             self.reset()
             return
         for group, own in zip(self.groups, states, strict=True):
@@ -110,6 +111,11 @@ class MetricSet:
                 group.metrics.update(dict.fromkeys(group.metrics, own))
             else:
                 group.first.__dict__.update({name: _unpacked(state) for name, state in own.items()})
+
+    def _made(self, entry: MetricEntry) -> Metric:
+        metric = entry.make(**self._around).to(self._device)
+        metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
+        return metric
 
     def metrics(self) -> dict[str, Metric]:
         """Return the metrics by name, with the states of this process."""

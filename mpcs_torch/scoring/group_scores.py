@@ -84,15 +84,22 @@ class GroupScores(NamedTuple):
                 found[title][name] = value
         return found
 
-    def table(self) -> Table:
-        """Return a row for each group, the worst first, then the worst values, the mean, the spread, and all rows.
-
-        Groups and all rows have their intervals.
-        """
+    def main_metrics(self) -> list[str]:
+        """Return the metrics of tables: all if they are few."""
         metrics = list(self.directions)
         if len(metrics) > MOST_COLUMNS:
             metrics = [name for name in IN_TABLES if name in self.directions]
-        metrics = metrics or list(self.directions)[:MOST_COLUMNS]
+        return metrics or list(self.directions)[:MOST_COLUMNS]
+
+    def table(self, metrics: Sequence[str] | None = None) -> Table:
+        """Return a row for each group, the worst first, then the worst values, the mean, the spread, and all rows.
+
+        Groups and all rows have their intervals.
+
+        Args:
+            metrics: A column for each. Default: the main ones.
+        """
+        metrics = self.main_metrics() if metrics is None else metrics
         groups = self.worst_first()
         rows = [
             [shown(name, 40), str(self.groups[name].rows), *_cells(self.groups[name], metrics)]
