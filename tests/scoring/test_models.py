@@ -1,6 +1,7 @@
 """Several models on the same rows: comparisons, intervals, groups, and rows that do not match."""
 
 import csv
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -147,12 +148,12 @@ def test_clusters_give_intervals_of_any_metric_alone(tmp_path: Path, name: str) 
 
 def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
     """Those of bins alone have none, of one and of several files, with clusters and in groups."""
-    for cluster in (None, "patient"):
-        paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES) for model in ("A", "B")]
-        for files in (paths[:1], paths):
-            found = measured(files, cluster=cluster, by=["site"])
-            for scores in (*found.scores.values(), *found.groups[0].groups.values()):
-                assert {*scores.values} - {*scores.intervals} == {*OF_BINS} == {*without_interval(scores)}
+    paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES) for model in ("A", "B")]
+    for concern, cluster, number in itertools.product((CONCERN, None), (None, "patient"), (1, 2)):
+        bare = {*OF_BINS, *([] if concern else ["destructive_rate"])}
+        found = measured(paths[:number], concern, cluster=cluster, by=["site"])
+        for scores in (*found.scores.values(), *found.groups[0].groups.values()):
+            assert {*scores.values} - {*scores.intervals} == bare == {*without_interval(scores)}
 
 
 def grouped_like_their_rows(
