@@ -82,5 +82,13 @@ def _plain_scores(scores: Scores) -> dict[str, Any]:
     if undefined := scores.undefined():
         plain["undefined"] = undefined
     if scores.confusion is not None:
-        plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
+        plain |= {"confusion": scores.confusion.tolist(), "per_class": _plain_classes(scores)}
     return plain
+
+
+def _plain_classes(scores: Scores) -> dict[str, dict[str, Any]]:
+    found = scores.class_intervals
+    return {
+        name: {**rates, **({"intervals": dict(found[name])} if name in found else {})}
+        for name, rates in scores.per_class().items()
+    }

@@ -75,7 +75,13 @@ class GroupedMetrics:
             self._metrics.load(states)
             values, confusion = self._metrics.results()
             found = pooled._replace(
-                rows=self._rows[code], values=values, confusion=confusion, intervals={}, reported=None, measured=None
+                rows=self._rows[code],
+                values=values,
+                confusion=confusion,
+                intervals={},
+                class_intervals={},
+                reported=None,
+                measured=None,
             )
             if has_intervals:
                 found = own_intervals(found, self._chosen.concern, self.means, self._resamples, code)

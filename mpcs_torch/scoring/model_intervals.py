@@ -62,10 +62,11 @@ def with_intervals(
     intervals = main_intervals(measures, drawn, advance) or [{}] * len(kept.samples)
     scores = {}
     for place, (name, own) in enumerate(found.scores.items()):
-        others = own.intervals
-        if clusters is not None:
-            others = clustered_intervals(own, kept.means[place], kept.samples[place], kept.labels, drawn, clusters)
-        scores[name] = complete(own, {**others, **intervals[place]})
+        if clusters is None:
+            scores[name] = complete(own, {**own.intervals, **intervals[place]})
+        else:
+            means, samples = kept.means[place], kept.samples[place]
+            scores[name] = clustered_intervals(own, means, samples, kept.labels, drawn, clusters, intervals[place])
     notes, groups = list(found.notes), list(found.groups)
     if clusters is not None:
         notes.append(of_clusters(drawn.independent, cluster))
@@ -99,6 +100,5 @@ def _with_clusters(
         measures = main_measures([own], labels, kept.chosen, is_clustered=True)
         [of_main] = main_intervals(measures, drawn, lambda _: None) or [{}]
         scores = groups[names[code]]
-        others = clustered_intervals(scores, means, own, labels, drawn, numbered, code)
-        groups[names[code]] = complete(scores, {**others, **of_main})
+        groups[names[code]] = clustered_intervals(scores, means, own, labels, drawn, numbered, of_main, code)
     return found._replace(pooled=pooled, groups=groups)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import Resamples
+from mpcs_torch.scoring.class_intervals import drawn_class_intervals, exact_class_intervals
 from mpcs_torch.scoring.count_intervals import (
     Counts,
     Interval,
@@ -30,7 +31,7 @@ OF_BINS = ("measured_geometric_accuracy", "measured_decisiveness", "measured_rob
 
 
 def own_intervals(
-    scores: Scores, concern: ConcernSpec | None, means: RowMeans | None, resamples: int | None, group: int = 0
+    scores: Scores, concern: ConcernSpec | None, means: RowMeans | None, resamples: int | None, group: int | None = None
 ) -> Scores:
     """Add the intervals of independent rows: none of them takes longer for more rows, but for those of means.
 
@@ -39,7 +40,8 @@ def own_intervals(
         concern: Which errors matter.
         means: What was added up of its rows; None for a confusion matrix.
         resamples: The number of resamples, at least 1. Default: as many as are quick, from 200 to 1000.
-        group: The code of the group in ``means``.
+        group: The code of the group in ``means``. Default: the scores are of a whole file, whose classes have intervals
+            too.
     """
     found = exact_intervals(scores.values, scores.rows)
     if concern is None:
@@ -56,7 +58,9 @@ def own_intervals(
             if concern is None and EXPECTED_COST in found and "least_concern_cost" in scores.values:
                 found["least_concern_cost"] = found[EXPECTED_COST]  # without a concern, both decide alike
     if means is not None:
-        found |= {**means.intervals(scores.values, group), **means.cost_interval(group)}
+        found |= {**means.intervals(scores.values, group or 0), **means.cost_interval(group or 0)}
+    if group is None and scores.confusion is not None:
+        scores = scores._replace(class_intervals=exact_class_intervals(scores.confusion, scores.class_names))
     return with_found(scores, found)
 
 
@@ -74,9 +78,10 @@ def clustered_intervals(
     labels: Tensor,
     drawn: Resamples,
     clusters: Tensor,
-    group: int = 0,
-) -> dict[str, Interval]:
-    """Compute the intervals of one model from resamples of whole clusters.
+    of_main: Mapping[str, Interval],
+    group: int | None = None,
+) -> Scores:
+    """Add the intervals of one model from resamples of whole clusters.
 
     Args:
         scores: Its values.
@@ -85,11 +90,13 @@ def clustered_intervals(
         labels: ``(N,)``.
         drawn: The resamples.
         clusters: ``(N,)``: the clusters, numbered from 0 on.
-        group: The code of the group of these rows in ``means``.
+        of_main: The intervals of its main metrics.
+        group: The code of the group of these rows in ``means``. Default: all rows, whose classes have intervals too.
     """
     decisions, number = samples.decisions, int(clusters.max()) + 1
     first = clusters.new_full((number,), len(clusters)).scatter_reduce(0, clusters, torch.arange(len(clusters)), "amin")
     of_clusters: list[Tensor] = []
+    counted: list[Counts] = []
 
     def batches() -> Iterator[Counts]:
         is_right = decisions == labels
@@ -98,14 +105,18 @@ def clustered_intervals(
             of_clusters.append(weights[:, first])
             held = weights.double()
             none = held.new_zeros(len(held), classes)
-            yield Counts(
+            counts = Counts(
                 none.clone().index_add_(1, labels[is_right], held[:, is_right]),
                 none.clone().index_add_(1, labels, held),
                 none.clone().index_add_(1, decisions, held),
             )
+            counted.extend([counts] if group is None else [])
+            yield counts
 
     found = drawn_intervals(scores.values, batches(), number)
-    return {**found, **means.clustered(torch.cat(of_clusters), group)}
+    if group is None:
+        scores = scores._replace(class_intervals=drawn_class_intervals(counted, scores.class_names, number))
+    return complete(scores, {**found, **means.clustered(torch.cat(of_clusters), group or 0), **of_main})
 
 
 def complete(scores: Scores, found: Mapping[str, Interval]) -> Scores:

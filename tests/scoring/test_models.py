@@ -146,6 +146,23 @@ def test_clusters_give_intervals_of_any_metric_alone(tmp_path: Path, name: str) 
     assert bool(found.comparisons) == (name == "accuracy")
 
 
+def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
+    right = torch.where(TARGET == 1, FIRST.argmax(1) == 1, False)
+    number = int((TARGET == 1).sum())
+    path = write(tmp_path / "A.csv", FIRST, row=[str(row) for row in range(240)])
+    exact = measured([path], metrics=["accuracy"], by=["row"]).first.class_intervals["b"]
+    low, high = clopper_pearson(int(right.sum()), number)
+    assert exact["recall"] == (low, high)
+    assert exact["error_rate"] == pytest.approx((1 - high, 1 - low))
+    drawn = measured([path], cluster="row", resamples=1000).first.class_intervals["b"]
+    for name, interval in exact.items():
+        assert drawn[name] == pytest.approx(interval, abs=0.03), name
+    patients = write(tmp_path / "B.csv", FIRST, patient=PATIENTS)
+    table = measured([patients], cluster="patient").first.class_table()
+    assert table is not None
+    assert all(" to " in cell for row in table.rows for cell in row[2:])
+
+
 def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
     """Those of bins alone have none, of one and of several files, with clusters and in groups."""
     paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES) for model in ("A", "B")]
