@@ -11,10 +11,10 @@ from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.tables import Table
 
 INDEPENDENT = (
-    "95 % intervals assume independent rows: Clopper-Pearson for rates of errors, Student's t for means over rows such "
-    "as mpcs, bootstrap for others. With --cluster COLUMN, rows that share a value (a patient) are drawn together."
+    "95 % intervals assume independent rows: Clopper-Pearson for rates of errors and of classes, Student's t for means "
+    "over rows such as mpcs, bootstrap for others. With --cluster COLUMN, rows that share a value (a patient) are "
+    "drawn together."
 )
-
 OF_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
