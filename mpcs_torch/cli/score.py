@@ -117,7 +117,7 @@ def score(
     from mpcs_torch.processes.world import joined
     from mpcs_torch.scoring.column_roles import ColumnOptions
     from mpcs_torch.scoring.model_files import ModelFiles
-    from mpcs_torch.scoring.models import INDEPENDENT, ModelScores
+    from mpcs_torch.scoring.model_scores import INDEPENDENT, ModelScores
 
     spec = None if concern is None else load_concern(concern)
     entries = None if metrics is None else _entries(metrics)

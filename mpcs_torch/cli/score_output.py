@@ -9,7 +9,7 @@ from mpcs_torch.cli.json_values import plain_comparisons
 from mpcs_torch.control_characters import printable
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring.comparison_table import comparison_table
-from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.model_scores import ModelScores
 from mpcs_torch.scoring.own_intervals import without_interval
 from mpcs_torch.scoring.scores import Scores
 
@@ -60,7 +60,8 @@ def _plain(found: ModelScores) -> dict[str, Any]:
                 "model": groups.model,
                 "column": groups.column,
                 "groups": {
-                    name: {"rows": groups.rows[name], "metrics": groups.values[name]} for name in groups.worst_first()
+                    name: {"rows": groups.groups[name].rows, **_plain_values(groups.groups[name])}
+                    for name in groups.worst_first()
                 },
                 **groups.summaries(),
             }
@@ -69,12 +70,25 @@ def _plain(found: ModelScores) -> dict[str, Any]:
     return plain
 
 
-def _plain_scores(scores: Scores) -> dict[str, Any]:
+def _plain_values(scores: Scores) -> dict[str, Any]:
     plain: dict[str, Any] = {"metrics": scores.values}
-    if undefined := scores.undefined():
-        plain["undefined"] = undefined
     if scores.intervals:
         plain |= {"intervals": dict(scores.intervals), "without_interval": without_interval(scores)}
-    if scores.confusion is not None:
-        plain |= {"confusion": scores.confusion.tolist(), "per_class": scores.per_class()}
     return plain
+
+
+def _plain_scores(scores: Scores) -> dict[str, Any]:
+    plain = _plain_values(scores)
+    if undefined := scores.undefined():
+        plain["undefined"] = undefined
+    if scores.confusion is not None:
+        plain |= {"confusion": scores.confusion.tolist(), "per_class": _plain_classes(scores)}
+    return plain
+
+
+def _plain_classes(scores: Scores) -> dict[str, dict[str, Any]]:
+    found = scores.class_intervals
+    return {
+        name: {**rates, **({"intervals": dict(found[name])} if name in found else {})}
+        for name, rates in scores.per_class().items()
+    }

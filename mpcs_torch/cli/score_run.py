@@ -11,7 +11,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring import Predictions, PredictionsError, score
 from mpcs_torch.scoring.model_files import ModelFiles, open_models
-from mpcs_torch.scoring.models import INDEPENDENT, ModelScores, score_models, with_intervals
+from mpcs_torch.scoring.model_intervals import with_intervals
+from mpcs_torch.scoring.model_scores import INDEPENDENT, ModelScores
+from mpcs_torch.scoring.models import score_models
 from mpcs_torch.scoring.own_intervals import own_intervals
 from mpcs_torch.scoring.row_means import RowMeans
 

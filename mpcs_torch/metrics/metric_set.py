@@ -12,6 +12,11 @@ from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
+States = list[dict[str, Any] | Metric]
+"""Of each group of metrics: its state by name, or a metric of the user's own with all that it holds."""
+PACKED = 1000
+"""Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
+
 
 class Results(NamedTuple):
     """The values of the metrics of a set."""
@@ -54,46 +59,79 @@ class MetricSet:
             ValueError: If a setting breaks a rule of its metric.
         """
         self.entries = tuple(entries)
+        self._around, self._device = {"num_classes": num_classes, "validate_args": False, **given}, device
         groups: dict[Hashable, Group] = {}
+        keyed: list[tuple[MetricEntry, Metric]] = []
         for entry in entries:
-            metric = entry.make(num_classes, validate_args=False, **given).to(device)
-            metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
+            twin = next((made for other, made in keyed if _differ_by_key(entry, other)), None)
+            metric = self._made(entry) if twin is None else twin
+            keyed += [] if entry.key is None else [(entry, metric)]
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
             if group.metrics:  # of many classes, a state of its own would take much memory
                 metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})
             group.metrics[entry.name] = metric
-        self._groups = tuple(groups.values())
+        self.groups = tuple(groups.values())
+        """Metrics with equal states."""
 
     @property
     def takes(self) -> frozenset[Takes]:
         """The inputs that the metrics take."""
-        return frozenset(group.takes for group in self._groups)
+        return frozenset(group.takes for group in self.groups)
 
     def reset(self) -> None:
         """Forget all batches."""
-        for group in self._groups:
+        for group in self.groups:
             group.first.reset()
 
     def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
         """Add a batch: the predictions in each form that a metric takes, the target, and weights of the samples."""
-        for group in self._groups:
+        for group in self.groups:
             group.first.update(inputs[group.takes], target, *weights)
+
+    def states(self) -> States:
+        """Return the states of the metrics, to `load` them later; large ones that are mostly 0 are packed."""
+        return [
+            {name: _packed(state) for name, state in group.first.metric_state.items()}
+            if isinstance(group.first, SumMetric)
+            else group.first  # what else it holds is not known
+            for group in self.groups
+        ]
+
+    def load(self, states: States | None) -> None:
+        """Go on from states, or from the beginning: much quicker than making the metrics of each group of samples."""
+        if states is None:
+            by_name = {entry.name: entry for entry in self.entries}
+            for group in self.groups:
+                if not isinstance(group.first, SumMetric):
+                    group.metrics.update({name: self._made(by_name[name]) for name in group.metrics})
+            self.reset()
+            return
+        for group, own in zip(self.groups, states, strict=True):
+            if isinstance(own, Metric):
+                group.metrics.update(dict.fromkeys(group.metrics, own))
+            else:
+                group.first.__dict__.update({name: _unpacked(state) for name, state in own.items()})
+
+    def _made(self, entry: MetricEntry) -> Metric:
+        metric = entry.make(**self._around).to(self._device)
+        metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
+        return metric
 
     def metrics(self) -> dict[str, Metric]:
         """Return the metrics by name, with the states of this process."""
-        for group in self._groups:
+        for group in self.groups:
             first = group.first
             # A process without samples of its own computes from the states of others, without a warning.
             shared = {**first.metric_state, "_update_count": max(1, first._update_count), "_computed": None}
             for metric in group.metrics.values():
                 metric.__dict__.update(shared)
-        return {name: metric for group in self._groups for name, metric in group.metrics.items()}
+        return {name: metric for group in self.groups for name, metric in group.metrics.items()}
 
     @contextmanager
     def gathered(self) -> Iterator[dict[str, Metric]]:
         """Give the metrics by name, with the states of all processes that have joined."""
         with ExitStack() as stack:
-            for group in self._groups:
+            for group in self.groups:
                 stack.enter_context(group.first.sync_context())
             yield self.metrics()
 
@@ -114,3 +152,31 @@ def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
     if not isinstance(metric, SumMetric):
         return id(metric)
     return entry.takes, type(metric).update, tuple(metric.settings.tolist())
+
+
+def _differ_by_key(entry: MetricEntry, other: MetricEntry) -> bool:
+    """Return whether two entries take values of one metric, which is then computed once."""
+    return entry.key is not None and entry.metric is other.metric and entry.settings == other.settings
+
+
+def numbers_in(states: States) -> int:
+    """Return how many numbers states hold, without those of a user's own metrics."""
+    tensors = [part for own in states if isinstance(own, dict) for state in own.values() for part in _parts(state)]
+    return sum(part.numel() for part in tensors)
+
+
+def _parts(state: Any) -> list[Tensor]:
+    if isinstance(state, Tensor):
+        return [state.indices(), state.values()] if state.is_sparse else [state]
+    return list(state)
+
+
+def _packed(state: Any) -> Any:
+    if isinstance(state, Tensor):
+        is_wide = state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
+        return state.to_sparse() if is_wide else state
+    return list(state)  # a reset would clear the list itself
+
+
+def _unpacked(state: Any) -> Any:
+    return state.to_dense() if isinstance(state, Tensor) and state.is_sparse else state

@@ -14,8 +14,12 @@ from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.group_scores import GroupScores
 from mpcs_torch.scoring.main_measures import DANGEROUS_RATE, EXPECTED_CONCERN, MAIN
-from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.model_scores import ModelScores
 from mpcs_torch.scoring.scores import Scores
+from mpcs_torch.tables import Table
+
+ON_PAGE = 3
+"""The number of metrics with intervals that fit a line of a printed page."""
 
 
 def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Path) -> None:
@@ -49,7 +53,7 @@ def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Pa
             {
                 "name": column,
                 "chart": _chart(column, of_column),
-                "tables": [(f"{each.model}, {each.order()}", each.table()) for each in of_column],
+                "tables": [named for each in of_column for named in _tables(each)],
             }
             for column, of_column in columns.items()
         ],
@@ -118,12 +122,27 @@ def _chart(column: str, of_column: list[GroupScores]) -> Drawing:
     """Draw the metric that ranks groups, in the order of the first model."""
     first = of_column[0]
     metric, names = first.ranked_by, first.worst_first()
-    values = {each.model: [_drawn(each.values[name][metric]) for name in names] for each in of_column}
+    values = {each.model: [_drawn(each.groups[name].values[metric]) for name in names] for each in of_column}
     pooled = {each.model: _drawn(each.pooled.values[metric]) for each in of_column}
-    figure = condition_chart(values, pooled, [shown(name) for name in names], metric=metric, column=column)
+    intervals = {
+        each.model: [each.groups[name].intervals.get(metric, (nan, nan)) for name in names]
+        for each in of_column
+        if each.has_intervals
+    }
+    figure = condition_chart(
+        values, pooled, [shown(name) for name in names], metric=metric, column=column, intervals=intervals
+    )
     worst = values[first.model][0]
     alt = f"{metric} of each group of {column}, the worst first: {names[0]} with {worst:.4g} for {first.model}."
     return draw(figure, printable(alt))
+
+
+def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
+    """Return tables that fit a printed page, each with a title."""
+    metrics = groups.main_metrics()
+    found = [groups.table(metrics[first : first + ON_PAGE]) for first in range(0, len(metrics), ON_PAGE)]
+    titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(found) - 1)]
+    return list(zip(titles, found, strict=True))
 
 
 def _drawn(value: float) -> float:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.bootstrap import Resample, interval_of_resamples, turning_points
+from mpcs_torch.functional.comparison.bootstrap import unless_all_agree
+from mpcs_torch.functional.detection.bootstrap import TrialDraws, interval_of_resamples, turning_points
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
@@ -13,7 +14,7 @@ from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.shares import around_equal_rates, errors_of_all, places_of
 from mpcs_torch.scoring.trials import Trials
 
-Statistic = Callable[[Resample], Tensor]
+Statistic = Callable[[TrialDraws], Tensor]
 EQUAL_ERROR, AREA, H_MEASURE, CLLR = "equal error rate", "area under the ROC", "H-measure", "Cllr"
 INTERPOLATED = f"{EQUAL_ERROR} (interpolated)"
 
@@ -46,16 +47,15 @@ def bootstrap_intervals(
         confidence=confidence,
         advance=lambda: advance(1),
     )
-    found = dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True))
-    # Where all resamples agree, as on scores without errors, they do not tell how far a value may be off.
-    return {name: (low, high) for name, (low, high) in found.items() if low < high}
+    ends = map(unless_all_agree, low.tolist(), high.tolist())
+    return {name: interval for name, interval in zip(names, ends, strict=True) if interval is not None}
 
 
 def _curve_statistic(own: ErrorCounts, world: World) -> Statistic:
     """Return a function that computes equal error rate and area."""
     few = own.at(turning_points(own))
 
-    def statistic(drawn: Resample) -> Tensor:
+    def statistic(drawn: TrialDraws) -> Tensor:
         errors, area = errors_of_all(drawn.errors(few), world, around_equal_rates)
         return torch.stack([equal_error_of(errors, "interpolated").rate, area])
 
@@ -67,7 +67,7 @@ def _cllr_statistic(trials: Trials, numbers: Sequence[int], world: World) -> Sta
     scores, labels = trials
     targets, nontargets = softplus(-scores[labels].sort().values), softplus(scores[~labels].sort().values)
 
-    def statistic(drawn: Resample) -> Tensor:
+    def statistic(drawn: TrialDraws) -> Tensor:
         repeated = _repeated(targets, drawn.targets), _repeated(nontargets, drawn.nontargets)
         return mean_cost(repeated, numbers, world).unsqueeze(0)
 

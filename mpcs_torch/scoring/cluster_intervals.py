@@ -12,7 +12,7 @@ from mpcs_torch.functional import (
     clopper_pearson,
     equal_error_statistic,
 )
-from mpcs_torch.functional.comparison.bootstrap import interval_of, statistics_of
+from mpcs_torch.functional.comparison.bootstrap import interval_of, statistics_of, unless_all_agree
 from mpcs_torch.functional.comparison.sample_statistics import Statistic
 from mpcs_torch.functional.detection.cost_interval import combined_interval
 from mpcs_torch.scoring.bootstrap import AREA, CLLR, EQUAL_ERROR
@@ -49,7 +49,7 @@ def cluster_intervals(
     return [
         _at_threshold(value, by_name[value.name], intervals[value.name], numbers, confidence)
         if value.name in by_name
-        else value._replace(interval=_told(intervals.get(value.name, [None])[0]))
+        else value._replace(interval=unless_all_agree(*intervals[value.name][0]) if value.name in intervals else None)
         for value in values
     ]
 
@@ -99,9 +99,4 @@ def _at_threshold(
             interval = of_rates[fixed.shown == "false-alarm rate"]
         else:
             interval = combined_interval(rates, of_rates, fixed.point, normalize=fixed.shown == "cost")
-    return value._replace(interval=interval, rates=(of_rates[0], of_rates[1]))
-
-
-def _told(interval: Interval | None) -> Interval | None:
-    """Return an interval, or None where all resamples agree, so that they do not tell how far a value may be off."""
-    return interval if interval is not None and interval[0] < interval[1] else None
+    return value._replace(interval=unless_all_agree(*interval), rates=(of_rates[0], of_rates[1]))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.functional.comparison.bootstrap import interval_of
+from mpcs_torch.functional.comparison.bootstrap import interval_of, unless_all_agree
 
 Interval = tuple[float, float]
 CONFIDENCE = 0.95
@@ -79,43 +79,52 @@ def _error_rate(values: Mapping[str, float]) -> float:
 def drawn_intervals(values: Mapping[str, float], batches: Iterator[Counts], independent: int) -> dict[str, Interval]:
     """Compute the bootstrap intervals of those metrics that `STATISTICS` has and that are finite.
 
-    With few samples of each class, resamples of averages are biased: of 100 classes with 10 samples each, percentiles
-    held the true macro F1 in 75 % of sets. So the interval is Student's t with the deviation of the resamples, longer
-    by their bias on its side, which held it in 98 %, and with 50 samples in 95 %.
-
     There is none where more than `MOST_UNDEFINED` of the resamples have no value, or all have the same, as without any
     error: the interval would promise too much.
     """
-    from scipy.special import stdtrit  # scipy.stats takes longer to import
-
     drawn: dict[str, list[Tensor]] = {name: [] for name in STATISTICS if isfinite(values.get(name, nan))}
     for counts in batches:
         for name, found in drawn.items():
             found.append(STATISTICS[name](counts))
     intervals: dict[str, Interval] = {}
     for name, found in drawn.items():
-        defined = _judged(torch.cat(found), independent)
-        if defined is not None:
-            value, bias = values[name], defined.mean().item() - values[name]
-            spread = defined.std(correction=0).item() * sqrt(independent / (independent - 1))
-            half = -float(stdtrit(independent - 1, (1 - CONFIDENCE) / 2)) * spread
-            lowest = -1.0 if name == "mcc" else 0.0
-            intervals[name] = max(lowest, value - max(bias, 0) - half), min(1.0, value - min(bias, 0) + half)
+        interval = interval_around(values[name], torch.cat(found), independent, lowest=-1.0 if name == "mcc" else 0.0)
+        intervals |= {} if interval is None else {name: interval}
     return intervals
+
+
+def interval_around(
+    value: float, drawn: Tensor, independent: int, *, lowest: float = 0.0, highest: float = 1.0
+) -> Interval | None:
+    """Return Student's t interval of a value from those of resamples (R,); None if they do not give one.
+
+    With few samples of each class, resamples of averages are biased: of 100 classes with 10 samples each, percentiles
+    held the true macro F1 in 75 % of sets. So the interval has the deviation of the resamples, and is longer by their
+    bias on its side, which held it in 98 %, and with 50 samples in 95 %.
+    """
+    from scipy.special import stdtrit  # scipy.stats takes longer to import
+
+    defined = _judged(drawn, independent)
+    if defined is None:
+        return None
+    bias = defined.mean().item() - value
+    spread = defined.std(correction=0).item() * sqrt(independent / (independent - 1))
+    half = -float(stdtrit(independent - 1, (1 - CONFIDENCE) / 2)) * spread
+    return max(lowest, value - max(bias, 0) - half), min(highest, value - min(bias, 0) + half)
 
 
 def interval_of_drawn(values: Tensor, independent: int) -> Interval | None:
     """Return the percentile interval of the values of resamples (R,); None if they do not give one."""
     defined = _judged(values, independent)
-    return None if defined is None else interval_of(defined, independent, CONFIDENCE)
+    return None if defined is None else unless_all_agree(*interval_of(defined, independent, CONFIDENCE))
 
 
 def _judged(values: Tensor, independent: int) -> Tensor | None:
-    """Return the values of resamples that are defined; None if too few are, or all are the same."""
+    """Return the values of resamples that are defined; None if too few are, or all agree."""
     defined = values[values.isfinite()]
-    if independent < 2 or len(defined) < (1 - MOST_UNDEFINED) * len(values) or not (defined != defined[0]).any():
+    if independent < 2 or len(defined) < (1 - MOST_UNDEFINED) * len(values):
         return None
-    return defined
+    return defined if unless_all_agree(defined.min().item(), defined.max().item()) else None
 
 
 def multinomial_counts(confusion: Tensor, resamples: int, seed: int = 0) -> Iterator[Counts]:

@@ -1,20 +1,15 @@
 """The metrics of a classifier for each group of rows: which is the worst, and how far apart they are."""
 
+from collections.abc import Sequence
 from math import inf, isfinite, isnan, nan
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from torch import Tensor
-
-from mpcs_torch.errors import quoted, shown
-from mpcs_torch.scoring.chosen_metrics import ChosenMetrics, inputs_of
-from mpcs_torch.scoring.chunks import Chunk, PredictionsError
+from mpcs_torch.errors import shown
 from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
     from mpcs_torch.metrics.by_name import Direction
-    from mpcs_torch.metrics.metric_set import MetricSet
 
 MOST_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""
@@ -27,10 +22,6 @@ IN_TABLES = (
 """The main metrics, of hard and of soft labels."""
 RANKED_BY = ("mpcs", "misclassification_rate", "soft_f1_macro")
 """The first of these that is measured ranks the groups: others may be undefined for a group that lacks a class."""
-NUMBERS = 2**27
-"""The most numbers (1 GiB) that the states of all groups may hold."""
-FEWEST_NUMBERS = 10**5
-"""About how many numbers the states of a group hold if there are few classes; if many, the square of their number."""
 
 
 class GroupScores(NamedTuple):
@@ -40,12 +31,20 @@ class GroupScores(NamedTuple):
     column: str
     pooled: Scores
     """Of all rows."""
-    rows: dict[str, int]
-    """By group."""
-    values: dict[str, dict[str, float]]
-    """By group and metric."""
+    groups: dict[str, Scores]
+    """By group, without confusion matrices."""
     directions: "dict[str, Direction | None]"
     """By metric: which values are better."""
+
+    @property
+    def values(self) -> dict[str, dict[str, float]]:
+        """The values, by group and metric."""
+        return {name: scores.values for name, scores in self.groups.items()}
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether a group has any."""
+        return any(scores.intervals for scores in self.groups.values())
 
     @property
     def ranked_by(self) -> str:
@@ -64,10 +63,10 @@ class GroupScores(NamedTuple):
         sign = 1 if self.directions[name] == "max" else -1
 
         def key(group: str) -> float:
-            value = self.values[group][name]
+            value = self.groups[group].values[name]
             return inf if isnan(value) else sign * value
 
-        return sorted(self.values, key=key)
+        return sorted(self.groups, key=key)
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
@@ -77,70 +76,50 @@ class GroupScores(NamedTuple):
         """
         found: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
         for name, direction in self.directions.items():
-            held = [values[name] for values in self.values.values() if not isnan(values[name])] or [nan]
+            values = (scores.values[name] for scores in self.groups.values())
+            held = [value for value in values if not isnan(value)] or [nan]
             worst = {"min": max(held), "max": min(held), None: nan}[direction]
             spread = max(held) - min(held) if isfinite(max(held)) else max(held)
             for title, value in zip(found, (worst, sum(held) / len(held), spread), strict=True):
                 found[title][name] = value
         return found
 
-    def table(self) -> Table:
-        """Return a row for each group, the worst first, then the worst values, the mean, the spread, and all rows."""
+    def main_metrics(self) -> list[str]:
+        """Return the metrics of tables: all if they are few."""
         metrics = list(self.directions)
         if len(metrics) > MOST_COLUMNS:
             metrics = [name for name in IN_TABLES if name in self.directions]
-        metrics = metrics or list(self.directions)[:MOST_COLUMNS]
+        return metrics or list(self.directions)[:MOST_COLUMNS]
+
+    def table(self, metrics: Sequence[str] | None = None) -> Table:
+        """Return a row for each group, the worst first, then the worst values, the mean, the spread, and all rows.
+
+        Groups and all rows have their intervals.
+
+        Args:
+            metrics: A column for each. Default: the main ones.
+        """
+        metrics = self.main_metrics() if metrics is None else metrics
         groups = self.worst_first()
         rows = [
-            [shown(name, 40), str(self.rows[name]), *(_cell(self.values[name][metric]) for metric in metrics)]
+            [shown(name, 40), str(self.groups[name].rows), *_cells(self.groups[name], metrics)]
             for name in groups[:MOST_SHOWN]
         ]
         if len(groups) > MOST_SHOWN:
             rows.append([f"and {len(groups) - MOST_SHOWN} others", *[""] * (1 + len(metrics))])
         for title, summary in self.summaries().items():
             rows.append([title, "", *(_cell(summary[metric]) for metric in metrics)])
-        rows.append(["pooled", str(self.pooled.rows), *(_cell(self.pooled.values[metric]) for metric in metrics)])
+        rows.append(["pooled", str(self.pooled.rows), *_cells(self.pooled, metrics)])
         return Table([shown(self.column, 40), "rows", *metrics], rows)
 
 
-class GroupedMetrics:
-    """Measure each group of a column while the rows of a file are scored."""
-
-    def __init__(self, path: Path, column: str, chosen: ChosenMetrics) -> None:
-        self._path, self._column, self._chosen = path, column, chosen
-        self._most = NUMBERS // max(FEWEST_NUMBERS, chosen.num_classes**2)
-        self._sets: dict[int, MetricSet] = {}
-        self._rows = dict[int, int]()
-
-    def add(self, chunk: Chunk, codes: Tensor) -> None:
-        """Add the next rows, and the code of the group of each.
-
-        Raises:
-            PredictionsError: If there are too many groups.
-        """
-        ordered, order = codes.sort(stable=True)
-        present, counts = ordered.unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-        for code, rows in zip(present.tolist(), order.tensor_split(counts.cumsum(0)[:-1]), strict=True):
-            metrics = self._sets.get(code) or self._made(code)
-            metrics.update(inputs_of(chunk.scores[rows], metrics.takes), chunk.target[rows])
-            self._rows[code] += len(rows)
-
-    def scores(self, model: str, names: list[str], pooled: Scores) -> GroupScores:
-        """Return what was measured of a model whose groups have names."""
-        values = {names[code]: metrics.results().values for code, metrics in self._sets.items()}
-        directions = {entry.name: entry.direction for entry in self._chosen.entries if not entry.is_count}
-        directions = directions or {entry.name: entry.direction for entry in self._chosen.entries}
-        rows = {names[code]: number for code, number in self._rows.items()}
-        return GroupScores(model, self._column, pooled, rows, values, directions)
-
-    def _made(self, code: int) -> "MetricSet":
-        if len(self._sets) >= self._most:
-            rule = f"column {quoted(self._column)} must have at most {self._most} groups"
-            problem = f"{rule} to measure each with {self._chosen.num_classes} classes, but has more"
-            raise PredictionsError(self._path, problem)
-        self._rows[code] = 0
-        self._sets[code] = self._chosen.make()
-        return self._sets[code]
+def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
+    """Return the value of each metric with its interval, such as ``0.0475 (0.029 to 0.073)``."""
+    cells = []
+    for metric in metrics:
+        low, high = scores.intervals.get(metric, (nan, nan))
+        cells.append(_cell(scores.values[metric]) + ("" if isnan(low) else f" ({low:.3g} to {high:.3g})"))
+    return cells
 
 
 def _cell(value: float) -> str:

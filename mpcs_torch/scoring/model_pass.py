@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
 from mpcs_torch.scoring.chunks import Chunk
-from mpcs_torch.scoring.group_scores import GroupedMetrics
+from mpcs_torch.scoring.grouped_metrics import GroupedMetrics
 from mpcs_torch.scoring.main_measures import KeptSamples
 from mpcs_torch.scoring.matched_rows import MatchedRows
 from mpcs_torch.scoring.predictions import Predictions
@@ -36,15 +36,20 @@ class ModelPass:
         if self._resamples:
             self.means = RowMeans(self._resamples)
             self.means.begin(chosen)
-        self.kept = KeptSamples(chosen) if self._keeps and not chosen.is_soft else None
-        self.grouped = {column: GroupedMetrics(self._predictions.path, column, chosen) for column in self._by}
+        self.kept = None
+        if self._keeps and not chosen.is_soft:
+            self.kept = KeptSamples(chosen, is_clustered=self._cluster is not None)
+        self.grouped = {
+            column: GroupedMetrics(self._predictions.path, column, chosen, self._resamples) for column in self._by
+        }
 
     def add(self, chunk: Chunk) -> None:
         """See the next rows."""
         codes = self._rows.add(self._predictions.path, self._predictions.class_names, chunk)
+        clusters = None if self._cluster is None else codes[self._cluster]
         if self.means is not None:
-            self.means.add(chunk, None if self._cluster is None else codes[self._cluster])
+            self.means.add(chunk, clusters=clusters)
         if self.kept is not None:
             self.kept.add(chunk)
         for column, grouped in self.grouped.items():
-            grouped.add(chunk, codes[column])
+            grouped.add(chunk, codes[column], clusters)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import Resamples
+from mpcs_torch.scoring.class_intervals import drawn_class_intervals, exact_class_intervals
 from mpcs_torch.scoring.count_intervals import (
     Counts,
     Interval,
@@ -17,6 +18,7 @@ from mpcs_torch.scoring.count_intervals import (
     exact_intervals,
     multinomial_counts,
 )
+from mpcs_torch.scoring.main_measures import Samples
 from mpcs_torch.scoring.row_means import MOST_CLASSES, RowMeans
 from mpcs_torch.scoring.scores import Scores
 
@@ -28,14 +30,18 @@ OF_BINS = ("measured_geometric_accuracy", "measured_decisiveness", "measured_rob
 """A resample has noisier bins than the rows, so its values are biased, and a bootstrap of them does not hold."""
 
 
-def own_intervals(scores: Scores, concern: ConcernSpec | None, means: RowMeans | None, resamples: int | None) -> Scores:
+def own_intervals(
+    scores: Scores, concern: ConcernSpec | None, means: RowMeans | None, resamples: int | None, group: int | None = None
+) -> Scores:
     """Add the intervals of independent rows: none of them takes longer for more rows, but for those of means.
 
     Args:
-        scores: The values of a file.
+        scores: The values of a file, or of a group of its rows.
         concern: Which errors matter.
         means: What was added up of its rows; None for a confusion matrix.
         resamples: The number of resamples, at least 1. Default: as many as are quick, from 200 to 1000.
+        group: The code of the group in ``means``. Default: the scores are of a whole file, whose classes have intervals
+            too.
     """
     found = exact_intervals(scores.values, scores.rows)
     if concern is None:
@@ -52,7 +58,9 @@ def own_intervals(scores: Scores, concern: ConcernSpec | None, means: RowMeans |
             if concern is None and EXPECTED_COST in found and "least_concern_cost" in scores.values:
                 found["least_concern_cost"] = found[EXPECTED_COST]  # without a concern, both decide alike
     if means is not None:
-        found |= {**means.intervals(scores.values), **means.cost_interval()}
+        found |= {**means.intervals(scores.values, group or 0), **means.cost_interval(group or 0)}
+    if group is None and scores.confusion is not None:
+        scores = scores._replace(class_intervals=exact_class_intervals(scores.confusion, scores.class_names))
     return with_found(scores, found)
 
 
@@ -64,21 +72,31 @@ def with_found(scores: Scores, found: Mapping[str, Interval]) -> Scores:
 
 
 def clustered_intervals(
-    scores: Scores, means: RowMeans, decisions: Tensor, labels: Tensor, clusters: Tensor, drawn: Resamples
-) -> dict[str, Interval]:
-    """Compute the intervals of one model from resamples of whole clusters.
+    scores: Scores,
+    means: RowMeans,
+    samples: Samples,
+    labels: Tensor,
+    drawn: Resamples,
+    clusters: Tensor,
+    of_main: Mapping[str, Interval],
+    group: int | None = None,
+) -> Scores:
+    """Add the intervals of one model from resamples of whole clusters.
 
     Args:
         scores: Its values.
         means: What was added up of the rows of each cluster.
-        decisions: ``(N,)``.
+        samples: Of its rows.
         labels: ``(N,)``.
-        clusters: ``(N,)``: codes from 0 on.
         drawn: The resamples.
+        clusters: ``(N,)``: the clusters, numbered from 0 on.
+        of_main: The intervals of its main metrics.
+        group: The code of the group of these rows in ``means``. Default: all rows, whose classes have intervals too.
     """
-    groups = int(clusters.max()) + 1
-    first = clusters.new_full((groups,), len(clusters)).scatter_reduce(0, clusters, torch.arange(len(clusters)), "amin")
+    decisions, number = samples.decisions, int(clusters.max()) + 1
+    first = clusters.new_full((number,), len(clusters)).scatter_reduce(0, clusters, torch.arange(len(clusters)), "amin")
     of_clusters: list[Tensor] = []
+    counted: list[Counts] = []
 
     def batches() -> Iterator[Counts]:
         is_right = decisions == labels
@@ -87,14 +105,18 @@ def clustered_intervals(
             of_clusters.append(weights[:, first])
             held = weights.double()
             none = held.new_zeros(len(held), classes)
-            yield Counts(
+            counts = Counts(
                 none.clone().index_add_(1, labels[is_right], held[:, is_right]),
                 none.clone().index_add_(1, labels, held),
                 none.clone().index_add_(1, decisions, held),
             )
+            counted.extend([counts] if group is None else [])
+            yield counts
 
-    found = drawn_intervals(scores.values, batches(), groups)
-    return {**found, **means.clustered(torch.cat(of_clusters))}
+    found = drawn_intervals(scores.values, batches(), number)
+    if group is None:
+        scores = scores._replace(class_intervals=drawn_class_intervals(counted, scores.class_names, number))
+    return complete(scores, {**found, **means.clustered(torch.cat(of_clusters), group or 0), **of_main})
 
 
 def complete(scores: Scores, found: Mapping[str, Interval]) -> Scores:

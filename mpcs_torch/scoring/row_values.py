@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import meta_pattern_concern_score
+from mpcs_torch.functional.concern.expected_concern import decide
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
@@ -83,6 +84,12 @@ def means_of(entry: "MetricEntry", chosen: ChosenMetrics) -> list[Mean]:
             )
         ]
     return []
+
+
+def decided_by_cost(scores: Tensor, target: Tensor, costs: Tensor) -> Tensor:
+    """Return the decision with the minimum expected cost for each row, -1 for a referral: (n,)."""
+    settings: dict[str, Any] = {"ratio": None, "ignore_index": None, "sample_weight": None}
+    return decide(scores, target, concern=costs, decision="least_concern", from_logits=False, **settings).predicted
 
 
 def _of_labels(probs: Tensor, labels: Tensor) -> Tensor:

@@ -14,6 +14,8 @@ from mpcs_torch.scoring.undefined import undefined_values
 from mpcs_torch.tables import Table
 
 Interval = tuple[float, float]
+ClassIntervals = Mapping[str, Mapping[str, Interval]]
+"""By class, and by rate as in `Scores.per_class`."""
 MOST_CLASSES = 30
 """With more classes, they are not listed one by one."""
 
@@ -33,6 +35,8 @@ class Scores(NamedTuple):
     """Metrics that were left out, and the reasons."""
     intervals: Mapping[str, Interval] = MappingProxyType({})
     """By metric: 95 % intervals, of those that have one."""
+    class_intervals: ClassIntervals = MappingProxyType({})
+    """The 95 % intervals of the rates of classes."""
     has_concern: bool = False
     """Whether a concern says which errors matter."""
     file_notes: Sequence[str] = ()
@@ -88,5 +92,15 @@ class Scores(NamedTuple):
         if not rows or len(rows) > MOST_CLASSES:
             return None
         header = ["class", "samples", "precision", "recall", "error rate"]
-        cells = [[name, *(f"{value:.6g}" for value in row.values())] for name, row in rows.items()]
+        found = self.class_intervals
+        cells = [
+            [name, *(_cell(value, found.get(name, {}).get(rate)) for rate, value in row.items())]
+            for name, row in rows.items()
+        ]
         return Table(header, cells)
+
+
+def _cell(value: float, interval: Interval | None) -> str:
+    if interval is None:
+        return f"{value:.6g}"
+    return f"{value:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"

@@ -1,6 +1,7 @@
 """``mpcs score`` of several models, groups and clusters: tables, verdicts, JSON, the report, and refused options."""
 
 import json
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
     for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
         assert f"By {metric}, " in out
     assert out.count(", by site, the worst mpcs first") == 3
+    assert re.search(r"\| north +\| 45 +\| [\d.]+ \([\d.]+ to [\d.]+\) ", out)
+    assert "Intervals of groups are each of one group alone." in out
 
 
 def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +66,11 @@ def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[
         model["metrics"]["misclassification_rate"] - told["models"]["A"]["metrics"]["misclassification_rate"]
     )
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
-    assert told["groups"][0]["groups"]["north"]["rows"] == 45
+    north = told["groups"][0]["groups"]["north"]
+    assert north["rows"] == 45
+    assert {*north["intervals"], *north["without_interval"]} == {*north["metrics"]}
+    assert north["intervals"]["mpcs"] != model["intervals"]["mpcs"]
+    assert "The worst of many groups" in told["notes"][-1]
     assert set(told["groups"][0]) == {"model", "column", "groups", "worst", "mean of groups", "spread"}
     assert told["groups"][0]["worst"]["calibration_slope"] is None  # neither high nor low slopes are better
 

@@ -105,7 +105,10 @@ def conditions(size: int, is_long: bool) -> Figure:
     models, groups = names(3, is_long=is_long), names(size, is_long=is_long)
     values = {model: torch.rand(len(groups), generator=GENERATOR).tolist() for model in models}
     column = LONG if is_long else "device"
-    return condition_chart(values, dict.fromkeys(models, 0.5), groups, metric="equal error rate", column=column)
+    intervals = {model: [(value - 0.1, value + 0.1) for value in own] for model, own in values.items()}
+    return condition_chart(
+        values, dict.fromkeys(models, 0.5), groups, metric="equal error rate", column=column, intervals=intervals
+    )
 
 
 def referral(size: int, is_long: bool) -> Figure:

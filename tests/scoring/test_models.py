@@ -1,6 +1,7 @@
 """Several models on the same rows: comparisons, intervals, groups, and rows that do not match."""
 
 import csv
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,13 @@ from mpcs_torch.functional import (
     meta_pattern_concern_score,
 )
 from mpcs_torch.metrics.by_name import BY_NAME
-from mpcs_torch.scoring import Predictions, PredictionsError, chunks, group_scores, score
+from mpcs_torch.scoring import Predictions, PredictionsError, chunks, grouped_metrics, score
 from mpcs_torch.scoring.main_measures import CONFIDENCE
 from mpcs_torch.scoring.model_files import ModelFiles, open_models
-from mpcs_torch.scoring.models import ModelScores, score_models, with_intervals
+from mpcs_torch.scoring.model_intervals import with_intervals
+from mpcs_torch.scoring.model_scores import ModelScores
+from mpcs_torch.scoring.models import score_models
+from mpcs_torch.scoring.own_intervals import OF_BINS, without_interval
 from tests.metrics.batches import random_batch
 
 NAMES = ["a", "b", "c", "d"]
@@ -134,10 +138,93 @@ def test_rows_of_a_cluster_are_drawn_together(tmp_path: Path) -> None:
     assert lengths[0] > 1.5 * lengths[1]
 
 
-def test_clusters_need_no_metric_that_is_a_mean_over_rows(tmp_path: Path) -> None:
-    paths = [write(tmp_path / f"{name}.csv", FIRST, patient=PATIENTS) for name in ("A", "B")]
-    found = measured(paths, metrics=["accuracy"], cluster="patient")
-    assert [*found.scores["A"].intervals] == ["accuracy"]
+@pytest.mark.parametrize("name", ["accuracy", "brier_score"])
+def test_clusters_give_intervals_of_any_metric_alone(tmp_path: Path, name: str) -> None:
+    paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS) for model in ("A", "B")]
+    found = measured(paths, metrics=[name], cluster="patient")
+    assert [*found.scores["A"].intervals] == [name]
+    assert bool(found.comparisons) == (name == "accuracy")
+
+
+def test_rates_of_classes_have_intervals(tmp_path: Path) -> None:
+    right = torch.where(TARGET == 1, FIRST.argmax(1) == 1, False)
+    number = int((TARGET == 1).sum())
+    path = write(tmp_path / "A.csv", FIRST, row=[str(row) for row in range(240)])
+    exact = measured([path], metrics=["accuracy"], by=["row"]).first.class_intervals["b"]
+    low, high = clopper_pearson(int(right.sum()), number)
+    assert exact["recall"] == (low, high)
+    assert exact["error_rate"] == pytest.approx((1 - high, 1 - low))
+    drawn = measured([path], cluster="row", resamples=1000).first.class_intervals["b"]
+    for name, interval in exact.items():
+        assert drawn[name] == pytest.approx(interval, abs=0.03), name
+    patients = write(tmp_path / "B.csv", FIRST, patient=PATIENTS)
+    table = measured([patients], cluster="patient").first.class_table()
+    assert table is not None
+    assert all(" to " in cell for row in table.rows for cell in row[2:])
+
+
+def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
+    """Those of bins alone have none, of one and of several files, with clusters and in groups."""
+    paths = [write(tmp_path / f"{model}.csv", FIRST, patient=PATIENTS, site=SITES) for model in ("A", "B")]
+    for concern, cluster, number in itertools.product((CONCERN, None), (None, "patient"), (1, 2)):
+        bare = {*OF_BINS, *([] if concern else ["destructive_rate"])}
+        found = measured(paths[:number], concern, cluster=cluster, by=["site"])
+        for scores in (*found.scores.values(), *found.groups[0].groups.values()):
+            assert {*scores.values} - {*scores.intervals} == bare == {*without_interval(scores)}
+
+
+def grouped_like_their_rows(
+    folder: Path, target: torch.Tensor, concern: ConcernSpec | None, cluster: str | None
+) -> None:
+    """Assert that each of 3 groups, of neighbouring rows and patients, has the intervals of its rows alone."""
+    sites, patients = [f"s{row // 80}" for row in range(240)], [f"p{row // 8}" for row in range(240)]
+    path = write(folder / "A.csv", FIRST, target, site=sites, patient=patients)
+    [groups] = measured([path], concern, by=["site"], cluster=cluster).groups
+    for place in range(3):
+        rows = slice(80 * place, 80 * (place + 1))
+        only = write(folder / "only.csv", FIRST[rows], target[rows], patient=patients[rows])
+        alone = measured([only], concern, cluster=cluster).first
+        intervals = groups.groups[f"s{place}"].intervals
+        assert list(intervals) == list(alone.intervals)
+        for name, interval in intervals.items():
+            assert interval == pytest.approx(alone.intervals[name], rel=1e-9), name
+        assert len(intervals) > 11
+
+
+@pytest.mark.parametrize("cluster", [None, "patient"])
+def test_groups_have_the_intervals_of_their_rows_alone(tmp_path: Path, cluster: str | None) -> None:
+    grouped_like_their_rows(tmp_path, TARGET, CONCERN, cluster)
+
+
+def test_groups_of_soft_labels_have_the_intervals_of_their_rows_alone(tmp_path: Path) -> None:
+    soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
+    grouped_like_their_rows(tmp_path, soft, None, None)
+
+
+def test_a_group_of_one_cluster_or_row_has_no_interval(tmp_path: Path) -> None:
+    groups = ["one", "two", "two", *["rest"] * 237]
+    path = write(tmp_path / "A.csv", FIRST, group=groups, patient=["p", "p", "p", *PATIENTS[3:]])
+    [of_clusters] = measured([path], by=["group"], cluster="patient").groups
+    assert {name: bool(own.intervals) for name, own in of_clusters.groups.items()} == {
+        "one": False,
+        "two": False,
+        "rest": True,
+    }
+    [of_rows] = measured([path], by=["group"], metrics=["mpcs"]).groups
+    assert [bool(own.intervals) for own in of_rows.groups.values()] == [False, True, True]
+
+
+def test_clusters_of_soft_labels_are_drawn_together(tmp_path: Path) -> None:
+    """Each row three times, in a cluster of its own, says as much as each row once."""
+    soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
+    often = {"target": soft.repeat(3, 1), "row": [str(r % 240) for r in range(720)]}
+    alone = measured([write(tmp_path / "once.csv", FIRST, soft)], None).first
+    clustered = measured([write(tmp_path / "often.csv", FIRST.repeat(3, 1), **often)], None, cluster="row")
+    for name, interval in alone.intervals.items():
+        assert clustered.first.intervals[name] == pytest.approx(interval, rel=1e-9), name
+    assert clustered.notes == ["95 % intervals: bootstrap of 240 whole clusters (row)."]
+    with pytest.raises(PredictionsError, match="needs at least 2 clusters, but got 1"):
+        measured([write(tmp_path / "one.csv", FIRST, soft, row=["a"] * 240)], None, cluster="row")
 
 
 def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(tmp_path: Path) -> None:
@@ -157,7 +244,8 @@ def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Pa
     ]
     none = measured(plain(tmp_path), None, metrics=["brier_score"])
     assert not none.comparisons
-    assert none.notes[0].startswith("Only accuracy, misclassification_rate")
+    assert none.notes[-1].startswith("Only accuracy, misclassification_rate")
+    assert list(none.scores["A"].intervals) == ["brier_score"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -166,7 +254,7 @@ def test_groups_have_the_metrics_of_their_rows_alone(tmp_path: Path, suffix: str
     found = measured(paths, by=["site"], resamples=0)
     assert [(groups.model, groups.column) for groups in found.groups] == [("A", "site"), ("B", "site")]
     for groups, probs in zip(found.groups, (FIRST, SECOND), strict=True):
-        assert groups.rows == {"s0": 80, "s1": 80, "s2": 80}
+        assert {name: own.rows for name, own in groups.groups.items()} == {"s0": 80, "s1": 80, "s2": 80}
         for place in range(3):
             only = write(tmp_path / "only.npz", probs[place::3], TARGET[place::3])
             alone = score(Predictions(only, from_logits=False, class_names=NAMES), CONCERN, lambda _: None).values
@@ -197,8 +285,8 @@ def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
     [groups] = measured([path], by=["row"], metrics=["mpcs", "accuracy"], resamples=0).groups
     rows = groups.table().rows
     assert (len(rows), rows[40][0]) == (45, "and 8 others")
-    monkeypatch.setattr(group_scores, "NUMBERS", 47 * group_scores.FEWEST_NUMBERS)
-    with pytest.raises(PredictionsError, match=r"A.csv: column 'row' must have at most 47 groups .* but has more"):
+    monkeypatch.setattr(grouped_metrics, "NUMBERS", 40 * 16)
+    with pytest.raises(PredictionsError, match=r"A.csv: column 'row' must have fewer groups: the sums of \d+ groups"):
         measured([path], by=["row"], metrics=["accuracy"], resamples=0)
 
 
@@ -215,14 +303,16 @@ def test_a_group_without_a_value_is_left_out_of_the_summaries(tmp_path: Path) ->
     assert groups.table().rows[2][2] == ""
 
 
-def test_soft_labels_have_a_table_and_groups_alone(tmp_path: Path) -> None:
+def test_models_of_soft_labels_have_intervals_but_no_comparison(tmp_path: Path) -> None:
     soft = torch.rand(240, 4, generator=torch.Generator().manual_seed(0))
     paths = [write(tmp_path / "A.csv", FIRST, soft, site=SITES), write(tmp_path / "B.parquet", SECOND, soft)]
     found = measured(paths, None, by=["site"])
     assert found.table().header == ["metric", "A", "B"]
     assert len(found.groups) == 2
     assert not found.comparisons
-    assert "have intervals and are compared" in found.notes[0]
+    assert found.notes[-1].startswith("Models are compared on files with one class for each row")
+    for scores in (*found.scores.values(), *found.groups[0].groups.values()):
+        assert list(scores.intervals) == list(scores.values)
 
 
 def test_a_row_is_kept_in_16_bytes_for_each_model(tmp_path: Path) -> None:

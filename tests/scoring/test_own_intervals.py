@@ -12,7 +12,15 @@ from mpcs_torch.metrics.by_name import BY_NAME
 from mpcs_torch.scoring import row_means
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics, inputs_of
 from mpcs_torch.scoring.chunks import Chunk
-from mpcs_torch.scoring.count_intervals import STATISTICS, Counts, drawn_intervals, f1_macro, multinomial_counts
+from mpcs_torch.scoring.count_intervals import (
+    STATISTICS,
+    Counts,
+    drawn_intervals,
+    f1_macro,
+    interval_around,
+    interval_of_drawn,
+    multinomial_counts,
+)
 from mpcs_torch.scoring.own_intervals import own_intervals
 from mpcs_torch.scoring.row_means import RowMeans
 from mpcs_torch.scoring.scores import Scores
@@ -116,6 +124,12 @@ def test_a_sample_of_a_sorted_file_tells_how_far_mpcs_varies(monkeypatch: pytest
     sampled = measured(probs[order], target[order], resamples=10, step=1000).intervals["mpcs"]
     assert sum(sampled) == pytest.approx(sum(all_rows))
     assert sampled[1] - sampled[0] == pytest.approx(all_rows[1] - all_rows[0], rel=0.05)
+
+
+def test_resamples_that_nearly_all_agree_give_no_interval() -> None:
+    almost = torch.cat([torch.ones(199), torch.tensor([2.0])]).double()
+    assert interval_of_drawn(almost, 50) is None  # both percentiles are 1
+    assert interval_around(1.0, torch.ones(200).double() + 1e-15 * torch.arange(200), 50) is None  # rounding
 
 
 def test_no_interval_promises_too_much() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.functional.detection import bootstrap
-from mpcs_torch.functional.detection.bootstrap import Resample, interval_of_resamples
+from mpcs_torch.functional.detection.bootstrap import TrialDraws, interval_of_resamples
 from mpcs_torch.functional.detection.errors import count_errors
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring import Trials, score_detection, shares
@@ -109,9 +109,9 @@ def test_draws_in_blocks_are_those_of_one_process(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(bootstrap, "BLOCK", 7)
 
     def draws(*places: tuple[range, int]) -> list[torch.Tensor]:
-        held: list[Resample] = []
+        held: list[TrialDraws] = []
 
-        def keep(resample: Resample) -> torch.Tensor:
+        def keep(resample: TrialDraws) -> torch.Tensor:
             held.append(resample)
             return torch.zeros(1)
 

@@ -1,7 +1,7 @@
 """Bootstrap intervals of statistics, and of their differences between two systems on the same resamples."""
 
 from collections.abc import Callable, Sequence
-from math import inf, isfinite, sqrt
+from math import inf, isclose, isfinite, sqrt
 from typing import NamedTuple
 
 import torch
@@ -12,7 +12,7 @@ from mpcs_torch.functional.comparison.sample_statistics import Statistic
 from mpcs_torch.functional.detection.interval import check_confidence
 
 ROUNDING = 1e-12
-"""A smaller spread of differences, relative to their size, is due to rounding."""
+"""A smaller spread of differences, relative to their size, is due to rounding; so is one of ends."""
 
 
 class PairedDifference(NamedTuple):
@@ -158,3 +158,11 @@ def interval_of(drawn: Tensor, independent: int, confidence: float) -> tuple[flo
     # Take the ends from the drawn values: interpolation between a finite and an infinite value gives NaN.
     low, high = drawn.quantile(tail, interpolation="lower"), drawn.quantile(1 - tail, interpolation="higher")
     return low.item(), high.item()
+
+
+def unless_all_agree(low: float, high: float) -> tuple[float, float] | None:
+    """Return the ends of values of resamples; None where they agree, as without any error.
+
+    Resamples that agree, up to rounding, do not tell how far a value may be off: their interval would promise too much.
+    """
+    return (low, high) if low < high and not isclose(low, high, rel_tol=ROUNDING) else None

@@ -61,7 +61,7 @@ def stratified_bootstrap(
     targets, nontargets = scores[labels].sort().values, scores[~labels].sort().values
     is_target = torch.cat([torch.ones_like(targets, dtype=torch.bool), torch.zeros_like(nontargets, dtype=torch.bool)])
 
-    def of_drawn(drawn: "Resample") -> Tensor:
+    def of_drawn(drawn: "TrialDraws") -> Tensor:
         repeated = targets.repeat_interleave(drawn.targets), nontargets.repeat_interleave(drawn.nontargets)
         return statistic(torch.cat(repeated), is_target)
 
@@ -71,7 +71,7 @@ def stratified_bootstrap(
     )
 
 
-class Resample(NamedTuple):
+class TrialDraws(NamedTuple):
     """The draws of each trial; statistics of these counts need no sort, because the scores are sorted once."""
 
     targets: Tensor
@@ -90,7 +90,7 @@ class Resample(NamedTuple):
 
 
 def interval_of_resamples(
-    statistic: Callable[[Resample], Tensor],
+    statistic: Callable[[TrialDraws], Tensor],
     places: Sequence[tuple[range, int]],
     device: torch.device,
     *,
@@ -112,7 +112,7 @@ def interval_of_resamples(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReversedScoresWarning)  # resamples of scores near chance can look reversed
         for _ in range(resamples):
-            drawn = Resample(*(_draw(own, size, generator).to(device) for own, size in places))
+            drawn = TrialDraws(*(_draw(own, size, generator).to(device) for own, size in places))
             values.append(statistic(drawn).double())
             advance()
     tail = (1 - confidence) / 2

@@ -32,6 +32,8 @@ class SoftSamples(NamedTuple):
     """(M, 1), widest float; None stands for 1 everywhere."""
     given: tuple[Tensor, Tensor]
     """(M, C) each: labels and predictions before they were clamped."""
+    draws: Tensor | None = None
+    """(R, M), widest float: how often each of R resamples draws each sample, in place of weights."""
 
     def find_faults(self) -> tuple[Fault, ...]:
         """Find the samples that break each rule of `SOFT_RULES`, in that order."""
@@ -46,7 +48,9 @@ class SoftSamples(NamedTuple):
         )
 
     def sum(self, values: Tensor, dtype: torch.dtype) -> Tensor:
-        """Sum values (M, C) over the samples with their weights, in a wide dtype: (C,)."""
+        """Sum values (M, C) over the samples with their weights, in a wide dtype: (C,), or (R, C) of resamples."""
+        if self.draws is not None:
+            return self.draws @ values.to(dtype)
         return (values if self.weight is None else values * self.weight).sum(dim=0, dtype=dtype)
 
 

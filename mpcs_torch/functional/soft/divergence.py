@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 
 class DivergenceSums(NamedTuple):
-    """Sums over elements, each multiplied by the weight of its sample: scalars in the widest float."""
+    """Sums over elements, each multiplied by the weight of its sample: scalars, or (R,), in the widest float."""
 
     divergence: Tensor
     """Sum of the binary divergences."""
@@ -69,9 +69,7 @@ def divergence_sums(samples: SoftSamples, epsilon: float) -> DivergenceSums:
     p, y = samples.predicted.to(wide), samples.actual.to(wide)
     p = p.clamp(epsilon, 1 - epsilon) if epsilon else p
     values = torch.where(samples.counted, _divergence(p, y) + _divergence(1 - p, 1 - y), 0.0)
-    if samples.weight is None:
-        return DivergenceSums(values.sum(), samples.counted.sum(dtype=wide))
-    return DivergenceSums((values * samples.weight).sum(), (samples.counted * samples.weight).sum())
+    return DivergenceSums(*(samples.sum(summed, wide).sum(-1) for summed in (values, samples.counted)))
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -16,7 +16,7 @@ TNorm = Literal["minimum", "product", "lukasiewicz"]
 
 
 class SoftSums(NamedTuple):
-    """Degrees of truth of each class times the weights of the samples, summed over samples: (C,) each."""
+    """Degrees of truth of each class times the weights of the samples, summed over samples: (C,), or (R, C), each."""
 
     shared: Tensor
     """Sum of T(p, y), by default of min(p, y)."""
@@ -60,17 +60,21 @@ def _both(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
 
 
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """Return the F of sums; its limit for beta = 0 is precision, and for an infinite beta recall."""
+    """Return the F of sums; its limit for beta = 0 is precision, and for an infinite beta recall.
+
+    Of sums (C,), it is a scalar, or (C,) with the average "none"; of those of resamples (R, C), it is (R,), or (R, C).
+    """
     of_actual = 1.0 if beta == float("inf") else beta**2 / (1 + beta**2)
-    pooled = SoftSums(*(field.sum() for field in sums)) if average == "micro" else sums
+    pooled = SoftSums(*(field.sum(-1) for field in sums)) if average == "micro" else sums
     mass = of_actual * pooled.actual + (1 - of_actual) * pooled.predicted
     is_empty = mass == 0
     score = torch.where(is_empty, zero_division, pooled.shared / torch.where(is_empty, 1.0, mass))
     if average == "macro":
-        return score.mean()
+        return score.mean(-1)
     if average == "weighted":
-        total = sums.actual.sum()
-        weighed = torch.where(sums.actual == 0, 0.0, score * sums.actual).sum()  # NaN of an absent class weighs nothing
+        total = sums.actual.sum(-1)
+        # NaN of an absent class weighs nothing.
+        weighed = torch.where(sums.actual == 0, 0.0, score * sums.actual).sum(-1)
         return torch.where(total == 0, zero_division, weighed / torch.where(total == 0, 1.0, total))
     return score
 

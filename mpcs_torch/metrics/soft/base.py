@@ -55,16 +55,19 @@ class SoftScore(SumMetric):
     def compute(self) -> Tensor:
         """Return the value of all samples, float64: a scalar, or (C,) with ``average="none"``."""
         self.check_computable()
-        return self._score(self.average)
+        return self.value_of(self._sums())
 
-    def _score(self, average: SoftAverage) -> Tensor:
-        sums = SoftSums(self.shared, self.predicted, self.actual, self.elements)
-        return score_of(sums, beta=self.beta, average=average, zero_division=self.zero_division)
+    def value_of(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
+        """Return the value of sums, by default with the average of the metric."""
+        return score_of(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
+
+    def _sums(self) -> SoftSums:
+        return SoftSums(self.shared, self.predicted, self.actual, self.elements)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
         from mpcs_torch.plots.bars import class_bars
 
         average: SoftAverage = "macro" if self.average == "none" else self.average
-        mean = self._score(average).item()
-        scores = self._score("none").tolist()
+        mean = self.value_of(self._sums(), average).item()
+        scores = self.value_of(self._sums(), "none").tolist()
         return class_bars(scores, mean, title, ylabel="value", mean_label=f"{average} average", on=on)

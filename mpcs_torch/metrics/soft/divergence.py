@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, flatten_soft
-from mpcs_torch.functional.soft.divergence import check_epsilon, divergence_sums
+from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
+from mpcs_torch.functional.soft.divergence import DivergenceSums, check_epsilon, divergence_sums
 from mpcs_torch.metrics.base import SumMetric
 
 
@@ -51,9 +51,17 @@ class SoftKLDivergence(SumMetric):
             detached(preds), detached(target, "target"), num_classes=None, sample_weight=sample_weight, ignore=ignore
         )
         self.admit(samples.find_faults)
-        self.add(**divergence_sums(samples, self.epsilon)._asdict())
+        self.add(**self.sums_of(samples)._asdict())
 
     def compute(self) -> Tensor:
         """Return the mean over all elements: a float64 scalar, NaN if every element was ignored."""
         self.check_computable()
-        return self.divergence / self.elements
+        return self.value_of(DivergenceSums(self.divergence, self.elements))
+
+    def sums_of(self, samples: SoftSamples) -> DivergenceSums:
+        """Return the sums of a batch."""
+        return divergence_sums(samples, self.epsilon)
+
+    def value_of(self, sums: DivergenceSums) -> Tensor:
+        """Return the mean of sums."""
+        return sums.divergence / sums.elements

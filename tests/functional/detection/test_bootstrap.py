@@ -12,7 +12,7 @@ from scipy.stats import bootstrap
 from torch import Tensor
 
 from mpcs_torch.functional import cllr, equal_error_rate, stratified_bootstrap
-from mpcs_torch.functional.detection.bootstrap import Resample, turning_points
+from mpcs_torch.functional.detection.bootstrap import TrialDraws, turning_points
 from mpcs_torch.functional.detection.errors import ErrorCounts, area_under_roc, count_errors, hull_of
 
 
@@ -73,7 +73,7 @@ def test_resamples_of_scores_near_chance_do_not_warn() -> None:
     stratified_bootstrap(equal_error_rate, torch.arange(20.0), labels, resamples=20)
 
 
-Drawn = tuple[Tensor, Tensor, Resample]
+Drawn = tuple[Tensor, Tensor, TrialDraws]
 
 
 @st.composite
@@ -87,10 +87,10 @@ def resamples(draw: st.DrawFn) -> Drawn:
     for size in (int(labels.sum()), int((~labels).sum())):
         places = draw(st.lists(st.integers(0, size - 1), min_size=size, max_size=size))
         counts.append(torch.tensor(places).bincount(minlength=size))
-    return scores, labels, Resample(*counts)
+    return scores, labels, TrialDraws(*counts)
 
 
-def repeated_and_sorted(scores: Tensor, labels: Tensor, drawn: Resample) -> ErrorCounts:
+def repeated_and_sorted(scores: Tensor, labels: Tensor, drawn: TrialDraws) -> ErrorCounts:
     """Count the errors of the trials that were drawn, each repeated as often as it was."""
     strata = [scores[labels].sort().values, scores[~labels].sort().values]
     sample = torch.cat([stratum.repeat_interleave(counts) for stratum, counts in zip(strata, drawn, strict=True)])
