@@ -10,8 +10,6 @@ from tests.cli.test_cli import run
 
 CLASSES = ("red", "yellow", "green")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
-GROUPED = 60
-"""The rows of files with columns of groups."""
 LOADER = """\
 import torch
 from mpcs_torch.trainer.data import DataSplits, Split
@@ -32,9 +30,6 @@ def write_samples(folder: Path) -> None:
         ("validation", 2000, 4.0),
         ("dev", 300, 3.0),
         ("test", 300, 3.0),
-        ("small", GROUPED, 2.0),
-        ("large", GROUPED, 4.0),
-        ("shifted", GROUPED, 3.0),
     ):
         write_predictions(folder / f"{name}.csv", rows, skill, np.random.default_rng(rows))
     for name in ("scores", "dev-scores"):
@@ -51,14 +46,11 @@ def write_samples(folder: Path) -> None:
 
 
 def write_predictions(path: Path, rows: int, skill: float, random: np.random.Generator) -> None:
-    """Write probabilities and labels, the same labels in files of as many rows; the shortest have groups."""
+    """Write probabilities and labels."""
     target = random.integers(3, size=rows)
     logits = random.normal(size=(rows, 3)) + skill * np.eye(3)[target]
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    names = [[CLASSES[label], f"site {row % 2}", f"patient {row // 5}"] for row, label in enumerate(target)]
-    columns = ["target", "site", "patient"][: 3 if rows == GROUPED else 1]
-    table = ([*row, *named[: len(columns)]] for row, named in zip(probs, names, strict=True))
-    write(path, [*CLASSES, *columns], table)
+    write(path, [*CLASSES, "target"], ([*row, CLASSES[label]] for row, label in zip(probs, target, strict=True)))
 
 
 def write_pairs(folder: Path, random: np.random.Generator) -> None:

@@ -14,7 +14,7 @@ import typer
 
 from mpcs_torch.cli.app import app
 from tests.cli.test_cli import run
-from tests.docs.pages import PAGES, ROOT, commands, name_of
+from tests.docs.pages import PAGES, ROOT, blocks, commands, name_of
 from tests.docs.sample_files import write_samples
 
 ALONE = {"docs/how-to/detection.md"}
@@ -76,6 +76,15 @@ def test_the_commands_of_a_page_run_one_after_the_other(
             assert Path(arguments[0]).is_file()
         else:
             check_set_up(program, arguments)
+    if any(slow_reason(command) for command in shown):
+        return
+    printed = [cells(line) for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    tables = [line for block in blocks(page) for line in block.text.splitlines() if line.startswith("|")]
+    assert [line for line in tables if cells(line) not in printed and not line.startswith("|--")] == []
+
+
+def cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 def check_arguments(program: str, arguments: list[str]) -> None:
