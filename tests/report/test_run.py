@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.report import run_verdict
 from mpcs_torch.report.run import write_run_report
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.trained import TrainedRun, open_trained
@@ -55,7 +56,7 @@ def test_the_verdict_counts_dangerous_test_errors_of_both_picks(folders: dict[st
     write_run_report([found], tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
     assert f"Epoch {epoch} makes {dangerous} dangerous test errors; accuracy would have picked " in text
-    assert ("the same epoch" if other == epoch else f"epoch {other}, which makes ") in text
+    assert ("the same epoch" if other == epoch else f"epoch {other}, which ") in text
     for heading in ("Costliest confusions", "Worst test samples", "How sure the model is", "Trends", "Repeat it"):
         assert heading in text
     assert f"mpcs train {folders['all']}/config.yaml --data-root data" in text
@@ -129,3 +130,15 @@ def test_a_checkpoint_of_another_model_is_refused(
     assert run("report", folder) == 2
     assert "does not fit" in capsys.readouterr().err
     assert json.loads((folder / "result.json").read_text())
+
+
+@pytest.mark.parametrize(("theirs", "told"), [(3, "which also makes 3."), (5, "which makes 5.")])
+def test_the_verdict_says_where_both_picks_make_equally_many_errors(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, theirs: int, told: str
+) -> None:
+    found = opened(folders["all"])
+    other = found.result.epoch % 4 + 1
+    monkeypatch.setattr(run_verdict, "other_pick", lambda _run: ("accuracy", other))
+    monkeypatch.setattr(run_verdict, "_dangerous", lambda _run, _judged, epoch: theirs if epoch == other else 3)
+    sentence = run_verdict.verdict_of_run(found, {})
+    assert sentence.endswith(f"makes 3 dangerous test errors; accuracy would have picked epoch {other}, {told}")
