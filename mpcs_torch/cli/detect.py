@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note
+from mpcs_torch.cli.console import COMMAND_LINE, note
 from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, Quiet, check_report
 from mpcs_torch.cli.points import points_of
 
@@ -158,7 +158,7 @@ def detect(
     if html is not None:
         from mpcs_torch.report.detection import write_detection_report
 
-        write_detection_report(found, html, cluster=cluster)
+        write_detection_report(found, html, cluster=cluster, command=str(COMMAND_LINE))
         note(f"wrote {html}")
 
 

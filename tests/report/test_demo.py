@@ -17,4 +17,6 @@ def test_the_verdict_of_equally_many_dangerous_errors_is_a_sentence() -> None:
     found = Demonstration(ConcernSpec(3))
     for name, decided in ((PLAIN, [0, 0]), (RECOMMENDED, [0, 1])):
         found.add(name, torch.tensor([decided[1], 1]), torch.tensor([1, 2]))
-    assert verdict(found) == "The recommended recipe makes 50 % fewer dangerous errors on test data: 1.0 instead of 2.0."
+    assert (
+        verdict(found) == "The recommended recipe makes 50 % fewer dangerous errors on test data: 1.0 instead of 2.0."
+    )

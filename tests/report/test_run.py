@@ -86,6 +86,7 @@ def test_runs_on_the_same_test_samples_are_compared(folders: dict[str, Path], tm
     write_run_report(runs, tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
     assert "rate of dangerous errors" in text
+    assert "dangerous errorsaccuracycross_entropympcs" in "".join(text.split("\n")), "one column of dangerous errors"
     assert "Comparison on the same test samples" in text
     write_run_report([*runs, opened(folders["none"])], tmp_path / "r.html", data_root=Path("data"))
     assert "compared sample by sample if they share" in text_of(tmp_path / "r.html")
@@ -103,7 +104,9 @@ def test_the_command_writes_beside_the_run_and_replaces_only_on_request(
     assert "exists: choose another file or pass --overwrite" in told
     assert run("report", folder, folder) == 2
     assert run("report", folder, folders["best"]) == 2, "several runs need --out"
-    assert run("report", folder, "--overwrite") == 0
+    capsys.readouterr()
+    assert run("report", folder, "--overwrite", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
