@@ -81,7 +81,7 @@ def test_metrics_are_chosen_by_name(files: tuple[Path, Path], capsys: pytest.Cap
     assert run("score", files[0], "--metrics", "mpcs,accuracy", "--k", 2, "--t", 50, "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["metrics"]) == ["mpcs", "accuracy"]
     assert run("score", files[0], "--metrics", "acuracy") == 2
-    assert "metrics are accuracy, misclassification_rate" in one_line(capsys.readouterr().err)
+    assert "but got 'acuracy': did you mean accuracy" in one_line(capsys.readouterr().err)
     assert run("score", files[0], "--k", 4) == 2
     assert "k must be from 1 to the number of classes (3), but got 4" in one_line(capsys.readouterr().err)
 
