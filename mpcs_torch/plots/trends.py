@@ -60,6 +60,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     fillstyle="full" if place else "none",
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
+                    clip_on=False,  # whole where it lies on the edge of the axes
                     label=f"{literal(picker, MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()

@@ -90,9 +90,9 @@ def _drawings(found: Results) -> list[Drawing]:
     )
     drawings = [
         draw(
-            det_curves(rates, points=scores[0].points),
+            det_curves(rates, points=scores[0].points, title="DET"),
             f"DET curves, miss rate over false-alarm rate. {each}.",
-            "DET: lower is better. Boxes are intervals of both rates at the minimum costs.",
+            "Lower is better. Boxes are intervals of both rates at the minimum costs.",
         )
     ]
     if len(rates) == 1:

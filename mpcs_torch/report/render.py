@@ -19,7 +19,8 @@ PIXELS = 96
 """Of an inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
-PERCENT = re.compile(r"(?<=[\d,]) %")
+TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)")
+"""Spaces where lines must not end: those of 5 % and p = 0.5."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
@@ -63,7 +64,7 @@ def render(template: str, **content: object) -> str:
     )
     environment.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable}
     page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
-    return PERCENT.sub("\N{NO-BREAK SPACE}%", page)
+    return TIGHT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), page)
 
 
 def versions() -> dict[str, str]:
@@ -85,7 +86,8 @@ def whole(text: str) -> Markup:
 
 def breakable(text: str) -> Markup:
     """Let a long name of a metric or column be broken after its underscores instead, where there is no room."""
-    return Markup(str(whole(text)).replace("_", "_<wbr>"))
+    shown = whole(text)
+    return shown if " " in text else Markup(str(shown).replace("_", "_<wbr>"))
 
 
 def _theme() -> str:

@@ -55,6 +55,7 @@ def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: py
     assert run("detect", tmp_path / "s.txt", "--resamples", 3, "--html", tmp_path / "r.html") == 0
     assert capsys.readouterr().err.count("the area under the ROC is 0, below 1/2") == 1
     told = Page(tmp_path / "r.html").text
+    assert "minimum cost, p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.5" in told, "no line ends inside p = 0.5"
     assert "scores may be reversed" in told
     assert f"mpcs detect {tmp_path / 's.txt'} --resamples 3" in told
 

@@ -10,6 +10,7 @@ def test_a_mark_is_visible_where_another_metric_picks_the_same_epoch() -> None:
     axes = metric_trend({"run": records}, "mpcs", {"run": {"picked": 3, "by accuracy": 3}}).axes[0]
     [ring], [dot] = ([line for line in axes.lines if str(line.get_label()).startswith(by)] for by in ("pick", "by"))
     assert ring.get_fillstyle() == "none"
+    assert not ring.get_clip_on(), "whole at the edge of the axes"
     assert ring.get_markersize() - 2 * ring.get_markeredgewidth() > dot.get_markersize()
     runs = metric_trend(dict.fromkeys("AB", records), "mpcs", {"A": {"picked": 3}, "B": {"picked": 3}}).axes[0]
     sizes = [line.get_markersize() for line in runs.lines if "picked" in str(line.get_label())]
