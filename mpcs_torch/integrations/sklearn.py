@@ -28,7 +28,7 @@ __all__ = ["ConcernScorer", "LabelError", "ScorerError", "concern_scorer"]
 
 
 class ScorerError(MpcsError, ValueError):
-    """A metric cannot be a scorer."""
+    """A metric cannot be a scorer, or what is given as a concern is no `ConcernSpec`."""
 
 
 class LabelError(MpcsError, ValueError):
@@ -63,8 +63,7 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
         >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=concern_scorer("mpcs", concern)).round(1)
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
-    if not isinstance(concern, ConcernSpec):
-        raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+    class_names_of(concern)  # refuses what is no spec
     if isinstance(metric, Metric):
         if settings:
             raise ScorerError(f"settings go with the name of a metric, but got {quoted(settings)} with a Metric.")
@@ -147,6 +146,17 @@ class ConcernScorer:
 
 
 _TAKEN = ("decisions", "probabilities", "log_probabilities")
+
+
+def class_names_of(concern: ConcernSpec) -> tuple[str, ...]:
+    """Return the names of the classes.
+
+    Raises:
+        ScorerError: If it is no spec, but the path of a file, for instance.
+    """
+    if not isinstance(concern, ConcernSpec):
+        raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+    return concern.class_names
 
 
 def class_indices(labels: Any, class_names: Sequence[str]) -> Tensor:

@@ -128,6 +128,14 @@ def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any
         concern_scorer("mpcs", "lights.yaml")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("display", [ConcernConfusionDisplay, RiskCoverageDisplay])
+def test_displays_refuse_the_path_of_a_concern(display: Any) -> None:
+    fitted = DummyClassifier().fit(X, NAMES)
+    for made, given in ((display.from_estimator, (fitted, X, NAMES)), (display.from_predictions, (NAMES, NAMES))):
+        with pytest.raises(ScorerError, match=r"got 'lights.yaml': mpcs_torch.load_concern reads a file"):
+            made(*given, concern="lights.yaml")
+
+
 @pytest.mark.parametrize("labels", [np.where(LABELS, "rosa", NAMES), LABELS + 1, LABELS + 0.5])
 def test_labels_that_are_no_classes_are_named(labels: Any) -> None:
     with pytest.raises(LabelError, match=r"must be classes of the concern, \['virginica'.*, but one is ('rosa'|3|0.5)"):

@@ -74,7 +74,7 @@ def test_our_names_go_before_usual_ones_and_several_of_these_are_refused(tmp_pat
         read(path)
     assert read(path, columns=["target"]).trials.labels.tolist() == [False, True]
     path.write_text("a,b\n1,0\n")
-    with pytest.raises(PredictionsError, match=r"score may be called scores, y_score.*, label labels, .* or y$"):
+    with pytest.raises(PredictionsError, match=r"score may be called scores, y_score.*, and label labels, .* or y$"):
         read(path)
 
 

@@ -84,7 +84,7 @@ def usual_columns(
             _listed([n for n in usual if n != name])
             for name, usual in zip(own, (SCORE_NAMES, LABEL_NAMES), strict=True)
         )
-        also = "" if all(found) else f"; {own[0]} may be called {scores}, {own[1]} {labels}"
+        also = "" if all(found) else f"; {own[0]} may be called {scores}, and {own[1]} {labels}"
         needed = quoted(list(dict.fromkeys((*own, *columns))))
         raise PredictionsError(path, f"must have the {kind} {needed}, but has {quoted(list(names))}{also}")
     for name, several in zip(own, found, strict=True):
