@@ -1,6 +1,8 @@
 """The base class of the errors that a user can fix, and how their messages quote a value."""
 
 import reprlib
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 MAX_QUOTED = 100
 """Characters of a value in a message: enough to find it in a file."""
@@ -39,6 +41,17 @@ def quoted(value: object) -> str:
     """
     text = _Short().repr(value)
     return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
+
+
+def did_you_mean(given: object, names: Iterable[str]) -> str:
+    """Return a question after names that are spelled almost the same; empty if there is none.
+
+    Example:
+        >>> did_you_mean("acuracy", ["accuracy", "mpcs"])
+        'did you mean accuracy?'
+    """
+    near = get_close_matches(str(given)[:MAX_QUOTED], list(names))
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def shown(text: str, limit: int = MAX_QUOTED) -> str:

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "tables": set(),
     "untrusted_files": {"errors"},
     "yaml_files": {"errors", "untrusted_files"},
-    "concern": {"control_characters", "errors", "tables", "yaml_files"},
+    "concern": {"control_characters", "errors", "packaged", "tables", "yaml_files"},
     "functional": set(),
     "metrics": {"concern", "functional", "errors", "import_paths", "plots"},
     "calibration": {"functional", "errors"},

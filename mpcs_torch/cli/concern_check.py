@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.console import print_json, say, text_of
 from mpcs_torch.cli.options import AsJson, file_or_name
 from mpcs_torch.tables import Table
 
@@ -48,11 +48,11 @@ def check(
         return
     size = len(spec.classes)
     count = int(released.sum())
-    typer.echo(f"{size} classes; of {size * (size - 1)} errors, {count} are released and the others are dangerous\n")
+    say(f"{size} classes; of {size * (size - 1)} errors, {count} are released and the others are dangerous\n")
     typer.echo(text_of(_matrix(spec) if size <= MOST_CLASSES else _released_table(spec)))
-    typer.echo("\n" + "\n".join(_facts(spec)))
+    say("\n" + "\n".join(_facts(spec)))
     for warning in warnings:
-        typer.echo(f"mpcs: warning: {warning}", err=True)
+        say(f"mpcs: warning: {warning}", err=True)
 
 
 def _matrix(spec: "ConcernSpec") -> Table:

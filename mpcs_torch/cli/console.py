@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from shutil import get_terminal_size
+from textwrap import fill
 from typing import Any
 
 import typer
@@ -55,7 +56,15 @@ def text_of(part: Table | str) -> str:
 def show(text: str) -> None:
     """Print results as text, unless they are wanted as JSON."""
     if not COMMAND_LINE.wants_json:
-        typer.echo(text)
+        say(text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print text to standard output or error; on a terminal, lines that are too long for it are broken at spaces."""
+    if (sys.stderr if err else sys.stdout).isatty():
+        width = get_terminal_size().columns
+        text = "\n".join(_broken(line, width) if len(line) > width else line for line in text.split("\n"))
+    typer.echo(text, err=err)
 
 
 def heading(text: str) -> str:
@@ -68,12 +77,17 @@ def heading(text: str) -> str:
 def note(message: str) -> None:
     """Print a message that is no result, unless the user wants quiet; beside JSON, on standard error."""
     if not COMMAND_LINE.is_quiet:
-        typer.echo(message, err=COMMAND_LINE.wants_json)
+        say(message, err=COMMAND_LINE.wants_json)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for NaN and infinity."""
     typer.echo(json.dumps(finite(value), indent=1, allow_nan=False))
+
+
+def _broken(line: str, width: int) -> str:
+    """Break a line between words; paths and options stay whole, so that they can be copied."""
+    return fill(line, width, replace_whitespace=False, break_long_words=False, break_on_hyphens=False)
 
 
 def _printed(table: Table, width: int) -> list[Any]:

@@ -3,9 +3,7 @@
 import shlex
 from pathlib import Path
 
-import typer
-
-from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, Out, Overwrite, Quiet
 
@@ -33,5 +31,5 @@ def demo(
         tallies = {name: [tally._asdict() for tally in of_seeds] for name, of_seeds in found.tallies.items()}
         print_json({"report": report, "by_seed": tallies})
         return
-    typer.echo(f"{text_of(found.table())}\n\n{without_referral(found)}\n{with_referral(found)}\n")
+    say(f"{text_of(found.table())}\n\n{without_referral(found)}\n{with_referral(found)}\n")
     note(f"wrote {report}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note
+from mpcs_torch.cli.console import COMMAND_LINE, note
 from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, Quiet, check_report
 from mpcs_torch.cli.points import points_of
 
@@ -108,7 +108,8 @@ def detect(
 ) -> None:
     """Measure how well detectors separate targets from non-targets, what their decisions cost, and which is better.
 
-    csv and parquet files have the columns score and label, npz files the arrays scores and labels. HDF5 files (h5) are
+    csv and parquet files have the columns score and label (or y_score and y_true, and the like), npz files the arrays
+    scores and labels. HDF5 files (h5) are
     those of SIDEKIT and BOSARIS, with a Key as --trials. Any other file is text with one trial on each line: score and
     label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
     """
@@ -158,7 +159,7 @@ def detect(
     if html is not None:
         from mpcs_torch.report.detection import write_detection_report
 
-        write_detection_report(found, html, cluster=cluster)
+        write_detection_report(found, html, cluster=cluster, command=str(COMMAND_LINE))
         note(f"wrote {html}")
 
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import typer
-
-from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.console import print_json, say, text_of
 from mpcs_torch.cli.json_values import finite, plain_comparisons
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring import DetectionScores
@@ -20,21 +18,21 @@ def print_results(found: Results, *, as_json: bool, cluster: str | None) -> None
         return
     first = next(iter(found.scores.values()))
     counts = first.summary.counts
-    typer.echo(f"{counts.targets} targets, {counts.nontargets} non-targets\n")
-    typer.echo(text_of((first if len(found.scores) == 1 else found).table()))
+    say(f"{counts.targets} targets, {counts.nontargets} non-targets\n")
+    say(text_of((first if len(found.scores) == 1 else found).table()))
     for note in notes(list(found.scores.values()), cluster):
-        typer.echo(f"\n{note}")
+        say(f"\n{note}")
     if found.comparisons:
         rows, others = leading(found.comparisons)
-        typer.echo(f"\n{text_of(comparison_table(rows))}\n")
+        say(f"\n{text_of(comparison_table(rows))}\n")
         if others:
-            typer.echo(f"p-values are corrected for these rows and those of {', '.join(others)} (--json has all).\n")
-        typer.echo("\n".join(summarize_comparisons(found.comparisons)))
+            say(f"p-values are corrected for these rows and those of {', '.join(others)} (--json has all).\n")
+        say("\n".join(summarize_comparisons(found.comparisons)))
     for conditions in found.conditions:
         title = f"{conditions.detector}, by {conditions.column}"
-        typer.echo(f"\n{title}\n\n{text_of(conditions.table())}")
+        say(f"\n{title}\n\n{text_of(conditions.table())}")
         if conditions.incomplete:
-            typer.echo(f"\nWithout targets or without non-targets: {', '.join(conditions.incomplete)}.")
+            say(f"\nWithout targets or without non-targets: {', '.join(conditions.incomplete)}.")
 
 
 def _plain(found: Results) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import typer
 
+from mpcs_torch.cli.console import say
 from mpcs_torch.cli.progress import counting_bar, row_counter
 from mpcs_torch.functional import OperatingPoint, TooFewSamplesError
 from mpcs_torch.processes.world import World
@@ -126,4 +127,4 @@ def told_warnings(*, shown: bool) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in told if shown):
-        typer.echo(f"mpcs: warning: {message}", err=True)
+        say(f"mpcs: warning: {message}", err=True)

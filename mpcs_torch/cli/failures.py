@@ -9,6 +9,7 @@ from types import FrameType
 
 import typer
 
+from mpcs_torch.cli.console import say
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MpcsError
 
@@ -82,7 +83,7 @@ def told_warnings() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in told):
-        typer.echo(f"mpcs: warning: {message}", err=True)
+        say(f"mpcs: warning: {message}", err=True)
 
 
 def _message_and_status(error: BaseException) -> tuple[str, int]:

@@ -65,5 +65,8 @@ def normalize(
     from mpcs_torch.scoring import normalize_trials
 
     with row_counter(f"normalise {scores.name}", [scores]) as advance:
-        normalize_trials(scores, out, cohort, method.value, advance, top=top)
+        fewer = normalize_trials(scores, out, cohort, method.value, advance, top=top)
+    if fewer:
+        names = "1 name has" if fewer == 1 else f"{fewer} names have"
+        note(f"{names} fewer than {top} scores in {cohort.name}: all of them were taken, instead of the {top} highest")
     note(f"wrote {out}")

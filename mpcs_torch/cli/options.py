@@ -1,7 +1,6 @@
 """Options and checks that several verbs share."""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +8,7 @@ import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import did_you_mean
 from mpcs_torch.packaged import packaged_file, packaged_names
 
 
@@ -40,8 +40,7 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
         names = packaged_names(kind)
         if given in names:
             return packaged_file(kind, given)
-        near = get_close_matches(given, names)
-        known = f"did you mean {' or '.join(near)}?" if near else f"the names are {', '.join(names)}."
+        known = did_you_mean(given, names) or f"the names are {', '.join(names)}."
         raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
 
     return found

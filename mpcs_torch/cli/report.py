@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.options import DataRoot, OverwriteReport, check_out
+from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import DataRoot, OverwriteReport, Quiet, check_out
 
 NAME = "report.html"
 
@@ -22,6 +23,7 @@ def report(
     ] = None,
     data_root: DataRoot = Path("data"),
     overwrite: OverwriteReport = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Write one page about finished runs: the picked epoch and what it saves, the costliest errors, and all figures.
 
@@ -45,4 +47,4 @@ def report(
     with told_warnings():
         trained = [open_trained(run, data_root) for run in runs]
         write_run_report(trained, out, data_root=data_root)
-    typer.echo(f"wrote {out}")
+    note(f"wrote {out}")

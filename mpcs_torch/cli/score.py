@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note
+from mpcs_torch.cli.console import COMMAND_LINE, note
 from mpcs_torch.cli.options import AsJson, Concern, Html, OverwriteReport, Quiet, check_report
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def score(
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        write_score_report(found, spec, html)
+        write_score_report(found, spec, html, command=str(COMMAND_LINE))
         note(f"wrote {html}")
 
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import typer
-
-from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.console import print_json, say, text_of
 from mpcs_torch.cli.json_values import plain_comparisons
 from mpcs_torch.control_characters import printable
 from mpcs_torch.functional import summarize_comparisons
@@ -19,11 +17,11 @@ def print_scores(found: ModelScores, *, as_json: bool) -> None:
     if as_json:
         print_json(_plain(found))
     else:
-        typer.echo("\n\n".join(_parts(found)))
+        say("\n\n".join(_parts(found)))
     for model, scores in found.scores.items():
         of_model = f"{model}: " if len(found.scores) > 1 else ""
         for warning in scores.warnings():
-            typer.echo(f"warning: {of_model}{warning}", err=True)
+            say(f"warning: {of_model}{warning}", err=True)
 
 
 def _parts(found: ModelScores) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, DataRoot, Out, Quiet
 from mpcs_torch.study.plans import STUDIES
@@ -81,7 +81,7 @@ def _study(name: str, data_root: Path, folder: Path, world: "World", *, as_json:
     if as_json:
         print_json({"methods": [_plain(each, found.baseline) for each in results], "verdict": said.splitlines()})
     else:
-        typer.echo(f"{text_of(table)}\n\n{said}\n")
+        say(f"{text_of(table)}\n\n{said}\n")
     note(f"wrote {folder / 'results.md'}, results.csv and figure.png")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet, file_or_name
 from mpcs_torch.packaged import packaged_names
@@ -153,7 +153,7 @@ def _train(
     if as_json:
         print_json({"run": folder, **asdict(result)})
     else:
-        typer.echo(f"Picked epoch {result.epoch}: {result.reason}.\n\n{text_of(result.table())}\n")
+        say(f"Picked epoch {result.epoch}: {result.reason}.\n\n{text_of(result.table())}\n")
     note(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
         note(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")

@@ -8,7 +8,8 @@ from typing import Any
 
 from mpcs_torch.concern.rules import MAX_PROBLEMS, ConcernError, Problem
 from mpcs_torch.concern.spec import ConcernSpec
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import did_you_mean, shown
+from mpcs_torch.packaged import packaged_file, packaged_names
 
 FIELDS = tuple(field.name for field in fields(ConcernSpec))
 
@@ -17,16 +18,17 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """Read a concern spec from a YAML file whose keys are the arguments of `ConcernSpec`.
 
     Args:
-        path: The file. Loading is safe: aliases, merge keys and tags of YAML are refused, and so is a huge file.
+        path: The file, or the name of a concern of the package, such as ``"traffic-lights"``. Loading is safe: aliases,
+            merge keys and tags of YAML are refused, and so is a huge file.
 
     Raises:
         ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with its file, line
             and column.
-        FileNotFoundError: If there is no such file.
+        FileNotFoundError: If there is no such file or name.
         ImportError: If PyYAML is not installed.
 
     Example:
-        >>> load_concern("configs/concerns/traffic-lights.yaml").classes
+        >>> load_concern("traffic-lights").classes
         ('red', 'yellow', 'green')
     """
     try:
@@ -34,7 +36,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
 
-    path = Path(path)
+    path = _named(path) if isinstance(path, str) else path
     try:
         document = read_yaml_file(path)
     except YamlError as error:
@@ -96,6 +98,18 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     if spec.concession is not None:
         plain["concession"] = spec.concession
     return plain
+
+
+def _named(given: str) -> Path:
+    """Return the file of the package that a word names, unless there is a file of that name; else the given path."""
+    path = Path(given)
+    if "." in given or path.name != given or path.is_file():
+        return path
+    names = packaged_names("concerns")
+    if given not in names:
+        known = did_you_mean(given, names) or f"the names are {', '.join(names)}."
+        raise FileNotFoundError(f"{shown(given)}: no such file, and no such name; {known}")
+    return packaged_file("concerns", given)
 
 
 def _key_problems(value: dict[Any, Any]) -> Iterator[Problem]:

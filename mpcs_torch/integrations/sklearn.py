@@ -20,14 +20,15 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import MpcsError, did_you_mean, quoted
+from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, settings_of
 
 __all__ = ["ConcernScorer", "LabelError", "ScorerError", "concern_scorer"]
 
 
 class ScorerError(MpcsError, ValueError):
-    """A metric cannot be a scorer."""
+    """A metric cannot be a scorer, or what is given as a concern is no `ConcernSpec`."""
 
 
 class LabelError(MpcsError, ValueError):
@@ -62,8 +63,7 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
         >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=concern_scorer("mpcs", concern)).round(1)
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
-    if not isinstance(concern, ConcernSpec):
-        raise ScorerError(f"concern must be a ConcernSpec, but got {quoted(concern)}.")
+    classes_of(concern)  # refuses what is no spec
     if isinstance(metric, Metric):
         if settings:
             raise ScorerError(f"settings go with the name of a metric, but got {quoted(settings)} with a Metric.")
@@ -73,8 +73,11 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
         scorer = ConcernScorer(type(metric).__name__, concern, sign or 0, given=metric)
     else:
         if metric not in BY_NAME or BY_NAME[metric].takes not in _TAKEN:
-            names = ", ".join(name for name, entry in BY_NAME.items() if entry.takes in _TAKEN and entry.direction)
-            raise ScorerError(f"metric must be a torchmetrics Metric or one of {names}, but got {quoted(metric)}.")
+            names = [name for name, entry in BY_NAME.items() if entry.takes in _TAKEN and entry.direction]
+            meant = "" if metric in BY_NAME else did_you_mean(metric, names)
+            named = "a name of `mpcs metrics`" if meant else f"one of {', '.join(names)}"
+            told = f"metric must be a torchmetrics Metric or {named}, but got {quoted(metric)}"
+            raise ScorerError(f"{told}{f': {meant}' if meant else '.'}")
         known = settings_of(BY_NAME[metric].metric) - {"num_classes", "concern", "from_logits", "normalized"}
         if unknown := settings.keys() - known:
             raise ScorerError(f"{metric} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(known))}.")
@@ -143,6 +146,17 @@ class ConcernScorer:
 
 
 _TAKEN = ("decisions", "probabilities", "log_probabilities")
+
+
+def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
+    """Return the names of the classes.
+
+    Raises:
+        ScorerError: If it is no spec, but the path of a file, for instance.
+    """
+    if not isinstance(concern, ConcernSpec):
+        raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+    return concern.classes
 
 
 def class_indices(labels: Any, class_names: Sequence[str]) -> Tensor:

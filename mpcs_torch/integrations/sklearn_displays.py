@@ -17,7 +17,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.functional import OperatingPoint, confusion_matrix, detection_curve
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, risk_coverage_area_details
 from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.integrations.sklearn import LabelError, class_indices, class_probabilities
+from mpcs_torch.integrations.sklearn import LabelError, class_indices, class_probabilities, classes_of
 from mpcs_torch.metrics import ProbabilityAccuracy
 
 __all__ = ["ConcernConfusionDisplay", "DetectionDisplay", "ReliabilityDisplay", "RiskCoverageDisplay"]
@@ -52,7 +52,7 @@ class ConcernConfusionDisplay:
     @classmethod
     def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
         """Show predicted labels against true ones."""
-        target, decisions = (class_indices(labels, concern.classes) for labels in (y_true, y_pred))
+        target, decisions = (class_indices(labels, classes_of(concern)) for labels in (y_true, y_pred))
         counts = confusion_matrix(decisions, target, num_classes=len(concern.classes))
         return cls(counts, concern).plot()
 
@@ -189,14 +189,14 @@ class RiskCoverageDisplay:
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, concern: ConcernSpec) -> Self:  # noqa: N803
         """Show the probabilities of a fitted classifier or pipeline on samples with labels."""
-        probabilities = class_probabilities(estimator, X, concern.classes)
+        probabilities = class_probabilities(estimator, X, classes_of(concern))
         return cls.from_predictions(y, probabilities, concern=concern, name=type(estimator).__name__)
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_prob: Any, *, concern: ConcernSpec, name: str = "classifier") -> Self:
         """Show probabilities (N, C), a column for each class of the concern in its order, against true labels."""
         curve = risk_coverage_area_details(
-            _probabilities(y_prob, concern.classes),
+            _probabilities(y_prob, classes_of(concern)),
             class_indices(y_true, concern.classes),
             num_classes=len(concern.classes),
             concern=concern.dangerous_pairs(),

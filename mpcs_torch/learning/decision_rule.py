@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted
 from mpcs_torch.functional.concern.decision import least_risk
+from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import decision_file
@@ -81,7 +81,7 @@ class DecisionRule(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(concern, ConcernSpec):
-            raise ValueError(f"concern must be a ConcernSpec, but got {quoted(concern)}.")
+            raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
         self.limit = RuleLimit(max_dangerous, max_cost, confidence)

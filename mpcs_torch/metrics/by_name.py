@@ -11,7 +11,7 @@ from typing import Any, Literal
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.import_paths import import_attribute
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
@@ -125,7 +125,9 @@ def find_entry(text: str) -> MetricEntry:
         return BY_NAME[text]
     if ":" in text:
         return entry_of_path(text)
-    raise ValueError(f"metrics are {', '.join(BY_NAME)}, or package.module:Class, but got {quoted(text)}.")
+    meant = did_you_mean(text, BY_NAME)
+    known = "metrics have a name of `mpcs metrics`" if meant else f"metrics are {', '.join(BY_NAME)}"
+    raise ValueError(f"{known}, or package.module:Class, but got {quoted(text)}{f': {meant}' if meant else '.'}")
 
 
 def entry_of_path(path: str) -> MetricEntry:

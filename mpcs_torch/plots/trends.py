@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from statistics import median
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
@@ -22,8 +23,11 @@ METRIC_LINES = {
 }
 """Label, colour and line of each column that Figure 4 draws."""
 WIDE_RANGE = 30
-"""A metric whose highest value is this many times its lowest is drawn on a logarithmic scale."""
+"""A metric whose highest value is this many times its lowest, and whose values are mostly small, is drawn on a
+logarithmic scale."""
 MARKERS = "osD^vPX"
+RINGS, DOT = (11, 14, 17, 20), 5.5
+"""The sizes of markers, in points. The first one of each run is a ring around what else is marked there."""
 
 
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
@@ -52,11 +56,15 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     values[epoch],
                     MARKERS[place % len(MARKERS)],
                     color=colour if len(runs) > 1 else SYSTEMS[1 + place % (len(SYSTEMS) - 1)],
-                    markersize=7,
+                    markersize=DOT if place else RINGS[number % len(RINGS)],
+                    fillstyle="full" if place else "none",
+                    markeredgewidth=1 if place else 2,
+                    zorder=3,  # over the lines of all runs
+                    clip_on=False,  # whole where it lies on the edge of the axes
                     label=f"{literal(picker, MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
-    if drawn and min(drawn) > 0 and max(drawn) > WIDE_RANGE * min(drawn):
+    if drawn and max(drawn) > WIDE_RANGE * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())

@@ -53,7 +53,10 @@ def write_demo_report(found: Demonstration, path: Path) -> None:
 def verdict(found: Demonstration) -> str:
     """Say in a short sentence what the recommended recipe gains."""
     cut = found.effect("dangerous", relative=True)[0]
-    told = f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'} dangerous errors" if cut else "as many errors"
+    if not cut:
+        mean = found.mean(PLAIN, "dangerous")
+        return f"The recommended recipe and the plain run make equally many dangerous errors on test data: {mean:.1f}."
+    told = f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'} dangerous errors"
     counts = " instead of ".join(f"{found.mean(name, 'dangerous'):.1f}" for name in (RECOMMENDED, PLAIN))
     return f"The recommended recipe makes {told} on test data: {counts}."
 

@@ -19,13 +19,14 @@ from mpcs_torch.scoring.detection_scores import DetectionScores, notes
 from mpcs_torch.scoring.detector_results import Results
 
 
-def write_detection_report(found: Results, path: Path, *, cluster: str | None) -> None:
+def write_detection_report(found: Results, path: Path, *, cluster: str | None, command: str = "") -> None:
     """Write a page with the metrics of detectors, their comparison and conditions, and their curves.
 
     Args:
         found: What was measured.
         path: The HTML file to write.
         cluster: The column of clusters that intervals take into account.
+        command: The command line that made the report, for readers who want to repeat it.
     """
     first = next(iter(found.scores.values()))
     names = list(found.scores)
@@ -53,6 +54,7 @@ def write_detection_report(found: Results, path: Path, *, cluster: str | None) -
             }
             for column, of_column in _by_column(found).items()
         ],
+        commands=[command] if command else [],
     )
     replace_text(path, page)
 
@@ -88,9 +90,9 @@ def _drawings(found: Results) -> list[Drawing]:
     )
     drawings = [
         draw(
-            det_curves(rates, points=scores[0].points),
+            det_curves(rates, points=scores[0].points, title="DET"),
             f"DET curves, miss rate over false-alarm rate. {each}.",
-            "DET: lower is better. Boxes are intervals of both rates at the minimum costs.",
+            "Lower is better. Boxes are intervals of both rates at the minimum costs.",
         )
     ]
     if len(rates) == 1:

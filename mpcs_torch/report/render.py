@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from mpcs_torch.plots.canvas import WIDTH
@@ -17,7 +18,9 @@ from mpcs_torch.tables import Table
 PIXELS = 96
 """Of an inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
-PERCENT = re.compile(r"(?<=\d) %")
+WORD = re.compile(r"(\s+)")
+TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)")
+"""Spaces where lines must not end: those of 5 % and p = 0.5."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
@@ -59,9 +62,9 @@ def render(template: str, **content: object) -> str:
     environment = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
-    environment.filters["numeric_columns"] = numeric_columns
+    environment.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable}
     page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
-    return PERCENT.sub("\N{NO-BREAK SPACE}%", page)
+    return TIGHT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), page)
 
 
 def versions() -> dict[str, str]:
@@ -73,6 +76,18 @@ def numeric_columns(table: Table) -> list[bool]:
     """Return for each column whether all of its cells are numbers or empty."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
     return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+
+
+def whole(text: str) -> Markup:
+    """Keep names such as those of files in one piece: browsers break them at hyphens."""
+    parts = (f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part) for part in WORD.split(text))
+    return Markup("".join(parts))
+
+
+def breakable(text: str) -> Markup:
+    """Let a long name of a metric or column be broken after its underscores instead, where there is no room."""
+    shown = whole(text)
+    return shown if " " in text else Markup(str(shown).replace("_", "_<wbr>"))
 
 
 def _theme() -> str:

@@ -11,7 +11,15 @@ from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion
 from mpcs_torch.report.judged import Judged, draw_det, draw_referral, judge
 from mpcs_torch.report.render import Drawing, draw, render
-from mpcs_torch.report.run_verdict import compare_runs, counts_of, is_same_test, other_pick, unkept, verdict_of_run
+from mpcs_torch.report.run_verdict import (
+    DANGEROUS,
+    compare_runs,
+    counts_of,
+    is_same_test,
+    other_pick,
+    unkept,
+    verdict_of_run,
+)
 from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config import dump_config
@@ -40,7 +48,7 @@ def _of_one(run: TrainedRun, data_root: Path) -> str:
     epoch, other = run.result.epoch, other_pick(run)
     numbers = [epoch] if other is None else list(dict.fromkeys([epoch, other[1]]))
     judged = {number: found for number in numbers if (found := judge(run, number)) is not None}
-    named = {f"epoch {number}": each for number, each in judged.items()}
+    named = {f"epoch\N{NO-BREAK SPACE}{number}": each for number, each in judged.items()}
     picked = judged.get(epoch)
     names = run.class_names
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
@@ -126,7 +134,7 @@ def _picks_table(run: TrainedRun) -> Table:
     records = {int(record["epoch"]): record for record in run.records}
     columns = _columns({"": run})
     rows = [
-        [", ".join(metrics), str(epoch), *(f"{records[epoch][column]:.4g}" for column in columns)]
+        [", ".join(metrics), str(epoch), *(_shown(records[epoch][column]) for column in columns)]
         for epoch, metrics in by_epoch.items()
     ]
     return Table(["ranked first by", "epoch", *columns], rows)
@@ -134,12 +142,19 @@ def _picks_table(run: TrainedRun) -> Table:
 
 def _runs_table(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> Table:
     rows = []
+    columns = [column for column in _columns(runs) if column != DANGEROUS]  # its own column, whether recorded or not
     for name, run in runs.items():
-        counts = ["", ""] if name not in judged else [str(count) for count in judged[name].errors]
         test = run.result.values["test"]
-        values = [f"{test[metric]:.4g}" if metric in test else "" for metric in _columns(runs)]
+        recorded = f"{test[DANGEROUS]:g}" if DANGEROUS in test else ""
+        counts = ["", recorded] if name not in judged else [str(count) for count in judged[name].errors]
+        values = [_shown(test[metric]) if metric in test else "" for metric in columns]
         rows.append([name, str(run.result.epoch), str(len(run.test.labels)), *counts, *values])
-    return Table(["run", "picked epoch", "test samples", "errors", "dangerous errors", *_columns(runs)], rows)
+    return Table(["run", "picked epoch", "test samples", "errors", "dangerous errors", *columns], rows)
+
+
+def _shown(value: float) -> str:
+    """Format with 4 digits, zeros at the end included, so that the numbers of a column align; counts stay whole."""
+    return f"{value:.4g}" if value.is_integer() else f"{value:#.4g}"
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> list[Drawing]:

@@ -44,7 +44,7 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
     told += f"; {metric} would have picked epoch {number}"
     theirs = _dangerous(run, judged, number)
     if own is not None and theirs is not None:
-        return f"{told}, which makes {theirs}."
+        return f"{told}, which {'also ' if own == theirs else ''}makes {theirs}."
     return f"{told}."
 
 

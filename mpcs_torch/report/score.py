@@ -22,13 +22,14 @@ ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 
 
-def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Path) -> None:
+def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Path, *, command: str = "") -> None:
     """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
 
     Args:
         found: What was measured.
         concern: Which errors matter.
         path: The HTML file to write.
+        command: The command line that made the report, for readers who want to repeat it.
     """
     columns: dict[str, list[GroupScores]] = {}
     for groups in found.groups:
@@ -46,7 +47,7 @@ def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Pa
         is_too_large=bool(confusions) and len(found.first.class_names) > MOST_CLASSES,
         most=MOST_CLASSES,
         sections=found.sections(),
-        told=[*found.notes, *(warning for scores in found.scores.values() for warning in scores.warnings())],
+        told=[*found.notes, *score_warnings(found)],
         classes=found.first.class_table() if len(found.scores) == 1 else None,
         comparisons=comparison_table(found.comparisons) if found.comparisons else None,
         columns=[
@@ -57,8 +58,17 @@ def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Pa
             }
             for column, of_column in columns.items()
         ],
+        commands=[command] if command else [],
     )
     replace_text(path, page)
+
+
+def score_warnings(found: ModelScores) -> list[str]:
+    """Return the warnings of all models as sentences, which name the model if there are several."""
+    named = [(name, warning) for name, scores in found.scores.items() for warning in scores.warnings()]
+    if len(found.scores) == 1:
+        return [f"{warning[0].upper()}{warning[1:].rstrip('.')}." for _, warning in named]
+    return [f"{printable(name)}: {warning.rstrip('.')}." for name, warning in named]
 
 
 def _verdicts(found: ModelScores, concern: ConcernSpec | None) -> list[str]:

@@ -106,6 +106,6 @@ def notes(scores: Sequence[DetectionScores], cluster: str | None) -> list[str]:
         "Metrics whose threshold is the best on these trials have no interval, because none is known to hold; "
         "--development learns thresholds on others."
     )
-    if any("*" in cell for each in scores for row in each.table().rows for cell in row):
+    if len(scores) == 1 and any("*" in cell for row in scores[0].table().rows for cell in row):
         told.append("* fewer than 30 errors: may be off by more than 30 %.")
     return told

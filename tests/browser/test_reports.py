@@ -48,6 +48,45 @@ def test_a_report_is_sound_at_every_width_in_both_themes(page: Page, reports: di
     assert len([url for url in page.requests if url.startswith("file:")]) == 1, "a report is one file"
 
 
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_table_that_goes_on_beyond_the_edge_has_a_shade_there(
+    page: Page, reports: dict[str, Path], scheme: str
+) -> None:
+    page.open(reports["models"], width=400, scheme=scheme)
+    found = (
+        "const box = [...document.querySelectorAll('.scroll')]"
+        ".find(({scrollWidth, clientWidth}) => scrollWidth > clientWidth + 50);"
+    )
+    shades = {}
+    for place in ("start", "end"):
+        [right, top] = page.evaluate(
+            f"(() => {{ {found} box.scrollLeft = '{place}' === 'end' ? 1e6 : 0;"
+            "const {right, top} = box.getBoundingClientRect(); return [right, top + scrollY]; })()"
+        )
+        picture = Image.open(io.BytesIO(page.screenshot())).convert("L")
+        blank = picture.getpixel((round(right) + 8, round(top) + 2))
+        shades[place] = blank - picture.getpixel((round(right) - 1, round(top) + 2))
+    assert shades["start"] > 10
+    assert shades["end"] == 0
+
+
+def test_the_cost_of_confusions_is_visible_on_a_phone(page: Page, reports: dict[str, Path]) -> None:
+    for name in ("score", "runs"):
+        page.open(reports[name], width=400, scheme="light")
+        assert page.evaluate("document.querySelector('.bar').getBoundingClientRect().right") < 400
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_names_are_broken_only_where_they_do_not_fit_a_line(page: Page, reports: dict[str, Path], width: int) -> None:
+    page.open(reports["detect"], width=width, scheme="light")
+    heights = page.evaluate(
+        "[...document.querySelectorAll(':not(pre) > .whole')].map(name => name.getBoundingClientRect().height"
+        " / parseFloat(getComputedStyle(name).lineHeight))"
+    )
+    assert len(heights) > 3
+    assert max(heights) < 1.5
+
+
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
 def test_figures_follow_the_theme(page: Page, reports: dict[str, Path], scheme: str, is_dark: bool) -> None:
     page.open(reports["score"], width=800, scheme=scheme)

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.test_cli import one_line, run
 from tests.metrics.detection.cases import detections
+from tests.report.test_hostile_names import Page
 
 
 @pytest.fixture
@@ -53,7 +54,10 @@ def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: py
     (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n")
     assert run("detect", tmp_path / "s.txt", "--resamples", 3, "--html", tmp_path / "r.html") == 0
     assert capsys.readouterr().err.count("the area under the ROC is 0, below 1/2") == 1
-    assert "scores may be reversed" in (tmp_path / "r.html").read_text()
+    told = Page(tmp_path / "r.html").text
+    assert "minimum cost, p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.5" in told, "no line ends inside p = 0.5"
+    assert "scores may be reversed" in told
+    assert f"mpcs detect {tmp_path / 's.txt'} --resamples 3" in told
 
 
 @pytest.mark.parametrize(

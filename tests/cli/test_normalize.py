@@ -34,3 +34,17 @@ def test_top_is_for_the_adaptive_method(tmp_path: Path, capsys: pytest.CaptureFi
     assert "is not for --method s" in one_line(capsys.readouterr().err)
     assert run(*arguments, "--method", "adaptive-s", "--top", 2) == 0
     assert (tmp_path / "o.txt").read_text() == "a x -5.0\n"
+    assert "fewer than" not in capsys.readouterr().out
+
+
+def test_names_with_fewer_cohort_scores_than_asked_for_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.txt").write_text("a x 1\n")
+    scores = {"a": (1, 5, 7), "x": (1, 5)}
+    (tmp_path / "c.txt").write_text("".join(f"{name} c {score}\n" for name, own in scores.items() for score in own))
+    arguments = ["normalize", tmp_path / "s.txt", "--cohort", tmp_path / "c.txt", "--method", "adaptive-s"]
+    assert run(*arguments, "--out", tmp_path / "o.txt", "--top", 3) == 0
+    assert capsys.readouterr().out.startswith("1 name has fewer than 3 scores in c.txt: all of them were taken")
+    assert run(*arguments, "--out", tmp_path / "p.txt") == 0
+    assert "2 names have fewer than 300 scores in c.txt" in capsys.readouterr().out

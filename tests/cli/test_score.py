@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import one_line, run
+from tests.report.test_hostile_names import Page
 
 CSV = "target,red,yellow,green\n0,0.7,0.2,0.1\n0,0.2,0.7,0.1\n2,0.6,0.1,0.3\n1,0.1,0.8,0.1\n"
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow]]\nfactor: 0.5\n"
@@ -84,7 +85,7 @@ def test_metrics_are_chosen_by_name(files: tuple[Path, Path], capsys: pytest.Cap
     assert run("score", files[0], "--metrics", "mpcs,accuracy", "--k", 2, "--t", 50, "--json") == 0
     assert list(json.loads(capsys.readouterr().out)["metrics"]) == ["mpcs", "accuracy"]
     assert run("score", files[0], "--metrics", "acuracy") == 2
-    assert "metrics are accuracy, misclassification_rate" in one_line(capsys.readouterr().err)
+    assert "but got 'acuracy': did you mean accuracy" in one_line(capsys.readouterr().err)
     assert run("score", files[0], "--k", 4) == 2
     assert "k must be from 1 to the number of classes (3), but got 4" in one_line(capsys.readouterr().err)
 
@@ -93,7 +94,8 @@ def test_the_report_shows_both_figures_and_is_not_replaced(files: tuple[Path, Pa
     page = tmp_path / "report.html"
     assert run("score", files[0], "--concern", files[1], "--html", page) == 0
     assert page.read_text().count("<img src=") == 2
-    assert "macro_fscore" in page.read_text()
+    assert "macro_<wbr>fscore" in page.read_text()
+    assert f"mpcs score {files[0]} --concern {files[1]}" in Page(page).text
     page.write_text("mine")
     assert run("score", files[0], "--html", page) == 2
     assert page.read_text() == "mine"

@@ -6,7 +6,7 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from mpcs_torch.cli.console import heading, text_of
+from mpcs_torch.cli.console import heading, note, text_of
 from mpcs_torch.tables import Table
 
 METRICS = ["accuracy", "mean_squared_error", "soft_precision_macro", "dangerous", "mpcs", "cross_entropy"]
@@ -99,3 +99,21 @@ def test_a_terminal_that_can_shows_a_bold_header(terminal: pytest.MonkeyPatch) -
     terminal.setenv("TERM", "dumb")
     assert "\x1b" not in text_of(TABLES["long names"])
     assert heading("Runs") == "Runs"
+
+
+def test_long_sentences_are_broken_between_words_on_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    path = "/a/folder/with-a-name/that-is-longer-than/the-terminal.csv"
+    text = f"A note.\n\n    indented: {'word ' * 12}\nwrote {path} and more"
+    note(text)
+    told = capsys.readouterr().out
+    assert max(len(line) for line in told.splitlines() if path not in line) <= 40
+    assert "\n    indented: word" in told
+    assert f"\n{path}\n" in told
+    assert told.split() == text.split()
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    note(text)
+    assert capsys.readouterr().out == f"{text}\n"

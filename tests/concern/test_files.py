@@ -100,6 +100,17 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
         load_concern(path)
 
 
+def test_a_concern_of_the_package_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_concern("traffic-lights") == load_concern("configs/concerns/traffic-lights.yaml")
+    with pytest.raises(FileNotFoundError, match=r"trafic-lights: no such file, .* did you mean traffic-lights\?"):
+        load_concern("trafic-lights")
+    with pytest.raises(FileNotFoundError, match=r"xyz: .* the names are mnist-case-study,"):
+        load_concern("xyz")
+    monkeypatch.chdir(tmp_path)
+    Path("traffic-lights").write_text("classes: [mine, yours]")
+    assert load_concern("traffic-lights").classes == ("mine", "yours")
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"absent.yaml"):
         load_concern(tmp_path / "absent.yaml")

@@ -113,7 +113,8 @@ def test_weights_of_samples_count() -> None:
     ("metric", "settings", "message"),
     [
         ("soft_f1_micro", {}, "must be a torchmetrics Metric or one of accuracy.* got 'soft_f1_micro'"),
-        ("mcps", {}, "one of accuracy.*mpcs.* got 'mcps'"),
+        ("xyz", {}, "one of accuracy.*mpcs.* got 'xyz'"),
+        ("mcps", {}, "a name of `mpcs metrics`, but got 'mcps': did you mean mpcs"),
         ("calibration_slope", {}, "must say which way is better, but calibration_slope does not"),
         ("mpcs", {"kk": 3}, "mpcs has no setting 'kk'; it has .*k, "),
         (MetaPatternConcernScore(3), {}, "MetaPatternConcernScore must be made with from_logits=False"),
@@ -123,6 +124,16 @@ def test_weights_of_samples_count() -> None:
 def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ScorerError, match=message):
         concern_scorer(metric, CONCERN, **settings)
+    with pytest.raises(ScorerError, match=r"but got 'lights.yaml': mpcs_torch.load_concern reads a file"):
+        concern_scorer("mpcs", "lights.yaml")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("display", [ConcernConfusionDisplay, RiskCoverageDisplay])
+def test_displays_refuse_the_path_of_a_concern(display: Any) -> None:
+    fitted = DummyClassifier().fit(X, NAMES)
+    for made, given in ((display.from_estimator, (fitted, X, NAMES)), (display.from_predictions, (NAMES, NAMES))):
+        with pytest.raises(ScorerError, match=r"got 'lights.yaml': mpcs_torch.load_concern reads a file"):
+            made(*given, concern="lights.yaml")
 
 
 @pytest.mark.parametrize("labels", [np.where(LABELS, "rosa", NAMES), LABELS + 1, LABELS + 0.5])

@@ -339,3 +339,5 @@ def test_a_fit_refuses_bad_input(settings: dict[str, Any], preds: Tensor, target
 def test_a_concern_that_is_no_spec_is_named() -> None:
     with pytest.raises(ValueError, match=r"concern must be a ConcernSpec, but got \['a', 'b'\]"):
         DecisionRule(["a", "b"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"got 'lights.yaml': mpcs_torch.load_concern reads a file"):
+        DecisionRule(Path("lights.yaml"))  # type: ignore[arg-type]

@@ -107,7 +107,8 @@ def test_a_users_metric_is_found_by_import_path() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("acuracy", r"metrics are accuracy, misclassification_rate, .* or package.module:Class, but got 'acuracy'"),
+        ("xyz", r"metrics are accuracy, misclassification_rate, .* or package.module:Class, but got 'xyz'"),
+        ("acuracy", r"a name of `mpcs metrics`, or package.module:Class, but got 'acuracy': did you mean accuracy"),
         ("torch:nothing", r"path must read package.module:attribute, but 'torch:nothing'"),
         ("torch:Tensor", r"path must name a torchmetrics Metric class, but 'torch:Tensor' names"),
     ],

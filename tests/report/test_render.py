@@ -2,6 +2,7 @@
 
 import base64
 import re
+from typing import cast
 
 import pytest
 import torch
@@ -10,7 +11,10 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.palette import ON_DARK
 from mpcs_torch.report.confusions import costliest, draw_confusion, errors_of
-from mpcs_torch.report.render import draw, numeric_columns, to_svg
+from mpcs_torch.report.render import breakable, draw, numeric_columns, to_svg, whole
+from mpcs_torch.report.score import score_warnings
+from mpcs_torch.scoring.models import ModelScores
+from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.tables import Table
 
 CONFUSION = torch.tensor([[50, 4, 1], [3, 40, 0], [0, 2, 30]])
@@ -42,6 +46,12 @@ def test_columns_of_numbers_are_found() -> None:
     rows = [["a", "1.5", "", "x", ""], ["b", "-2 to 3", "nan", "4", ""]]
     assert numeric_columns(Table(["", "", "", "", ""], rows)) == [False, True, True, False, False]
     assert numeric_columns(Table(["a"], [])) == [False]
+
+
+def test_names_with_hyphens_are_kept_whole_and_never_markup() -> None:
+    assert whole("a of mlp-<b>.csv, 3") == 'a of <span class="whole">mlp-&lt;b&gt;.csv,</span> 3'
+    assert breakable("rate_of_<b>_") == "rate_<wbr>of_<wbr>&lt;b&gt;_<wbr>"
+    assert breakable("rate_of, mcc") == "rate_of, mcc", "it can be broken at the space"
 
 
 def test_the_costliest_confusions_come_first_with_their_shares() -> None:
@@ -77,3 +87,19 @@ def test_a_confusion_matrix_is_described() -> None:
 def test_a_figure_is_no_outside_request() -> None:
     figure = confusion_matrix(CONFUSION, None, NAMES, "t")
     assert draw(figure, "told").uri.startswith("data:image/svg+xml;base64,")
+
+
+@pytest.mark.parametrize(
+    ("models", "told"),
+    [
+        (["a"], ["Costs more (mpcs calibrate)."]),
+        (["a", "b"], ["a: costs more (mpcs calibrate).", "b: costs more (mpcs calibrate)."]),
+    ],
+)
+def test_warnings_are_sentences_and_name_the_model(models: list[str], told: list[str]) -> None:
+    class Warned:
+        def warnings(self) -> list[str]:
+            return ["costs more (mpcs calibrate)"]
+
+    found = ModelScores(dict.fromkeys(models, cast(Scores, Warned())))
+    assert score_warnings(found) == told

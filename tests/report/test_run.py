@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.report import run_verdict
 from mpcs_torch.report.run import write_run_report
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.trained import TrainedRun, open_trained
@@ -55,7 +56,7 @@ def test_the_verdict_counts_dangerous_test_errors_of_both_picks(folders: dict[st
     write_run_report([found], tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
     assert f"Epoch {epoch} makes {dangerous} dangerous test errors; accuracy would have picked " in text
-    assert ("the same epoch" if other == epoch else f"epoch {other}, which makes ") in text
+    assert ("the same epoch" if other == epoch else f"epoch {other}, which ") in text
     for heading in ("Costliest confusions", "Worst test samples", "How sure the model is", "Trends", "Repeat it"):
         assert heading in text
     assert f"mpcs train {folders['all']}/config.yaml --data-root data" in text
@@ -85,6 +86,8 @@ def test_runs_on_the_same_test_samples_are_compared(folders: dict[str, Path], tm
     write_run_report(runs, tmp_path / "r.html", data_root=Path("data"))
     text = text_of(tmp_path / "r.html")
     assert "rate of dangerous errors" in text
+    assert "errorsdangerous errorsaccuracycross_entropympcs" in text
+    assert "mpcsdangerous" not in text, "one column of dangerous errors"
     assert "Comparison on the same test samples" in text
     write_run_report([*runs, opened(folders["none"])], tmp_path / "r.html", data_root=Path("data"))
     assert "compared sample by sample if they share" in text_of(tmp_path / "r.html")
@@ -102,7 +105,9 @@ def test_the_command_writes_beside_the_run_and_replaces_only_on_request(
     assert "exists: choose another file or pass --overwrite" in told
     assert run("report", folder, folder) == 2
     assert run("report", folder, folders["best"]) == 2, "several runs need --out"
-    assert run("report", folder, "--overwrite") == 0
+    capsys.readouterr()
+    assert run("report", folder, "--overwrite", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -129,3 +134,15 @@ def test_a_checkpoint_of_another_model_is_refused(
     assert run("report", folder) == 2
     assert "does not fit" in capsys.readouterr().err
     assert json.loads((folder / "result.json").read_text())
+
+
+@pytest.mark.parametrize(("theirs", "told"), [(3, "which also makes 3."), (5, "which makes 5.")])
+def test_the_verdict_says_where_both_picks_make_equally_many_errors(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch, theirs: int, told: str
+) -> None:
+    found = opened(folders["all"])
+    other = found.result.epoch % 4 + 1
+    monkeypatch.setattr(run_verdict, "other_pick", lambda _run: ("accuracy", other))
+    monkeypatch.setattr(run_verdict, "_dangerous", lambda _run, _judged, epoch: theirs if epoch == other else 3)
+    sentence = run_verdict.verdict_of_run(found, {})
+    assert sentence.endswith(f"makes 3 dangerous test errors; accuracy would have picked epoch {other}, {told}")

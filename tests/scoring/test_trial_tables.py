@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pyarrow import csv, parquet
 
-from mpcs_torch.scoring import PredictionsError, TrialTable, read_trial_table
+from mpcs_torch.scoring import PredictionsError, TrialTable, columns_of, read_trial_table
 
 ROWS = [("a", "x", 1.5, "target"), ("b", "x", -0.5, "nontarget"), ("a", "y", 0.5, "nontarget"), ("b", "y", 2.0, "1")]
 
@@ -50,6 +50,32 @@ def test_names_and_groups_are_read_from_each_format(tmp_path: Path, name: str) -
     assert found.groups["test"].names == ["x", "y"]
     assert found.groups["test"].codes.tolist() == [0, 0, 1, 1]
     assert found.groups["enrollment"].codes.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("score", "label"), [("y_score", "y_true"), ("score", "y_true"), ("llr", "Target")])
+def test_scores_and_labels_may_have_their_usual_names(tmp_path: Path, score: str, label: str) -> None:
+    (tmp_path / "s.csv").write_text(f"id,{score},{label}\n7,0.5,1.0\n8,0.25,0\n")
+    parquet.write_table(csv.read_csv(tmp_path / "s.csv"), tmp_path / "s.parquet")
+    np.savez(tmp_path / "s.npz", **{"id": [7, 8], score: [0.5, 0.25], label: [1, 0]})  # type: ignore[arg-type]
+    for name in ("s.csv", "s.parquet", "s.npz"):
+        found = read(tmp_path / name, columns=["id"])
+        assert (found.trials.scores.tolist(), found.trials.labels.tolist()) == ([0.5, 0.25], [True, False])
+        assert columns_of(tmp_path / name, None) == ["id"]
+
+
+def test_our_names_go_before_usual_ones_and_several_of_these_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("score,y_score,label,y_true\n1,9,1,0\n0,8,0,1\n")
+    assert read(path, columns=["y_true"]).trials.labels.tolist() == [True, False]
+    path.write_text("score,target,y_true\n1,1,0\n0,0,1\n")
+    with pytest.raises(
+        PredictionsError, match=r"several columns that may be its label, \['target', 'y_true'\]: rename"
+    ):
+        read(path)
+    assert read(path, columns=["target"]).trials.labels.tolist() == [False, True]
+    path.write_text("a,b\n1,0\n")
+    with pytest.raises(PredictionsError, match=r"score may be called scores, y_score.*, and label labels, .* or y$"):
+        read(path)
 
 
 def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:

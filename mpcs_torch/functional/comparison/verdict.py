@@ -42,7 +42,8 @@ def verdict_of(
         return f"{number(difference)}{points}{interval if low < high else ''}"  # none where all resamples agree
 
     one, other, difference, low, high, single_p_value = found
-    nothing = f"The data do not show a difference in {measure.name} between {first} and {second}"
+    name = f"{measure.name}," if ", " in measure.name else measure.name  # the second comma of "actual cost, p = 0.5,"
+    nothing = f"The data do not show a difference in {name} between {first} and {second}"
     if not isfinite(difference):
         return f"{nothing}: {against(one, other)}."
     if p_value > level or difference == 0:
@@ -54,5 +55,5 @@ def verdict_of(
     word = "lower" if measure.lower_is_better else "higher"
     if (difference < 0) == measure.lower_is_better:
         first, second, one, other = second, first, other, one
-    told = f"{first} has a {word} {measure.name} than {second}: {against(one, other)}"
+    told = f"{first} has a {word} {name} than {second}: {against(one, other)}"
     return f"{told}, a difference of {size(abs(difference), low, high)}."

@@ -1,10 +1,14 @@
 """Arrays of NumPy, and specs of concern, as the tensors that functions compute with."""
 
+from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 import torch
 from torch import Tensor
+
+MOST_SHOWN = 100
+"""Characters of a value in a message."""
 
 
 class ConcernLike(Protocol):
@@ -60,6 +64,13 @@ def is_spec(concern: object) -> TypeGuard[ConcernLike]:
     return hasattr(concern, "dangerous_pairs")
 
 
+def no_concern(given: object) -> str:
+    """Return how errors end that name what was given instead of a spec: a file or a name must be loaded."""
+    text = repr(str(given) if isinstance(given, Path) else given)
+    short = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
+    return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(given, str | Path) else f"{short}."
+
+
 def weights_of(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
     """Return the weights of a spec, or the given ones."""
     if is_spec(concern):
@@ -79,5 +90,5 @@ def pairs_of(concern: Tensor | ConcernLike) -> Tensor:
 
 def _given(concern: Any) -> Tensor:
     if not isinstance(concern, Tensor) and not hasattr(concern, "__array__") and not isinstance(concern, list):
-        raise ValueError(f"concern must be a ConcernSpec or a tensor, but got {concern!r}.")
+        raise ValueError(f"concern must be a ConcernSpec or a tensor, but got {no_concern(concern)}")
     return as_tensor(concern, "concern")

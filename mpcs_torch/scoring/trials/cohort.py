@@ -26,6 +26,8 @@ class Cohort(NamedTuple):
     places: dict[str, int]
     """By name, its place in the statistics."""
     statistics: CohortStatistics
+    fewer: int = 0
+    """How many names have fewer scores than the highest ones that were asked for: all of theirs were taken."""
 
 
 def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None = None) -> Cohort:
@@ -59,11 +61,12 @@ def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None =
             raise PredictionsError(path, "contains no rows")
         preds, owners = torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(names, dtype=torch.int64)
         try:
-            return Cohort(places, cohort_statistics(preds, owners, num_names=len(places), top=top))
+            statistics = cohort_statistics(preds, owners, num_names=len(places), top=top)
         except SameScoresError as error:
             name = quoted(list(places)[error.name])
             highest = "" if top is None else f" among its {top} highest"
             raise PredictionsError(path, f"must have two scores that differ{highest} for {name}") from None
+        return Cohort(places, statistics, int((owners.bincount() < (top or 0)).sum()))
 
 
 def _of_text(path: Path, places: dict[str, int]) -> Iterator[Batch]:

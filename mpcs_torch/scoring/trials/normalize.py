@@ -27,7 +27,7 @@ def normalize_trials(
     advance: Callable[[int], None],
     *,
     top: int | None = None,
-) -> None:
+) -> int:
     """Copy a file of trials with normalised scores; labels and further columns stay, and none is needed.
 
     Args:
@@ -39,11 +39,14 @@ def normalize_trials(
         advance: Called with the number of rows after each batch.
         top: Take only so many of the highest scores of each name: adaptive-s needs it. Default: all.
 
+    Returns:
+        The number of names that have fewer cohort scores than ``top``: all of theirs were taken.
+
     Raises:
         PredictionsError: If a file cannot be read, or the cohort has no scores for a name that the method needs.
     """
     sides = SIDES[method]
-    places, statistics = read_cohort(cohort, advance, top=top)
+    places, statistics, fewer = read_cohort(cohort, advance, top=top)
 
     def change(scores: Tensor, *columns: list[str]) -> Tensor:
         given = {}
@@ -55,3 +58,4 @@ def normalize_trials(
         return normalize_scores(scores, **given)
 
     rewrite_scores(path, out, change, advance, given=sides)
+    return fewer

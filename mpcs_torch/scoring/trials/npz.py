@@ -13,12 +13,12 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.arrays import Array, streamed_member
 from mpcs_torch.scoring.chunks import PredictionsError, check_columns
-from mpcs_torch.scoring.trials.held import NO_NUMBER, TrialBatch
+from mpcs_torch.scoring.trials.held import NO_NUMBER, TrialBatch, usual_columns
 
 if TYPE_CHECKING:
     import pyarrow
 
-SCORES, LABELS = "scores", "labels"
+OWN = SCORES, LABELS = "scores", "labels"
 MOST_CHARACTERS = 10_000
 """Of a text: a path of a file has at most 4096."""
 ROWS = 2**13
@@ -39,46 +39,47 @@ def batches_of_npz(path: Path, columns: Sequence[str], world: World) -> Iterator
     Raises:
         PredictionsError: If an array is missing, or a value breaks a rule.
     """
-    names, needed = npz_names(path), list(dict.fromkeys((SCORES, LABELS, *columns)))
-    if not set(needed) <= set(names):
-        raise PredictionsError(path, f"must have the arrays {quoted(needed)}, but has {quoted(names)}")
+    score, label = usual_columns(path, npz_names(path), OWN, columns, kind="arrays")
+    needed = list(dict.fromkeys((score, label, *columns)))  # the scores first
     with zipfile.ZipFile(path) as archive:
         arrays = {name: streamed_member(path, archive, name, most_characters=MOST_CHARACTERS) for name in needed}
         for first, held in islice(_batches(path, arrays), world.rank, None, world.size):
             texts = {name: _texts(path, held[name], name, first) for name in columns}
-            yield TrialBatch(_scores(path, held[SCORES], first), _labels(path, held[LABELS], first), texts)
+            scores = _scores(path, held[score], score, first)
+            yield TrialBatch(scores, _labels(path, held[label], label, first), texts)
 
 
 def _batches(path: Path, arrays: dict[str, Array]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
     """Yield the number of a first row, and some rows of all arrays."""
-    shape = arrays[SCORES].shape
+    score, first = next(iter(arrays.items()))
+    shape = first.shape
     for name, array in arrays.items():
         if len(shape) != 1 or array.shape != shape:
-            rule = f"{SCORES} must have the shape (N,)" if len(shape) != 1 else f"{name} must have the shape {shape}"
-            raise PredictionsError(path, f"{rule}, but {'has' if name == SCORES else 'have'} {quoted(array.shape)}")
+            rule = f"{score} must have the shape (N,)" if len(shape) != 1 else f"{name} must have the shape {shape}"
+            raise PredictionsError(path, f"{rule}, but {'has' if name == score else 'have'} {quoted(array.shape)}")
     for start in range(0, shape[0], ROWS):
         stop = min(start + ROWS, shape[0])
         yield start + 1, {name: np.asarray(array.read(start, stop)) for name, array in arrays.items()}
 
 
-def _scores(path: Path, held: NDArray[Any], first: int) -> NDArray[np.float64]:
+def _scores(path: Path, held: NDArray[Any], name: str, first: int) -> NDArray[np.float64]:
     if held.dtype.kind not in "fiu":
-        raise PredictionsError(path, f"{SCORES} must be numbers, but are {held.dtype}")
+        raise PredictionsError(path, f"{name} must be numbers, but are {held.dtype}")
     bad = np.isnan(held)
     if bad.any():
-        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column=SCORES)
+        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column=name)
     return held.astype(np.float64)
 
 
-def _labels(path: Path, held: NDArray[Any], first: int) -> NDArray[np.int64]:
+def _labels(path: Path, held: NDArray[Any], name: str, first: int) -> NDArray[np.int64]:
     if held.dtype.kind not in "biu":
-        raise PredictionsError(path, f"{LABELS} must be integers or bools, but are {held.dtype}")
+        raise PredictionsError(path, f"{name} must be integers or bools, but are {held.dtype}")
     values = held.view(np.uint8) if held.dtype.kind == "b" else held  # a damaged bool may be neither
     bad = (values != 0) & (values != 1)
     if bad.any():
         row = int(bad.argmax())
         problem = f"must be 1 for target and 0 for non-target trials, but is {values[row]}"
-        raise PredictionsError(path, problem, row=first + row, column=LABELS)
+        raise PredictionsError(path, problem, row=first + row, column=name)
     return values.astype(np.int64)
 
 

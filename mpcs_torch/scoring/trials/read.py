@@ -12,9 +12,10 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.csv_file import import_pyarrow
+from mpcs_torch.scoring.trials import npz, table
 from mpcs_torch.scoring.trials.hdf5 import batches_of_hdf5
-from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable
-from mpcs_torch.scoring.trials.npz import LABELS, SCORES, batches_of_npz, npz_names
+from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable, other_columns
+from mpcs_torch.scoring.trials.npz import batches_of_npz, npz_names
 from mpcs_torch.scoring.trials.table import batches_of_table, table_names
 from mpcs_torch.scoring.trials.text import PAIR, batches_of_text
 
@@ -32,11 +33,12 @@ def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: Wor
     """Read the scores and labels of a detector; of several processes, each reads a share of them.
 
     Args:
-        path: A csv or parquet file with columns ``score`` and ``label``; an npz file with arrays ``scores`` and
-            ``labels``; a text file with one trial on each line, score and label, or with ``trials`` two names and the
-            score; or with ``trials`` an HDF5 file with the matrix of scores of SIDEKIT, BOSARIS or PyBOSARIS, in which
-            pairs that are no trials are ignored. Labels are 1, target or true for target trials, and 0, nontarget or
-            false for non-target trials; those of npz are integers or bools.
+        path: A csv or parquet file with columns ``score`` and ``label``, or names such as ``y_score`` and ``y_true``;
+            an npz file with arrays ``scores`` and ``labels``, or such names; a text file with one trial on each line,
+            score and label, or with ``trials`` two names and the score; or with ``trials`` an HDF5 file with the matrix
+            of scores of SIDEKIT, BOSARIS or PyBOSARIS, in which pairs that are no trials are ignored. Labels are 1,
+            target or true for target trials, and 0, nontarget or false for non-target trials; those of npz are integers
+            or bools.
         trials: A list of trials: text in Kaldi's format, two names and the label on each line, or a Key in HDF5.
         advance: Called with the number of rows after each batch, to show progress.
         world: The processes that read the file together. Default: this one.
@@ -92,9 +94,9 @@ def columns_of(path: Path, trials: Path | None) -> list[str]:
     """Return the columns of text that a file has for its trials, besides scores and labels."""
     with reading(path):
         if _kind(path) == "table":
-            return [name for name in table_names(path) if name not in ("score", "label")]
+            return other_columns(table_names(path), table.OWN)
         if _kind(path) == "npz":
-            return [name for name in npz_names(path) if name not in (SCORES, LABELS)]
+            return other_columns(npz_names(path), npz.OWN)
         return list(PAIR) if trials is not None or _kind(path) == "HDF5" else []
 
 

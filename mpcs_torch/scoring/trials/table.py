@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcs_torch.errors import quoted
 from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.csv_file import Batch, CsvFile
 from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names
-from mpcs_torch.scoring.trials.held import LABEL_RULE, NO_NUMBER, TrialBatch, label_of
+from mpcs_torch.scoring.trials.held import LABEL_RULE, NO_NUMBER, TrialBatch, label_of, usual_columns
 from mpcs_torch.scoring.trials.text import refuse_binary
 
 if TYPE_CHECKING:
     import pyarrow
 
+OWN = ("score", "label")
 ROWS = 2**17
 """The number of rows of parquet that are read at a time; csv is read in blocks of bytes."""
 
@@ -30,12 +30,10 @@ def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterat
     Raises:
         PredictionsError: If a column is missing, or a value breaks a rule.
     """
-    names, needed = table_names(path), list(dict.fromkeys(("score", "label", *columns)))
-    if not set(needed) <= set(names):
-        raise PredictionsError(path, f"must have the columns {quoted(needed)}, but has {quoted(names)}")
-    for first, held in islice(_batches(path, columns), world.rank, None, world.size):
-        scores = scores_of(path, held["score"], first)
-        labels = labels_of(path, held["label"], "label", first, label_of, LABEL_RULE)
+    score, label = usual_columns(path, table_names(path), OWN, columns)
+    for first, held in islice(_batches(path, score, label, columns), world.rank, None, world.size):
+        scores = scores_of(path, held[score], first, score)
+        labels = labels_of(path, held[label], label, first, label_of, LABEL_RULE)
         yield TrialBatch(scores, labels, {name: texts_of(path, held[name], name, first) for name in columns})
 
 
@@ -47,23 +45,23 @@ def table_names(path: Path) -> list[str]:
     return CsvFile(path).names
 
 
-def _batches(path: Path, columns: Sequence[str]) -> Iterator[Batch]:
-    texts = list(dict.fromkeys(["label", *columns]))
+def _batches(path: Path, score: str, label: str, columns: Sequence[str]) -> Iterator[Batch]:
+    texts = list(dict.fromkeys([label, *columns]))
     if path.suffix.lower() == ".csv":
-        return CsvFile(path).batches(numbers=["score"], texts=texts)
-    return parquet_batches(path, ROWS, ["score", *texts])
+        return CsvFile(path).batches(numbers=[score], texts=texts)
+    return parquet_batches(path, ROWS, [score, *texts])
 
 
-def scores_of(path: Path, values: "pyarrow.Array", first: int) -> NDArray[np.float64]:
+def scores_of(path: Path, values: "pyarrow.Array", first: int, column: str = "score") -> NDArray[np.float64]:
     """Return a column of scores as numbers.
 
     Raises:
         PredictionsError: If a value is missing, no number, or NaN.
     """
-    scores = numbers_of(path, values, "score", first)
+    scores = numbers_of(path, values, column, first)
     bad = np.isnan(scores)
     if bad.any():
-        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column="score")
+        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column=column)
     return scores
 
 

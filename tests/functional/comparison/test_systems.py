@@ -104,6 +104,12 @@ AREA = Measure("area under the ROC", [], lower_is_better=False)
             1.0,
             "The data do not show a difference in Cllr between A and B: 0.5 against inf.",
         ),
+        (
+            Measure("actual cost, p = 0.5", []),
+            PairedDifference(0.5, torch.inf, torch.inf, -torch.inf, torch.inf, 1.0),
+            1.0,
+            "The data do not show a difference in actual cost, p = 0.5, between A and B: 0.5 against inf.",
+        ),
     ],
 )
 def test_verdicts_are_sentences(measure: Measure, found: PairedDifference, p_value: float, sentence: str) -> None:

@@ -89,7 +89,10 @@ def test_a_constant_decision_costs_one() -> None:
     ("changed", "message"),
     [
         ({"decision": "least_concern"}, "preds must be floating point scores to decide by 'least_concern', but got"),
-        ({"concern": "spec"}, "concern must be a ConcernSpec or a tensor, but got 'spec'."),
+        (
+            {"concern": "spec"},
+            "concern must be a ConcernSpec or a tensor, but got 'spec': mpcs_torch.load_concern reads a file.",
+        ),
         ({"decision": "best"}, "decision must be 'most_probable' or 'least_concern', but got 'best'."),
         ({"concern": torch.ones(3, 2)}, "concern must have shape (3, 3)"),
         (

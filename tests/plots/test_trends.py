@@ -1,0 +1,30 @@
+"""Metrics over epochs: every mark is visible, and the scale suits the values."""
+
+import pytest
+
+from mpcs_torch.plots.trends import metric_trend
+
+
+def test_a_mark_is_visible_where_another_metric_picks_the_same_epoch() -> None:
+    records = [{"epoch": epoch, "mpcs": 1 / epoch} for epoch in (1, 2, 3)]
+    axes = metric_trend({"run": records}, "mpcs", {"run": {"picked": 3, "by accuracy": 3}}).axes[0]
+    [ring], [dot] = ([line for line in axes.lines if str(line.get_label()).startswith(by)] for by in ("pick", "by"))
+    assert ring.get_fillstyle() == "none"
+    assert not ring.get_clip_on(), "whole at the edge of the axes"
+    assert ring.get_markersize() - 2 * ring.get_markeredgewidth() > dot.get_markersize()
+    runs = metric_trend(dict.fromkeys("AB", records), "mpcs", {"A": {"picked": 3}, "B": {"picked": 3}}).axes[0]
+    sizes = [line.get_markersize() for line in runs.lines if "picked" in str(line.get_label())]
+    assert sizes[1] > sizes[0] + 2
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([3.0, 0.5, 0.1, 0.09], "log"),  # a loss
+        ([0.02, 0.9, 0.95, 0.96], "linear"),  # a rate that is soon near 1
+        ([3.0, 2.0, 1.0, 0.0], "linear"),
+    ],
+)
+def test_a_logarithmic_scale_is_for_values_that_become_small(values: list[float], scale: str) -> None:
+    records = [{"epoch": epoch, "metric": value} for epoch, value in enumerate(values)]
+    assert metric_trend({"run": records}, "metric", {}).axes[0].get_yscale() == scale
