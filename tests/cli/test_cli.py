@@ -13,6 +13,7 @@ from mpcs_torch.cli.app import run_app
 from mpcs_torch.metrics.by_name import ENTRIES
 from mpcs_torch.trainer.records import read_records
 from tests.processes.in_this_process import in_this_process
+from tests.report.page import Page
 
 IRIS = Path(__file__).parents[2] / "configs" / "experiments" / "exp01.yaml"
 
@@ -207,7 +208,7 @@ def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     printed = capsys.readouterr().out
     assert re.search(r"\| plain +\| 100\.0 % ", printed)
     assert re.search(r"\| recommended, with referral +\| [89]\d\.\d % ", printed)
-    page = (tmp_path / "demo" / "report.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    page = Page(tmp_path / "demo" / "report.html").text.replace("\N{NO-BREAK SPACE}", " ")
     assert all(sentence in page for sentence in re.findall(r"(?:Of|If) .*", printed))
     assert run("demo", "--out", tmp_path) == 2
     assert "report.html exists" in one_line(capsys.readouterr().err)

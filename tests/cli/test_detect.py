@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.test_cli import one_line, run
 from tests.metrics.detection.cases import detections
-from tests.report.test_hostile_names import Page
+from tests.report.page import Page
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import one_line, run
-from tests.report.test_hostile_names import Page
+from tests.report.page import Page
 
 CSV = "target,red,yellow,green\n0,0.7,0.2,0.1\n0,0.2,0.7,0.1\n2,0.6,0.1,0.3\n1,0.1,0.8,0.1\n"
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow]]\nfactor: 0.5\n"

@@ -1,13 +1,13 @@
 """Reports of files that others named: their texts are shown, and are never markup."""
 
 import base64
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.test_cli import run
+from tests.report.page import Page
 
 NAMES = [
     "<script>alert(1)</script>",
@@ -21,22 +21,6 @@ NAMES = [
     "javascript:alert(1)",
 ]
 FILE = "<script>alert(1)<b> & 'q'.csv".replace("/", "")
-
-
-class Page(HTMLParser):
-    """The elements and the text of a page."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(path.read_text())
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def check(page: Page) -> None:
