@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -67,7 +68,7 @@ def in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) 
                 problem = f"has no score for {len(missing)} trials of {having}, such as {quoted(missing[0].as_py())}"
                 raise PredictionsError(lacking, problem)
         order = compute.index_in(first.names, value_set=other.names)
-        places = torch.from_numpy(order.cast(pyarrow.int64()).to_numpy().copy())
+        places = torch.from_numpy(np.from_dlpack(order.cast(pyarrow.int64())).copy())
         trials = Trials(other.trials.scores[places], other.trials.labels[places])
     differs = trials.labels != first.trials.labels
     if differs.any():

@@ -101,7 +101,7 @@ def test_a_file_is_measured_without_the_parts_of_the_trainer(
     (tmp_path / "p.csv").write_text(rows)
     result, loaded = answer(tmp_path, verb, "p.csv", first=first)
     assert result.returncode == 0
-    assert not loaded & {"sklearn", "lightning_fabric", "yaml", "jinja2", "pooch", "requests", *unneeded}
+    assert not loaded & {"sklearn", "lightning_fabric", "yaml", "jinja2", "pooch", "requests", "pandas", *unneeded}
 
 
 def test_the_version_is_that_of_the_package(tmp_path: Path) -> None:

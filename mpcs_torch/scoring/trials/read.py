@@ -172,4 +172,4 @@ def _names(path: Path, columns: "Sequence[pyarrow.ChunkedArray]") -> "pyarrow.St
 
 def _groups(column: "pyarrow.ChunkedArray") -> Groups:
     encoded = column.combine_chunks().dictionary_encode()
-    return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(encoded.indices.to_numpy().astype(np.int64).copy()))
+    return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(np.from_dlpack(encoded.indices).astype(np.int64)))
