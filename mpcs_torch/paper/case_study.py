@@ -52,11 +52,11 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
         [
             ", ".join(chosen_one.metrics),
             str(chosen_one.epoch),
-            f"{chosen_one.record['accuracy']:.2%}",
+            f"{100 * chosen_one.record['accuracy']:.2f} %",
             str(chosen_one.errors),
             str(chosen_one.dangerous),
             f"{chosen_one.record['mpcs']:.4f}",
-            f"{chosen_one.record['test_accuracy']:.2%}",
+            f"{100 * chosen_one.record['test_accuracy']:.2f} %",
         ]
         for chosen_one in chosen
     ]

@@ -75,8 +75,8 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
     return figure
 
 
-def trends(records: Sequence[Values], marked_epochs: Sequence[int]) -> Figure:
-    """Accuracy, cross entropy and MPCS over the epochs, the losses as shares of their highest value (as in Fig. 4)."""
+def trends(records: Sequence[Values], picks: Mapping[str, int]) -> Figure:
+    """Accuracy, cross entropy, MPCS and two picks over the epochs, losses as shares of their highest value (Fig. 4)."""
     figure, axes = canvas(3.2, width=7, xlabel="epoch", ylim=(0, 1.02))
     epochs = [record["epoch"] for record in records]
     axes.plot(epochs, [record["accuracy"] for record in records], color=ACCURACY, label="accuracy")
@@ -84,8 +84,8 @@ def trends(records: Sequence[Values], marked_epochs: Sequence[int]) -> Figure:
         highest = max(record[column] for record in records) or 1.0
         shares = [record[column] / highest for record in records]
         axes.plot(epochs, shares, color=colour, label=f"{label} / {highest:.3g}")
-    for epoch in sorted(set(marked_epochs)):
-        axes.axvline(epoch, color=DARK_GREY, linewidth=0.9, linestyle=":", label=f"picked: epoch {epoch}")
+    for (picker, epoch), style in zip(picks.items(), (":", "--"), strict=True):
+        axes.axvline(epoch, color=DARK_GREY, linewidth=0.9, linestyle=style, label=f"picked by {picker}: epoch {epoch}")
     grid(axes)
     legend_below(figure, 3)
     return figure

@@ -18,7 +18,6 @@ def write_report(run: FinishedRun, path: Path) -> None:
     by_mpcs = _of_epoch(chosen, pick(run.records, "mpcs"))
     released = run.concern.released()
     names = list(run.concern.classes)
-    marked = [by_accuracy.epoch, by_mpcs.epoch]
     page = render(
         "case_study",
         run=run,
@@ -28,9 +27,9 @@ def write_report(run: FinishedRun, path: Path) -> None:
         picks=picks_table(chosen),
         released_pairs=int(released.sum()),
         drawn=draw(
-            trends(run.records, marked),
-            f"Accuracy, cross entropy and MPCS over {len(run.records)} epochs. Accuracy picks epoch {marked[0]}, MPCS "
-            f"picks epoch {marked[1]}.",
+            trends(run.records, {"accuracy": by_accuracy.epoch, "MPCS": by_mpcs.epoch}),
+            f"Accuracy, cross entropy and MPCS over {len(run.records)} epochs. Accuracy picks epoch "
+            f"{by_accuracy.epoch}, MPCS picks epoch {by_mpcs.epoch}.",
         ),
         matrices=[
             draw_confusion(

@@ -68,7 +68,9 @@ def _verdicts(found: Results) -> list[str]:
 
 def _sentence(name: str, scores: DetectionScores) -> str:
     own = next(value for value in scores.values if value.name == EQUAL_ERROR)
-    interval = "" if own.interval is None else " (95 % {:.3g} to {:.3g})".format(*(100 * end for end in own.interval))
+    interval = (
+        "" if own.interval is None else " (95 % interval {:.3g} to {:.3g})".format(*(100 * end for end in own.interval))
+    )
     area = scores.summary.area.item()
     told = f"{name} has an equal error rate of {100 * own.value:.3g} %{interval}"
     return f"{told}, and ranks a target above a non-target in {100 * area:.4g} % of pairs."

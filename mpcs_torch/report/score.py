@@ -102,11 +102,13 @@ def _summary(found: ModelScores, concern: ConcernSpec | None) -> list[tuple[str,
     for name, scores in found.scores.items():
         if scores.confusion is None or len(found.scores) > 3:
             continue
-        of_model = "" if len(found.scores) == 1 else f", {printable(name)}"
         errors, dangerous = errors_of(scores.confusion, concern)
-        told.append((f"errors{of_model}", str(errors)))
-        if concern is not None:
-            told.append((f"dangerous errors{of_model}", str(dangerous)))
+        if len(found.scores) == 1:
+            told += [("errors", str(errors)), *([] if concern is None else [("dangerous errors", str(dangerous))])]
+        elif concern is None:
+            told.append((f"errors, {printable(name)}", str(errors)))
+        else:
+            told.append((f"dangerous errors, {printable(name)}", f"{dangerous} of {errors}"))
     return told
 
 

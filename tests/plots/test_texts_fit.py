@@ -138,7 +138,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     paired_counts: [((2, 30), paired)],
     condition_chart: [(CLASSES, conditions)],
     risk_coverage_figure: [(SYSTEMS, referral)],
-    trends: [((1, 30), lambda size, _: trends(RECORDS, [1, size]))],
+    trends: [((1, 30), lambda size, _: trends(RECORDS, {"accuracy": 1, "MPCS": size}))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
     sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],
     figure_6: [(ONE, lambda *_: figure_6(RECORDS, RECORDS))],

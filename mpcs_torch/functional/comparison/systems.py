@@ -67,7 +67,7 @@ def compare_systems(
         >>> wrong = [torch.arange(200) % 10 == 0, torch.arange(200) % 4 == 0]
         >>> [found] = compare_systems(["A", "B"], [rate_measure("error rate", wrong)], Resamples(200))
         >>> print(found.verdict)
-        A has a lower error rate than B: 10 % against 25 %, a difference of 15 points (95 % 8.53 to 21.5).
+        A has a lower error rate than B: 10 % against 25 %, a difference of 15 points (95 % interval 8.53 to 21.5).
     """
     check_confidence(confidence)
     _check(systems, measures)

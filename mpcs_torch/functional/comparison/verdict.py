@@ -38,7 +38,7 @@ def verdict_of(
         return f"{number(one)}{percent} against {number(other)}{percent}"
 
     def size(difference: float, low: float, high: float) -> str:
-        interval = f" ({100 * (1 - level):.4g} % {number(low)} to {number(high)})"
+        interval = f" ({100 * (1 - level):.4g} % interval {number(low)} to {number(high)})"
         return f"{number(difference)}{points}{interval if low < high else ''}"  # none where all resamples agree
 
     one, other, difference, low, high, single_p_value = found

@@ -58,39 +58,41 @@ AREA = Measure("area under the ROC", [], lower_is_better=False)
             EER,
             PairedDifference(0.04, 0.031, -0.009, -0.014, -0.004, 0.001),
             0.006,
-            "B has a lower EER than A: 3.1 % against 4 %, a difference of 0.9 points (95 % 0.4 to 1.4).",
+            "B has a lower EER than A: 3.1 % against 4 %, a difference of 0.9 points (95 % interval 0.4 to 1.4).",
         ),
         (
             EER,
             PairedDifference(0.031, 0.04, 0.009, 0.004, 0.014, 0.001),
             0.006,
-            "A has a lower EER than B: 3.1 % against 4 %, a difference of 0.9 points (95 % 0.4 to 1.4).",
+            "A has a lower EER than B: 3.1 % against 4 %, a difference of 0.9 points (95 % interval 0.4 to 1.4).",
         ),
         (
             AREA,
             PairedDifference(0.8, 0.9, 0.1, 0.05, 0.15, 0.001),
             0.05,
-            "B has a higher area under the ROC than A: 0.9 against 0.8, a difference of 0.1 (95 % 0.05 to 0.15).",
+            "B has a higher area under the ROC than A: 0.9 against 0.8, a difference of 0.1 "
+            "(95 % interval 0.05 to 0.15).",
         ),
         (
             AREA,
             PairedDifference(0.9, 0.8, -0.1, -0.15, -0.05, 0.001),
             0.05,
-            "A has a higher area under the ROC than B: 0.9 against 0.8, a difference of 0.1 (95 % 0.05 to 0.15).",
+            "A has a higher area under the ROC than B: 0.9 against 0.8, a difference of 0.1 "
+            "(95 % interval 0.05 to 0.15).",
         ),
         (
             EER,
             PairedDifference(0.04, 0.039, -0.001, -0.006, 0.004, 0.6),
             1.0,
             "The data do not show a difference in EER between A and B: 4 % against 3.9 %, "
-            "B minus A is -0.1 points (95 % -0.6 to 0.4).",
+            "B minus A is -0.1 points (95 % interval -0.6 to 0.4).",
         ),
         (
             EER,
             PairedDifference(0.04, 0.03, -0.01, -0.018, -0.002, 0.02),
             0.12,
             "The data do not show a difference in EER between A and B after correction for 6 comparisons: "
-            "4 % against 3 %, B minus A is -1 points (95 % -1.8 to -0.2).",
+            "4 % against 3 %, B minus A is -1 points (95 % interval -1.8 to -0.2).",
         ),
         (
             AREA,
