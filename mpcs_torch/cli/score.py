@@ -143,6 +143,7 @@ def score(
                 settings={"k": k, "t": t, "concession": concession},
                 development=development,
                 resamples=resamples,
+                keeps_risks=html is not None,
             )
     if not world.is_first:
         return

@@ -16,10 +16,11 @@ def risk_coverage_figure(
     curves: Mapping[str, tuple[Tensor, Tensor]],
     *,
     marks: Mapping[str, tuple[float, float]] | None = None,
+    counted: str = "dangerous errors",
     title: str = "",
     on: Place = None,
 ) -> Figure:
-    """Draw the dangerous errors of decided samples against coverage, for one or more estimates of the risk.
+    """Draw the dangerous or other errors of decided samples against coverage, for one or more estimates of the risk.
 
     Lower is better. At a coverage of 100 % every sample is decided; toward the left, the samples with the highest
     estimated risk are referred first.
@@ -28,6 +29,7 @@ def risk_coverage_figure(
         curves: Coverage, and dangerous errors per decided sample, both ``(N,)`` floating point in [0, 1] and in order
             of coverage, by the name of the estimate.
         marks: The same two numbers for single rules, by their name.
+        counted: Which errors the curves count.
         title: The title of the figure.
         on: Axes to draw on, or an empty figure. Default: a new figure.
 
@@ -51,7 +53,7 @@ def risk_coverage_figure(
         title,
         on=on,
         xlabel="coverage: decided samples, %",
-        ylabel="dangerous errors per decided sample, %",
+        ylabel=f"{counted} per decided sample, %",
     )
     for number, (name, (coverage, risk)) in enumerate(curves.items()):
         if coverage.shape != risk.shape or coverage.ndim != 1 or not len(coverage):

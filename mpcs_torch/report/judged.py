@@ -1,6 +1,5 @@
 """The test errors of the model of one epoch, its worst samples, and its figures of certainty."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -9,9 +8,9 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
-from mpcs_torch.functional import confusion_matrix, detection_curve, risk_coverage_curve
+from mpcs_torch.functional import confusion_matrix
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.plots import det_curves, reliability, risk_coverage_figure
+from mpcs_torch.plots import reliability
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
 from mpcs_torch.report.confusions import errors_of
 from mpcs_torch.report.render import Drawing, draw
@@ -97,6 +96,19 @@ class Judged:
             shown.append(ShownSample(drawing, kind == "image", place, true, predicted, percent, concern, dangerous))
         return shown
 
+    @property
+    def risks(self) -> tuple[Tensor, Tensor]:
+        """The estimated risk of a dangerous error of each decision, float64 (N,), and which ones are such errors."""
+        pairs = self.concern.dangerous_pairs().double()
+        return (self.probs @ pairs).gather(1, self.decisions.unsqueeze(1)).squeeze(1), self.is_dangerous
+
+    @property
+    def trials(self) -> tuple[Tensor, Tensor] | None:
+        """The scores of the second of two classes, and the labels, both (N,); None for more classes, or one label."""
+        if self.logits.shape[1] != 2 or int(self.labels.min()) == int(self.labels.max()):
+            return None
+        return (self.logits[:, 1] - self.logits[:, 0]).double(), self.labels
+
     def reliability(self, name: str) -> Drawing:
         """Draw the reliability diagram."""
         measured = ProbabilityAccuracy(num_classes=self.logits.shape[1])
@@ -108,34 +120,6 @@ class Judged:
             f"robustness {means.robustness:.2f}."
         )
         return draw(reliability(measured.bins(), means, f"Reliability{name}"), alt)
-
-
-def draw_referral(judged: Mapping[str, Judged]) -> Drawing:
-    """Draw dangerous errors per decided sample against coverage, for the estimated risk of a dangerous error."""
-    curves = {}
-    for name, each in judged.items():
-        risk = (each.probs @ each.concern.dangerous_pairs().double()).gather(1, each.decisions.unsqueeze(1)).squeeze(1)
-        found = risk_coverage_curve(risk, each.is_dangerous)
-        curves[name] = (found.coverage, found.risk)
-    whole = "; ".join(f"{name}: {100 * each.is_dangerous.double().mean():.3g} %" for name, each in judged.items())
-    return draw(
-        risk_coverage_figure(curves),
-        f"Dangerous errors per decided test sample against coverage. Without referral: {whole}.",
-        "The samples with the highest estimated risk of a dangerous error are referred first.",
-    )
-
-
-def draw_det(judged: Mapping[str, Judged]) -> Drawing | None:
-    """Draw the DET curves of two classes by the difference of their logits; None for more classes."""
-    first = next(iter(judged.values()))
-    if first.logits.shape[1] != 2 or int(first.labels.min()) == int(first.labels.max()):
-        return None
-    target = printable(first.concern.classes[1])
-    curves = {
-        name: detection_curve((each.logits[:, 1] - each.logits[:, 0]).double(), each.labels)
-        for name, each in judged.items()
-    }
-    return draw(det_curves(curves), f"DET curves on test data, with {target} as the target.", f"Target: {target}.")
 
 
 def judge(run: TrainedRun, epoch: int) -> Judged | None:

@@ -8,8 +8,9 @@ from mpcs_torch.control_characters import printable
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots.trends import metric_trend
+from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion
-from mpcs_torch.report.judged import Judged, draw_det, draw_referral, judge
+from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.report.run_verdict import (
     DANGEROUS,
@@ -182,9 +183,13 @@ def _matrices(judged: Mapping[str, Judged], run: TrainedRun) -> list[Drawing]:
 def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:
     if not judged:
         return []
-    drawings = [draw_referral(judged), draw_det(judged)]
-    drawings += [each.reliability(f" of {name}") for name, each in judged.items()]
-    return [drawing for drawing in drawings if drawing is not None]
+    trials = {name: each.trials for name, each in judged.items() if each.trials is not None}
+    target = printable(next(iter(judged.values())).concern.classes[1])
+    return [
+        draw_referral({name: each.risks for name, each in judged.items()}),
+        *([draw_det(trials, target)] if trials else []),
+        *(each.reliability(f" of {name}") for name, each in judged.items()),
+    ]
 
 
 def _command(run: TrainedRun, data_root: Path) -> str:

@@ -9,6 +9,7 @@ from mpcs_torch.errors import shown
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
+from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of
 from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.scoring.comparison_table import comparison_table
@@ -43,7 +44,9 @@ def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Pa
         verdicts=verdicts,
         summary=_summary(found, concern),
         costs=costliest(confusions, concern, found.first.class_names) if confusions else None,
-        drawings=_drawings(found, concern),
+        drawings=_confusions(found, concern),
+        certainty=_certainty(found, concern),
+        is_several=len(found.scores) > 1,
         is_too_large=bool(confusions) and len(found.first.class_names) > MOST_CLASSES,
         most=MOST_CLASSES,
         sections=found.sections(),
@@ -112,14 +115,28 @@ def _summary(found: ModelScores, concern: ConcernSpec | None) -> list[tuple[str,
     return told
 
 
-def _drawings(found: ModelScores, concern: ConcernSpec | None) -> list[Drawing]:
+def _confusions(found: ModelScores, concern: ConcernSpec | None) -> list[Drawing]:
+    return [
+        draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{_of_model(found, name)}")
+        for name, scores in found.scores.items()
+        if scores.confusion is not None and len(scores.class_names) <= MOST_CLASSES
+    ]
+
+
+def _of_model(found: ModelScores, name: str) -> str:
+    return f" of {name}" if len(found.scores) > 1 else ""
+
+
+def _certainty(found: ModelScores, concern: ConcernSpec | None) -> list[Drawing]:
     drawings = []
+    risks = {printable(name): kept for name, each in found.risks.items() if (kept := each.risks()) is not None}
+    if risks:
+        drawings.append(draw_referral(risks, counted="errors" if concern is None else "dangerous errors"))
+    trials = {printable(name): kept for name, each in found.risks.items() if (kept := each.trials()) is not None}
+    if trials:
+        drawings.append(draw_det(trials, printable(found.first.class_names[1])))
     for name, scores in found.scores.items():
-        of_model = f" of {name}" if len(found.scores) > 1 else ""
-        if scores.confusion is not None and len(scores.class_names) <= MOST_CLASSES:
-            drawings.append(
-                draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{of_model}")
-            )
+        of_model = _of_model(found, name)
         if scores.measured is not None and scores.reported is not None:
             figure = reliability(scores.measured, scores.reported, f"Reliability{of_model}")
             pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)

@@ -76,7 +76,7 @@ def with_intervals(
         has_concern = kept.chosen.concern is not None
         comparisons = compare_models(list(scores), measures, drawn, has_concern=has_concern, advance=advance)
         notes += [REPEATED] if comparisons and not has_concern else []
-    return ModelScores(scores, comparisons, groups, notes)
+    return found._replace(scores=scores, comparisons=comparisons, groups=groups, notes=notes)
 
 
 def of_clusters(number: int, cluster: str | None) -> str:

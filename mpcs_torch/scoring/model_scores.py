@@ -1,12 +1,14 @@
 """All that is measured of some classifiers, as tables show it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mpcs_torch.functional import Comparison
 from mpcs_torch.scoring.group_scores import GroupScores
 from mpcs_torch.scoring.metric_sections import sections_of
 from mpcs_torch.scoring.own_intervals import reasons_without_interval
+from mpcs_torch.scoring.row_risks import RowRisks
 from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.tables import Table
 
@@ -31,6 +33,8 @@ class ModelScores(NamedTuple):
     """One for each column and model."""
     notes: Sequence[str] = ()
     """Sentences about intervals and comparisons for the reader."""
+    risks: Mapping[str, RowRisks] = MappingProxyType({})
+    """What figures of certainty need, by model; empty unless it was kept."""
 
     @property
     def first(self) -> Scores:

@@ -1,6 +1,7 @@
 """The metrics of one or several classifiers on the same rows, and of their groups of rows."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.concern import ConcernSpec
@@ -15,7 +16,7 @@ from mpcs_torch.scoring.model_scores import INDEPENDENT, ModelScores
 from mpcs_torch.scoring.own_intervals import own_intervals
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.row_means import RowMeans
-from mpcs_torch.scoring.score import score
+from mpcs_torch.scoring.score import Listener, score
 from mpcs_torch.scoring.scores import Scores
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
@@ -36,6 +37,7 @@ def score_models(
     cluster: str | None = None,
     identifier: str | None = None,
     resamples: int = 0,
+    listeners: Mapping[str, Sequence[Listener]] = MappingProxyType({}),
 ) -> tuple[ModelScores, KeptModels | None]:
     """Score files with the same rows, each in one pass.
 
@@ -54,6 +56,7 @@ def score_models(
         identifier: A column of all files that names each row, by which rows are matched. Default: by their order.
         resamples: The number of resamples for intervals, 0 for none. Of several files and of clusters with hard labels,
             what `with_intervals` needs is kept.
+        listeners: What else sees the rows of a model.
 
     Returns:
         The scores; and what was kept, or None if there is nothing to add.
@@ -75,7 +78,7 @@ def score_models(
             entries=entries,
             settings=settings,
             development=development,
-            listener=of_file,
+            listeners=[of_file, *listeners.get(name, ())],
         )
         rows.end(predictions.path)
         chosen = of_file.chosen

@@ -36,7 +36,7 @@ def score(
     settings: Mapping[str, Any] | None = None,
     world: "World | None" = None,
     development: Predictions | None = None,
-    listener: Listener | None = None,
+    listeners: Sequence[Listener] = (),
 ) -> Scores:
     """Score all rows in one pass of bounded memory; several processes take turns with the chunks of the file.
 
@@ -50,7 +50,7 @@ def score(
             one.
         development: An open file of soft labels, which is read as a whole: hard F is also measured at the thresholds
             that are best there.
-        listener: Sees all rows.
+        listeners: See all rows.
 
     Raises:
         PredictionsError: If there is no row, a value breaks a rule, or a metric does not fit the labels.
@@ -69,11 +69,11 @@ def score(
                 metrics = chosen.make()
             except ValueError as error:
                 raise PredictionsError(predictions.path, str(error)) from None
-            if listener is not None:
+            for listener in listeners:
                 listener.begin(chosen)
         if number % size == rank:
             metrics.update(inputs_of(probs, metrics.takes), target)
-        if listener is not None:
+        for listener in listeners:
             listener.add(chunk)
         rows += len(probs)
         advance(len(probs))

@@ -30,7 +30,7 @@ def measured(folder: Path, probs: Tensor, target: Tensor, resamples: int, develo
     np.savez(path, preds=probs, target=target)
     means = RowMeans(resamples)
     learned = Predictions(path, from_logits=False) if development else None
-    found = score(Predictions(path, from_logits=False), None, lambda _: None, development=learned, listener=means)
+    found = score(Predictions(path, from_logits=False), None, lambda _: None, development=learned, listeners=[means])
     return own_intervals(found, None, means, resamples)
 
 
