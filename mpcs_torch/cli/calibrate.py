@@ -1,15 +1,16 @@
 """``mpcs calibrate``: fit a calibration to a file of scores, and apply it to others."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, print_json
+from mpcs_torch.cli.console import note, note_all, print_json
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import AsJson, Labels, Logits, Quiet, Replace, check_out
+from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, check_out
 
 if TYPE_CHECKING:
     from mpcs_torch.scoring import FittedCalibration
@@ -50,6 +51,8 @@ def fit(
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the calibration to write.")],
     logits: Logits = False,
     target: Labels = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
     trials: Annotated[
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="List of trials in Kaldi's format, for detection scores."),
@@ -63,7 +66,8 @@ def fit(
 ) -> None:
     """Fit a calibration to scores with labels."""
     is_detection = method in (Method.LOGISTIC, Method.PAV)
-    _refuse({"--logits": logits, "--target": target} if is_detection else {"--trials": trials}, method)
+    of_classes = {"--logits": logits, "--target": target, "--target-column": target_column, "--ignore": ignore}
+    _refuse(of_classes if is_detection else {"--trials": trials}, method)
     _refuse({} if method is Method.LOGISTIC else {"--p-target": p_target}, method)
     if p_target is not None and not 0 < p_target < 1:
         raise typer.BadParameter(f"must be between 0 and 1, but is {p_target}", param_hint="--p-target")
@@ -71,15 +75,20 @@ def fit(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.scoring import Predictions, fit_to_predictions, fit_to_trials, read_trials, save_calibration
+    from mpcs_torch.scoring.column_roles import ColumnOptions
 
+    notes: list[str] = []
     with told_warnings(), row_counter(f"read {dev.name}", [dev]) as advance:
         if is_detection:
             held = read_trials(dev, trials, advance)
             p_target = 0.5 if p_target is None else p_target
             fitted = fit_to_trials(dev, held, "pav" if method is Method.PAV else "logistic", p_target)
         else:
-            opened = Predictions(dev, target=target, from_logits=logits)
+            columns = ColumnOptions(target_column, tuple(ignore or ()))
+            opened = Predictions(dev, target=target, from_logits=logits, columns=columns)
             fitted = fit_to_predictions(opened, "vector" if method is Method.VECTOR else "temperature", advance)
+            notes = opened.notes()
+    note_all(notes)
     save_calibration(fitted.saved, out)
     if as_json:
         print_json({"calibration": out, **_plain(fitted)})
@@ -105,6 +114,8 @@ def apply(
         Path, typer.Option(dir_okay=False, help="The file to write: csv, npz or pt for predictions of a classifier.")
     ],
     target: Labels = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
     overwrite: Replace = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
@@ -117,18 +128,24 @@ def apply(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.scoring import calibrate_predictions, load_calibration, rewrite_scores, write_predictions
+    from mpcs_torch.scoring.column_roles import ColumnOptions
 
-    saved = load_calibration(calibration)
+    saved, notes = load_calibration(calibration), list[str]()
     with row_counter(f"calibrate {scores.name}", [scores]) as advance:
         if saved.class_names:
-            write_predictions(out, *calibrate_predictions(saved, scores, target, advance))
+            columns = ColumnOptions(target_column, tuple(ignore or ()))
+            found = calibrate_predictions(saved, scores, target, advance, columns)
+            write_predictions(out, found.scores, found.target, found.class_names)
+            notes = found.notes
         else:
-            _refuse({"--target": target}, Method(saved.method))
+            given = {"--target": target, "--target-column": target_column, "--ignore": ignore}
+            _refuse(given, Method(saved.method))
             rewrite_scores(scores, out, saved.module, advance)
+    note_all(notes)
     note(f"wrote {out}")
 
 
-def _refuse(options: dict[str, object], method: Method) -> None:
+def _refuse(options: Mapping[str, object], method: Method) -> None:
     """Refuse options that were given and that a method does not have."""
     given = [name for name, value in options.items() if value not in (None, False)]
     if given:

@@ -76,7 +76,7 @@ def _released_table(spec: "ConcernSpec") -> Table:
 def _facts(spec: "ConcernSpec") -> list[str]:
     facts: list[str] = []
     if len(spec.classes) <= MOST_CLASSES:
-        facts.append("The cost of each error; ! marks the dangerous ones, the others are released.")
+        facts.append("The cost of each error; ! marks the dangerous ones; any others are released.")
     if spec.weights is None:
         facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
     elif isinstance(spec.dangerous, int | float):

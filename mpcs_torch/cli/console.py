@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from textwrap import fill
@@ -83,6 +83,12 @@ def note(message: str) -> None:
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for NaN and infinity."""
     typer.echo(json.dumps(finite(value), indent=1, allow_nan=False))
+
+
+def note_all(messages: Iterable[str]) -> None:
+    """Print notes, each on lines of its own."""
+    for message in messages:
+        note(message)
 
 
 def _broken(line: str, width: int) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.console import note, note_all, print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import AsJson, Labels, Logits, Quiet, Replace, check_out, file_or_name
+from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, check_out, file_or_name
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule, RuleReport
@@ -68,6 +68,8 @@ def fit(
     ] = None,
     logits: Logits = False,
     target: Labels = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
     overwrite: Replace = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -81,6 +83,7 @@ def fit(
     from mpcs_torch.concern import load_concern
     from mpcs_torch.learning import DecisionRule
     from mpcs_torch.scoring import Predictions
+    from mpcs_torch.scoring.column_roles import ColumnOptions
     from mpcs_torch.scoring.decide import fit_rule
 
     spec = load_concern(concern)
@@ -98,9 +101,11 @@ def fit(
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.classes)
+    columns = ColumnOptions(target_column, tuple(ignore or ()))
+    opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.classes, columns=columns)
     with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
         fit_rule(rule, opened, advance)
+    note_all(opened.notes())
     rule.save(out, overwrite=overwrite)
     assert rule.report is not None
     if as_json:
@@ -120,6 +125,8 @@ def apply(
     out: Annotated[Path, typer.Option(dir_okay=False, help="The csv file of decisions to write.")],
     logits: Logits = False,
     target: Labels = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
     overwrite: Replace = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -133,6 +140,7 @@ def apply(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.learning import DecisionRule
     from mpcs_torch.scoring import Predictions
+    from mpcs_torch.scoring.column_roles import ColumnOptions
     from mpcs_torch.scoring.decide import apply_rule
 
     loaded = DecisionRule.load(rule)
@@ -142,9 +150,11 @@ def apply(
         from_logits=logits,
         class_names=loaded.concern.classes,
         needs_labels=False,
+        columns=ColumnOptions(target_column, tuple(ignore or ())),
     )
     with row_counter(f"decide {predictions.name}", [predictions]) as advance:
         found = apply_rule(loaded, opened, advance)
+    note_all(opened.notes())
     found.write(out)
     referred = int((found.decisions < 0).sum())
     if as_json:

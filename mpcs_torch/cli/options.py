@@ -70,6 +70,13 @@ Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, n
 Labels = Annotated[
     Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
 ]
+TargetColumn = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels."),
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column that is no class; repeatable.")
+]
 OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
 
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note
-from mpcs_torch.cli.options import AsJson, Concern, Html, OverwriteReport, Quiet, check_report
+from mpcs_torch.cli.options import (
+    AsJson,
+    Concern,
+    Html,
+    Ignore,
+    OverwriteReport,
+    Quiet,
+    TargetColumn,
+    check_report,
+)
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.by_name import MetricEntry
@@ -28,13 +37,8 @@ def score(
         Path | None,
         typer.Option(exists=True, dir_okay=False, help="File of the labels, if PREDICTIONS is an npy file."),
     ] = None,
-    target_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column that is no class; repeatable.")
-    ] = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
     id_column: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),

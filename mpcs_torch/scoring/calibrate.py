@@ -12,6 +12,7 @@ from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.scoring.calibration_file import ClassMethod, SavedCalibration, TrialMethod, new_calibration
 from mpcs_torch.scoring.chunks import PredictionsError
+from mpcs_torch.scoring.column_roles import ColumnOptions
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.trials import Trials
 from mpcs_torch.untrusted_files import physical_memory
@@ -40,6 +41,8 @@ class CalibratedPredictions(NamedTuple):
     target: Tensor
     """(N,), int64; (N, 0) if the file has no labels."""
     class_names: list[str]
+    notes: list[str]
+    """How the file was read where that was not plain."""
 
 
 def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:
@@ -85,7 +88,7 @@ def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: flo
 
 
 def calibrate_predictions(
-    saved: SavedCalibration, path: Path, target: Path | None, advance: Advance
+    saved: SavedCalibration, path: Path, target: Path | None, advance: Advance, columns: ColumnOptions | None = None
 ) -> CalibratedPredictions:
     """Apply temperature or vector scaling to a file, which need not have labels.
 
@@ -94,6 +97,7 @@ def calibrate_predictions(
         path: The file; see `Predictions`.
         target: The labels of an npy file, to keep them.
         advance: Called with the number of rows after each chunk.
+        columns: What the user says of the columns.
 
     Raises:
         PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
@@ -105,6 +109,7 @@ def calibrate_predictions(
         from_logits=saved.from_logits,
         class_names=None if is_numbered else saved.class_names,
         needs_labels=False,
+        columns=columns,
     )
     if len(predictions.class_names) != len(saved.class_names):
         problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
@@ -115,7 +120,7 @@ def calibrate_predictions(
     if bad.any():
         raise PredictionsError(path, "the calibrated logits are not finite", row=int(bad.nonzero()[0]) + 1)
     return CalibratedPredictions(
-        scores if saved.from_logits else scores.softmax(dim=1), labels, predictions.class_names
+        scores if saved.from_logits else scores.softmax(dim=1), labels, predictions.class_names, predictions.notes()
     )
 
 

@@ -55,6 +55,8 @@ class Predictions:
         if path.suffix in COLUMNS and target is not None:
             raise PredictionsError(path, "contains its own labels: --target is only for npy files")
         self.path, self.from_logits = path, from_logits
+        self.takes_any_column = from_logits and class_names is None and path.suffix in COLUMNS
+        """Whether a column of numbers that is no class would be taken for one: logits have no sum to tell it by."""
         with reading(path):
             self._source = (
                 ArrayFile(path, target, needs_labels=needs_labels)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics, choose_metrics, has_free_errors, inputs_of
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError
 from mpcs_torch.scoring.predictions import Predictions
@@ -89,6 +90,12 @@ def score(
     if development is not None and development.path.samefile(predictions.path):
         notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
     found = _scores(rows, predictions.class_names, metrics, notes)
+    if predictions.takes_any_column and found.confusion is not None:
+        absent = [name for name, own in zip(found.class_names, found.confusion.sum(1).tolist(), strict=True) if not own]
+        if absent:
+            notes.append(
+                f"no row has the label {quoted(absent[0])}: if that is no class, --ignore leaves its column out"
+            )
     return found._replace(has_concern=concern is not None, file_notes=predictions.notes())
 
 

@@ -87,7 +87,7 @@ def test_calibrated_rows_stay_logits_or_probabilities_and_keep_their_labels(
 def test_what_is_written_is_read_again(suffix: str, is_labelled: bool, tmp_path: Path) -> None:
     path, saved = tmp_path / f"p{suffix}", SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
     write_predictions(path, LOGITS.t().contiguous().t(), TARGET if is_labelled else torch.empty(400, 0), NAMES)
-    scores, target, names = calibrate_predictions(saved, path, None, ignore)
+    scores, target, names, _ = calibrate_predictions(saved, path, None, ignore)
     assert torch.equal(scores, LOGITS)
     assert names == NAMES
     assert torch.equal(target, TARGET) if is_labelled else target.shape == (400, 0)
