@@ -42,7 +42,7 @@ class CalibratedPredictions(NamedTuple):
     """(N,), int64; (N, 0) if the file has no labels."""
     class_names: list[str]
     notes: list[str]
-    """How the file was read where that was not plain."""
+    """Sentences on the reading of the file where that was not plain."""
 
 
 def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:

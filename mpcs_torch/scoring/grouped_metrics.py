@@ -44,7 +44,7 @@ class GroupedMetrics:
         self._waiting: list[tuple[Tensor, Tensor, Tensor]] = []
         self._is_clustered = False
         self.means = RowMeans(resamples)
-        """What intervals need."""
+        """Sums that intervals need."""
         self.means.begin(chosen)
 
     def add(self, chunk: Chunk, codes: Tensor, clusters: Tensor | None) -> None:

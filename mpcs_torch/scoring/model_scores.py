@@ -34,7 +34,7 @@ class ModelScores(NamedTuple):
     notes: Sequence[str] = ()
     """Sentences about intervals and comparisons for the reader."""
     risks: Mapping[str, RowRisks] = MappingProxyType({})
-    """What figures of certainty need, by model; empty unless it was kept."""
+    """The risks that figures of certainty need, by model; empty unless they were kept."""
 
     @property
     def first(self) -> Scores:

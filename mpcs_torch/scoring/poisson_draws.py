@@ -1,4 +1,4 @@
-"""How often each resample of a Poisson bootstrap draws each unit, whatever the order in which units are read."""
+"""The draws of a Poisson bootstrap: each unit has its own, whatever the order in which units are read."""
 
 from typing import Any
 

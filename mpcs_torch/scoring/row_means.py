@@ -56,7 +56,7 @@ class RowMeans:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are held."""
+        """The number of values that are held."""
         held = (self._sums, self._squares, self._counts, self._slow_sums, self._decided)
         return sum(tensor.numel() for tensor in held) + (0 if self.soft is None else self.soft.numbers)
 

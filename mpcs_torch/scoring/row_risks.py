@@ -1,4 +1,4 @@
-"""What figures of certainty need of each row: its estimated risk, and for two classes its score."""
+"""The estimated risk of each row, and for two classes its score, for figures of certainty."""
 
 from array import array
 

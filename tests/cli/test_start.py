@@ -56,7 +56,7 @@ finally:
 def answer(
     folder: Path, *arguments: str, first: str = "", **environment: str
 ) -> tuple[subprocess.CompletedProcess[str], set[str]]:
-    """What a command line prints, and the packages that it loads beside those of a first statement."""
+    """Return the output of a command line, and the packages that it loads beside those of a first statement."""
     result = subprocess.run(
         [sys.executable, "-c", CODE.format(first=first), *arguments],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""What figures of certainty need of the rows of a file equals what functions compute of all rows at once."""
+"""The risks and scores that figures of certainty need are those of functions on all rows at once."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ class Cohort(NamedTuple):
     """By name, its place in the statistics."""
     statistics: CohortStatistics
     fewer: int = 0
-    """How many names have fewer scores than the highest ones that were asked for: all of theirs were taken."""
+    """The number of names with fewer scores than the highest ones that were asked for: all of theirs were taken."""
 
 
 def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None = None) -> Cohort:

@@ -18,7 +18,7 @@ LABELS = {"1": 1, "target": 1, "true": 1, "0": 0, "nontarget": 0, "false": 0}
 LABEL_RULE = f"must be one of {', '.join(LABELS)}"
 SCORE_NAMES = ("score", "scores", "y_score", "y_scores", "llr", "y_prob", "y_proba", "probability")
 LABEL_NAMES = ("label", "labels", "y_true", "target", "is_target", "ground_truth", "truth", "y")
-"""What a column, or an array of npz, may be called; a file that has ours is read by it."""
+"""Names of a column, or of an array of npz; a file that has ours is read by it."""
 NO_NUMBER = "must be a number, but is {}"
 
 
