@@ -9,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
 from mpcs_torch.functional import confusion_matrix
+from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.plots import reliability
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
@@ -99,8 +100,7 @@ class Judged:
     @property
     def risks(self) -> tuple[Tensor, Tensor]:
         """The estimated risk of a dangerous error of each decision, float64 (N,), and which ones are such errors."""
-        pairs = self.concern.dangerous_pairs().double()
-        return (self.probs @ pairs).gather(1, self.decisions.unsqueeze(1)).squeeze(1), self.is_dangerous
+        return risks_of(self.probs, self.decisions, self.concern.dangerous_pairs()), self.is_dangerous
 
     @property
     def trials(self) -> tuple[Tensor, Tensor] | None:

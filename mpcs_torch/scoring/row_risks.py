@@ -5,6 +5,7 @@ from array import array
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
 from mpcs_torch.scoring.chunks import Chunk
 from mpcs_torch.scoring.row_means import MOST_CLASSES
@@ -34,7 +35,7 @@ class RowRisks:
         if self._pairs is None:
             return
         decisions = chunk.scores.argmax(dim=1)
-        risks = (chunk.scores * self._pairs.t()[decisions]).sum(dim=1)
+        risks = risks_of(chunk.scores, decisions, self._pairs)
         self._risks.frombytes(risks.float().numpy().tobytes())
         self._dangerous += self._pairs[chunk.target, decisions].numpy().tobytes()
         if len(self._pairs) == 2:

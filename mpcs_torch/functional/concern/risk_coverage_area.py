@@ -143,6 +143,11 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
     """
     probs = samples.probs()
     decided = probs.argmax(dim=1)
-    risk = (probs * dangerous.to(probs).t()[decided]).sum(dim=1)
+    risk = risks_of(probs, decided, dangerous)
     pair = samples.labels.target * len(dangerous) + decided
     return risk, dangerous.flatten().index_select(0, pair)
+
+
+def risks_of(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
+    """Return the probability (M,) that each decision (M,) is a dangerous error, by the probabilities (M, C)."""
+    return (probs * dangerous.to(probs).t()[decided]).sum(dim=1)
