@@ -106,13 +106,13 @@ def _budget(samples: int, max_loss: float, confidence: float | None, highest_los
         # A sum of losses that meets the limit exactly must not break it by rounding.
         if budget >= -1e-9 * highest_loss:
             return budget + 1e-9 * highest_loss
-        lowest, needed = highest_loss / (samples + 1), ceil(highest_loss / max_loss) - 1
+        lowest, needed = highest_loss / (samples + 1), ceil(highest_loss * (1 - 1e-9) / max_loss) - 1
         raise UnattainableLimitError(max_loss, "in expectation", samples, lowest, needed)
     allowed = _binomial_quantile(samples, max_loss, 1 - confidence)
     if allowed >= 0:
         return float(allowed)
     lowest = -expm1(log(1 - confidence) / samples) if samples else 1.0
-    needed = ceil(log(1 - confidence) / log1p(-max_loss))
+    needed = ceil((log(1 - confidence) + 5e-13) / log1p(-max_loss))  # rounding must not ask for one more either
     raise UnattainableLimitError(max_loss, f"with confidence {confidence:g}", samples, lowest, needed)
 
 

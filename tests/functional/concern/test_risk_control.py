@@ -1,27 +1,104 @@
 """Thresholds with a guarantee: against scipy's binomial distribution, brute force, and simulated worlds."""
 
 import re
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, comb
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor
 
-from mpcs_torch.functional import risk_threshold
-from mpcs_torch.functional.concern.risk_control import UnattainableLimitError, _binomial_quantile
+from mpcs_torch.functional import UnattainableLimitError, risk_threshold
 
 SCORES = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 0.9]), st.booleans()), min_size=1, max_size=60)
 
 
-@given(st.integers(1, 5000), st.floats(0.001, 0.9), st.floats(0.001, 0.9))
-def test_the_binomial_bound_is_that_of_scipy(samples: int, rate: float, level: float) -> None:
-    k = _binomial_quantile(samples, rate, level)
+def most_losses(samples: int, rate: float, confidence: float) -> int:
+    """Return how many of the samples are decided if all of their decisions are wrong; -1 if no limit is possible."""
+    risk = torch.arange(samples, dtype=torch.float64)
+    try:
+        found = risk_threshold(risk, torch.ones(samples), max_loss=rate, confidence=confidence)
+    except UnattainableLimitError:
+        return -1
+    return int((risk < found.threshold).sum())
+
+
+@given(st.integers(1, 5000), st.floats(0.001, 0.9), st.floats(0.1, 0.999))
+def test_the_binomial_bound_is_that_of_scipy(samples: int, rate: float, confidence: float) -> None:
+    k, level = most_losses(samples, rate, confidence), 1 - confidence
     assert k < 0 or binom.cdf(k, samples, rate) <= level * (1 + 1e-9)
     assert binom.cdf(k + 1, samples, rate) > level * (1 - 1e-9)
+
+
+RATES = st.integers(2, 60).flatmap(lambda q: st.integers(1, q - 1).map(lambda p: Fraction(p, q)))
+
+
+@given(st.integers(0, 40), st.integers(1, 80), RATES)
+@example(0, 2, Fraction(1, 2))
+@example(5, 12, Fraction(1, 2))
+@example(3, 40, Fraction(1, 10))
+@example(3, 4997, Fraction(1, 1000))
+def test_a_binomial_probability_that_meets_the_level_exactly_is_within_it(k: int, others: int, rate: Fraction) -> None:
+    """In whole numbers; a level that is lower by a billionth allows one loss less."""
+    samples = k + others
+    parts = [comb(samples, i) * rate**i * (1 - rate) ** (samples - i) for i in range(k + 1)]
+    level = sum(parts, Fraction(0))
+    assume(Fraction(1, 1000) < level < 1 - Fraction(1, 10**6))
+    assume(parts[-1] > level / 10**6)
+    assert most_losses(samples, float(rate), float(1 - level)) == k
+    assert most_losses(samples, float(rate), float(1 - level * (1 - Fraction(1, 10**9)))) == k - 1
+
+
+LOSSES = st.sampled_from([Fraction(n, d) for n, d in ((0, 1), (1, 10**6), (1, 10), (1, 4), (3, 10), (2, 3), (1, 1))])
+
+
+@given(RATES, st.lists(LOSSES, max_size=60), st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(10)]))
+@example(Fraction(29, 100), [Fraction(1)] * 99, Fraction(1))
+@example(Fraction(1, 49), [Fraction(0)] * 48, Fraction(1))
+@example(Fraction(1, 49), [Fraction(0)] * 47, Fraction(1))
+@example(Fraction(1, 5), [Fraction(1), Fraction(1, 10**6), *[Fraction(0)] * 7], Fraction(1))
+def test_losses_that_meet_the_limit_in_expectation_exactly_are_within_it(
+    share: Fraction, losses: list[Fraction], highest: Fraction
+) -> None:
+    """In whole numbers; a millionth more is not."""
+    risk, loss = (
+        torch.arange(len(losses)).double(),
+        torch.tensor([float(loss * highest) for loss in losses], dtype=torch.float64),
+    )
+    budget = share * (len(losses) + 1) - 1
+    settings = {"max_loss": float(share * highest), "highest_loss": float(highest)}
+    if budget < 0:
+        with pytest.raises(UnattainableLimitError):
+            risk_threshold(risk, loss, **settings)
+        return
+    decided = sum(total <= budget for total in accumulate(losses))
+    assert (risk < risk_threshold(risk, loss, **settings).threshold).sum() == decided
+
+
+@given(RATES, st.integers(1, 40), st.sampled_from([Fraction(1, 3), Fraction(1), Fraction(10)]))
+@example(Fraction(1, 2), 2, Fraction(1))
+@example(Fraction(1, 4), 3, Fraction(1))
+@example(Fraction(1, 49), 1, Fraction(1))
+@example(Fraction(1, 50), 1, Fraction(1))
+def test_a_message_asks_for_no_sample_too_many_or_too_few(share: Fraction, samples: int, highest: Fraction) -> None:
+    """In whole numbers, where so many samples meet the limit exactly."""
+
+    def needed(**settings: float) -> int:
+        with pytest.raises(UnattainableLimitError) as told:
+            risk_threshold(torch.rand(0), torch.rand(0), **settings)
+        return told.value.needed
+
+    assert needed(max_loss=float(share * highest), highest_loss=float(highest)) == ceil(1 / share) - 1
+    level = (1 - share) ** samples
+    if level > Fraction(1, 1000):
+        assert needed(max_loss=float(share), confidence=float(1 - level)) == samples
+        assert needed(max_loss=float(share), confidence=float(1 - level * Fraction(999, 1000))) == samples + 1
 
 
 def brute(pairs: list[tuple[float, bool]], *, max_loss: float, confidence: float | None) -> float | None:
