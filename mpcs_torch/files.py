@@ -6,7 +6,7 @@ those that nobody needs after one.
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -58,12 +58,18 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
 def rename(source: Path, target: Path, *, flush: bool = True) -> None:
     """Rename a file; with ``flush``, the new name is on disk when this returns."""
     os.replace(source, target)
-    if flush and os.name == "posix":
-        folder = os.open(target.parent, os.O_RDONLY)
+    if flush:
+        flush_paths([target.parent])
+
+
+def flush_paths(paths: Iterable[Path]) -> None:
+    """Wait until files, and the names in folders, are on disk; Windows flushes only what is open for writing."""
+    for path in paths if os.name == "posix" else ():
+        handle = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(folder)
+            os.fsync(handle)
         finally:
-            os.close(folder)
+            os.close(handle)
 
 
 def holds(path: Path, sha256: str) -> bool:

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.files import replace_text
-from mpcs_torch.learning import manifest
+from mpcs_torch.files import flush_paths, replace_text
+from mpcs_torch.learning import CheckpointSelector, manifest
 from mpcs_torch.locks import held
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer import checkpoints
@@ -93,7 +93,7 @@ def run_in_folder(
             stack.enter_context(keeper.watching())
         prepared.start(hooks if world.is_first else [], keeper)
         result = measure_result(prepared, selector)
-        world.told_by_first(lambda: _finish(result, folder))
+        world.told_by_first(lambda: _finish(result, folder, selector))
     return prepared, result
 
 
@@ -108,6 +108,11 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
     replace_text(folder / "config.yaml", dump_config(run.config))
 
 
-def _finish(result: RunResult, folder: Path) -> None:
+def _finish(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
+    """Write the result, with which a run counts as finished, once all that belongs to it is on disk."""
+    if selector is not None:
+        kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
+        flush_paths([*filter(Path.exists, kept), selector.folder / manifest.NAME, selector.folder])
+    flush_paths([folder / "records.csv", folder])
     result.write(folder)
     (folder / SAVED).unlink(missing_ok=True)

@@ -1,6 +1,5 @@
 """Save the state of a run between two steps, and go on from there: the rest is as if nothing had happened."""
 
-import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ import torch
 from torch import nn
 
 from mpcs_torch.errors import MpcsError, shown
-from mpcs_torch.files import replace_text, replace_whole
+from mpcs_torch.files import flush_paths, replace_text, replace_whole
 from mpcs_torch.trainer.config import ConfigError, dump_config
 from mpcs_torch.trainer.loop import PreparedRun
 
@@ -59,8 +58,7 @@ class RunKeeper:
             raise error
 
     def _write(self, state: dict[str, Any]) -> None:
-        with (self.folder / "records.csv").open("rb") as records:
-            os.fsync(records.fileno())  # the state must not be newer than the records
+        flush_paths([self.folder / "records.csv"])  # the state must not be newer than the records
         replace_whole(self.folder / FILE, lambda file: torch.save(state, file))
 
     @contextmanager

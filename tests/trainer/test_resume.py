@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.locks import FolderInUseError, held
 from mpcs_torch.trainer.config import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
 from mpcs_torch.trainer.resume import FILE, StoppedError
-from tests.processes.forked import forked, succeeded
+from tests.learning.test_checkpoint_selector import Writer
 from tests.trainer.kill_training import contents
 from tests.trainer.toy import toy_config, toy_data
 
@@ -35,16 +34,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 class CutOffError(Exception):
     pass
-
-
-class Writer:
-    """Writes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, tuple[Path]]:
-        return Path.touch, (self.path,)
 
 
 def with_dropout(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
@@ -155,20 +144,6 @@ def test_a_damaged_state_is_refused_and_runs_no_code(state: bytes | str, tmp_pat
     with pytest.raises(ConfigError, match="saved state"):
         run_in_folder(config_of("plain"), toy_data(), tmp_path, resume=True)
     assert contents(tmp_path) == before
-
-
-def test_a_folder_has_one_writing_process(tmp_path: Path) -> None:
-    def intrude() -> None:
-        with pytest.raises(FolderInUseError, match="is being written by another process"):
-            run_in_folder(toy_config(), toy_data(), tmp_path, overwrite=True)
-
-    def enter() -> None:
-        with held(tmp_path):
-            pass
-
-    with held(tmp_path), held(tmp_path):
-        assert succeeded([forked(intrude)])
-    assert succeeded([forked(enter)]), "the lock ends with its holder"
 
 
 @pytest.mark.parametrize(("size", "kills"), [(1, 1), pytest.param(2, 10, marks=pytest.mark.slow)])

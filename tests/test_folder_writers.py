@@ -1,0 +1,127 @@
+"""A folder has one writing process at a time, and the next one goes on with what it finds."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.locks import FolderInUseError, held
+from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from tests.power_failure import PACKAGE, image_of
+from tests.processes.forked import forked, succeeded
+from tests.trainer.toy import toy_config, toy_data
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such locks")
+
+RULE = SelectionRule("mpcs", {"mpcs": "min"})
+RUN = toy_config(epochs={"count": 2})
+Pause = Callable[[], None]
+
+
+def select(made: CheckpointSelector, number: int) -> None:
+    made.update({"weight": torch.tensor(number)}, epoch=number, mpcs=number / 10)
+
+
+def select_first(folder: Path, pause: Pause) -> None:
+    made = CheckpointSelector(folder, RULE, top_k=2, resume=True)
+    select(made, 1)
+    pause()
+    select(made, 2)
+
+
+def select_late(folder: Path) -> Callable[[], None]:
+    made = CheckpointSelector(folder, RULE, top_k=2, resume=True)
+
+    def write() -> None:
+        select(made, 3)
+        assert [epoch.number for epoch in made.epochs] == [1, 2, 3]
+        assert made.load_best() == {"weight": torch.tensor(1)}
+
+    return write
+
+
+def run_first(folder: Path, pause: Pause) -> None:
+    run_in_folder(RUN, toy_data(), folder, [lambda epoch, _: pause() if epoch.number == 1 else None])
+
+
+def run_late(folder: Path) -> Callable[[], None]:
+    tries: list[int] = []
+
+    def write() -> None:
+        tries.append(1)
+        with pytest.raises(RunExistsError) if len(tries) > 1 else nullcontext():
+            run_in_folder(RUN, toy_data(), folder)
+
+    return write
+
+
+WRITERS: Mapping[str, tuple[Callable[[Path, Pause], None], Callable[[Path], Callable[[], None]]]] = {
+    "learning/checkpoint_selector.py": (select_first, select_late),
+    "trainer/folder.py": (run_first, run_late),
+}
+"""What a first process does, and what makes the writer of a second one, by the module that takes the lock."""
+
+
+@contextmanager
+def writing_elsewhere(act: Callable[[Pause], None]) -> Iterator[None]:
+    """Let another process act until it calls its argument, and let it go on at the end."""
+    begun, go_on = os.pipe(), os.pipe()
+
+    def pause() -> None:
+        os.write(begun[1], b".")
+        os.read(go_on[0], 1)
+
+    child = forked(lambda: act(pause))
+    os.close(begun[1])  # so that a child that fails before is not waited for
+    try:
+        assert os.read(begun[0], 1) == b"."
+        yield
+    finally:
+        os.write(go_on[1], b".")
+        ended_well = succeeded([child])
+        for handle in (begun[0], *go_on):
+            os.close(handle)
+    assert ended_well
+
+
+@pytest.mark.parametrize("module", WRITERS)
+def test_a_second_process_is_refused_and_later_finds_all_that_the_first_wrote(module: str, tmp_path: Path) -> None:
+    """Even if its writer was made before the first had written anything."""
+    first, make_late = WRITERS[module]
+    write = make_late(tmp_path)
+    with writing_elsewhere(lambda pause: first(tmp_path, pause)):
+        begun = image_of(tmp_path)
+        assert begun
+        with pytest.raises(FolderInUseError, match="is being written by another process"):
+            write()
+        assert image_of(tmp_path) == begun
+    done = image_of(tmp_path)
+    assert done != begun
+    write()
+    done.pop("manifest.json", None)  # which names the new epoch, too
+    assert done.items() <= image_of(tmp_path).items()
+
+
+def test_the_process_that_holds_a_folder_may_hold_it_again(tmp_path: Path) -> None:
+    def intrude() -> None:
+        with pytest.raises(FolderInUseError), held(tmp_path):
+            pass
+
+    def enter() -> None:
+        with held(tmp_path):
+            pass
+
+    with held(tmp_path):
+        with held(tmp_path):
+            pass
+        assert succeeded([forked(intrude)]), "the first hold lasts"
+    assert succeeded([forked(enter)])
+
+
+def test_whoever_takes_a_lock_is_tried_above() -> None:
+    paths = [path for path in PACKAGE.rglob("*.py") if "from mpcs_torch.locks import" in path.read_text()]
+    assert {str(path.relative_to(PACKAGE)) for path in paths} == set(WRITERS)

@@ -1,0 +1,306 @@
+"""A power failure at any moment leaves whole files, and none that names what is not there."""
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+import torch
+
+from mpcs_torch import ConcernSpec, files
+from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
+from mpcs_torch.scoring import Key, write_key, write_ndx
+from mpcs_torch.study import tasks
+from mpcs_torch.trainer.config import RunConfig, load_packaged_config
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.result import RunResult
+from tests.cli.test_cli import IRIS, run
+from tests.power_failure import PACKAGE, Image, image_of, power_may_fail, restore
+from tests.trainer.toy import toy_config, toy_data
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="only there a folder can be flushed")
+
+RULE = SelectionRule("mpcs", {"mpcs": "min"})
+SCORES = (0.5, 0.4, 0.6, 0.3)
+RUN = toy_config(
+    epochs={"count": 4}, training={"batch_size": 15, "save_seconds": 0}, selector={"by": "mpcs", "keep_best_by": []}
+)
+Write = Callable[[Path, int], object]
+"""Writes to a folder what has a number: first that of 1, later that of 2, and so on."""
+
+
+def inputs(folder: Path) -> Path:
+    """Write what the commands read, in two versions."""
+    for n in (1, 2):
+        (folder / f"p{n}.csv").write_text(
+            f"red,green,target\n0.{n},0.{10 - n},green\n" + "0.8,0.2,red\n0.3,0.7,red\n" * 9
+        )
+        rows = [f"a,x,{n}.5,1\n", "b,x,-0.25,0\n", f"b,y,{n},1\n", "a,y,1,0\n"]
+        (folder / f"s{n}.csv").write_text("".join(["enrollment,test,score,label\n", *rows]))
+    (folder / "cohort.txt").write_text("".join(f"{name} c{i} {i}\n" for name in "abxy" for i in range(3)))
+    (folder / "c.yaml").write_text("classes: [red, green]\n")
+    for n in (1, 2):
+        assert run("train", IRIS, f"epochs.count={n + 1}", f"name=run{n}", "--out", folder) == 0
+    assert run("calibrate", "fit", folder / "p1.csv", "--method", "temperature", "--out", folder / "cal.pt") == 0
+    assert run("decide", "fit", folder / "p1.csv", "--concern", folder / "c.yaml", "--out", folder / "rule.pt") == 0
+    return folder
+
+
+@cache
+def _kept_inputs() -> tuple[Path, TemporaryDirectory[str]]:
+    kept = TemporaryDirectory()
+    return inputs(Path(kept.name)), kept
+
+
+def command(line: str) -> Write:
+    """Return a writer that calls ``mpcs``, where IN/ and OUT/ are folders and # is the number of what to write."""
+
+    def write(folder: Path, number: int) -> None:
+        there = line.replace("IN/", f"{_kept_inputs()[0]}/").replace("OUT/", f"{folder}/").replace("#", str(number))
+        assert run(*there.split(" "), "--overwrite") == 0
+
+    return write
+
+
+def several_files(folder: Path, number: int) -> None:
+    files.replace_together({folder / name: lambda file: file.write(b"%d" % number) for name in "ab"})
+
+
+def matrix(folder: Path, number: int) -> None:
+    key = Key(["a", "b"], ["x"], torch.tensor([[1], [number - 2]], dtype=torch.int8).numpy())
+    write_key(folder / "key.h5", key)
+    write_ndx(folder / "ndx.h5", key)
+
+
+def task(folder: Path, number: int) -> None:
+    def short(name: str, overrides: list[str]) -> RunConfig:
+        return load_packaged_config(name, [*overrides, "epochs.count=2"])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks, "load_packaged_config", short)
+        tasks.finish_task(tasks.StudyTask("digits", "cosine", 0.01, 1, folder, folder))
+
+
+WHOLE_FILES: Mapping[str, Write] = {
+    "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
+    "several files": several_files,
+    "manifest": lambda folder, number: manifest.Manifest({"by": str(number)}, []).write(folder, flush=True),
+    "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), seed=number).save(
+        folder / "rule.pt", overwrite=True
+    ),
+    "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
+    "key and list of trials": matrix,
+    **{
+        line: command(line)
+        for line in (
+            "calibrate fit IN/p#.csv --method temperature --out OUT/cal.pt",
+            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.csv",
+            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.npz",
+            "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.pt",
+            "decide fit IN/p#.csv --concern IN/c.yaml --out OUT/rule.pt",
+            "decide apply IN/rule.pt IN/p#.csv --out OUT/d.csv",
+            "convert IN/s#.csv OUT/s.npz",
+            "convert IN/s#.csv OUT/s.parquet",
+            "convert IN/s#.csv OUT/s.txt --out-trials OUT/t.txt",
+            "convert IN/s#.csv OUT/s.h5 --out-trials OUT/t.h5",
+            "normalize IN/s#.csv --cohort IN/cohort.txt --method s --out OUT/s.csv",
+            "score IN/p#.csv --html OUT/report.html",
+            "detect IN/s#.csv --resamples 0 --html OUT/report.html",
+            "report IN/run# --out OUT/report.html",
+        )
+    },
+}
+"""Writers of files that do not name each other."""
+
+
+@dataclass
+class Moments:
+    """What power failures could have left of a folder that was written to several times."""
+
+    during: list[list[Image]]
+    """While the first was written, while the second was, and so on."""
+    after: list[list[Image]]
+    """Once the first was written, and so on."""
+    written: list[Image]
+    """What was there then."""
+    modules: set[str]
+
+
+def moments_of(write: Write, times: int) -> Moments:
+    found = Moments([], [], [], set())
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        with power_may_fail(folder) as disk:
+            for number in range(1, times + 1):
+                write(folder, number)
+                found.during.append(disk.images)
+                found.after.append(disk.possible_images())
+                found.written.append(image_of(folder))
+                disk.images = []
+        found.modules = disk.modules
+    return found
+
+
+@cache
+def of_whole_files(name: str) -> Moments:
+    return moments_of(WHOLE_FILES[name], 2)
+
+
+@cache
+def of_a_selector() -> Moments:
+    made: list[CheckpointSelector] = []
+
+    def update(folder: Path, number: int) -> None:
+        if number == 1:
+            made.append(CheckpointSelector(folder, RULE))
+        made[0].update({"weight": torch.tensor(number)}, epoch=number, mpcs=SCORES[number - 1])
+
+    return moments_of(update, len(SCORES))
+
+
+@cache
+def of_a_run(*, flush: bool) -> Moments:
+    return moments_of(lambda folder, _: run_in_folder(RUN, toy_data(), folder, flush=flush), 1)
+
+
+@cache
+def of_a_task() -> Moments:
+    return moments_of(task, 1)
+
+
+def visible(image: Image) -> Image:
+    """Return the files of an image but for those that wait for their names."""
+    return {name: content for name, content in image.items() if not name.startswith(".")}
+
+
+@pytest.mark.parametrize("name", WHOLE_FILES)
+def test_a_file_is_as_it_was_or_whole_and_on_disk_once_it_is_written(name: str) -> None:
+    moments = of_whole_files(name)
+    before: Image = {}
+    for during, after, written in zip(moments.during, moments.after, moments.written, strict=True):
+        assert written.keys() >= before.keys()
+        assert written != before
+        assert len(during) > 1, "nothing was followed"
+        for image in during:
+            for file, content in visible(image).items():
+                assert content in (before.get(file), written[file]), f"{file} is neither old nor new"
+        assert after == [written]
+        before = written
+
+
+def test_no_epoch_of_a_selector_is_lost(tmp_path: Path) -> None:
+    """Whoever goes on finds the epochs of all updates that have returned, and the best of them loads."""
+    moments = of_a_selector()
+    for number, (during, after) in enumerate(zip(moments.during, moments.after, strict=True), start=1):
+        for epochs, images in (({number - 1, number}, during), ({number}, after)):
+            for image in images:
+                folder = tmp_path / f"{number}-{len(list(tmp_path.iterdir()))}"
+                folder.mkdir()
+                selector = CheckpointSelector(restore(image, folder), RULE, resume=True)
+                last = selector.last_epoch or 0
+                assert last in epochs
+                assert [epoch.number for epoch in selector.epochs] == list(range(1, last + 1))
+                if last:
+                    assert selector.load_best() == {"weight": torch.tensor(best_of(SCORES[:last]))}
+                selector.update({"weight": torch.tensor(99)}, epoch=99, mpcs=0.0)
+                assert selector.load_best() == {"weight": torch.tensor(99)}
+
+
+def best_of(scores: tuple[float, ...]) -> int:
+    return 1 + scores.index(min(scores))
+
+
+def test_a_run_goes_on_from_what_is_left(tmp_path: Path) -> None:
+    moments = of_a_run(flush=True)
+    states = [image for image in moments.during[0] if "resume.pt" in image]
+    assert len(states) > 4
+    for number, image in enumerate(states):
+        folder = restore(image, tmp_path / str(number))
+        run_in_folder(RUN, toy_data(), folder, resume=True)
+        assert moments.written[0].items() <= image_of(folder).items()
+
+
+@pytest.mark.parametrize("flush", [True, False])
+def test_a_run_that_has_a_result_has_all_that_belongs_to_it(flush: bool) -> None:
+    """Without flushes, too: a run that is found finished is not repeated."""
+    moments = of_a_run(flush=flush)
+    finished = [image for image in moments.during[0] if "result.json" in image]
+    assert finished
+    for image in [*finished, *moments.after[0]]:
+        assert moments.written[0].items() <= image.items()
+
+
+def test_a_task_that_has_an_outcome_has_the_whole_run() -> None:
+    moments = of_a_task()
+    finished = [image for image in moments.during[0] if any(name.endswith("outcome.json") for name in image)]
+    assert finished
+    assert all(moments.written[0].items() <= image.items() for image in [*finished, *moments.after[0]])
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
+
+
+def test_every_module_that_replaces_files_was_cut_off_above() -> None:
+    found = [of_a_selector(), of_a_run(flush=True), of_a_task(), *map(of_whole_files, WHOLE_FILES)]
+    writing = {
+        module
+        for module, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "mpcs_torch.files"
+        if {alias.name for alias in node.names} & {"replace_text", "replace_whole", "replace_together", "rename"}
+    }
+    assert writing - set().union(*(moments.modules for moments in found)) == set()
+
+
+MAY_WRITE = {
+    "files.py": "the mechanism",
+    "trainer/records.py": "a row is added at a time; what counts on it is written after a flush",
+    "trainer/data/sources.py": "a download is checked whenever it is read",
+    "trainer/data/download.py": "a download is checked whenever it is read",
+    "scoring/trials/write_table.py": "into an archive that is open for writing",
+    "concern/files.py": "a draft, once; it never replaces a file",
+    "report/render.py": "into memory",
+    "report/evaluation.py": "drawn again by the same command",
+    "report/case_study.py": "drawn again by the same command",
+    "report/demo.py": "drawn again by the same command",
+    "cli/figure_6.py": "drawn again by the same command",
+    "cli/study.py": "drawn again by the same command",
+    "cli/tsne.py": "drawn again by the same command",
+}
+WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
+
+
+def writes(call: ast.Call) -> bool:
+    """Return whether a call writes or renames a file with other means than those of `files`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name == "open":
+        texts = [node.value for given in call.args for node in ast.walk(given) if isinstance(node, ast.Constant)]
+        return any(re.fullmatch(r"[rwaxbt+]*[wax+][rwaxbt+]*", text) for text in texts if isinstance(text, str))
+    if name == "replace":  # that of a text takes two arguments, that of a path one
+        owner = ast.unparse(call.func).split(".")[0]
+        return owner == "os" or (len(call.args) == 1 and not call.keywords)
+    return name in WRITES and ast.unparse(call.func) != "rename"  # ours
+
+
+def test_all_other_modules_write_through_the_one_that_flushes() -> None:
+    found = {
+        module for module, tree in trees() for node in ast.walk(tree) if isinstance(node, ast.Call) and writes(node)
+    }
+    assert found == set(MAY_WRITE)
+
+
+def test_flushes_are_forgone_only_for_runs_that_are_repeated() -> None:
+    found = {
+        module
+        for module, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "flush" and isinstance(node.value, ast.Constant)
+    }
+    assert found == {"trainer/sweep.py", "study/tasks.py", "study/demonstration.py"}
