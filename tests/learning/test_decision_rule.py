@@ -173,6 +173,20 @@ def test_samples_that_calibrate_do_not_judge() -> None:
     assert (plain.calibrated_by, plain.judged_by) == (0, 3000)
 
 
+def test_a_seed_draws_the_samples_that_calibrate(tmp_path: Path) -> None:
+    def fitted(rule: DecisionRule) -> Tensor:
+        calibration = rule.fit(*FIT).calibration
+        assert isinstance(calibration, TemperatureScaling)
+        return calibration.temperature.clone()
+
+    rules = [DecisionRule(LIGHTS, max_dangerous=0.02, seed=seed) for seed in (0, 1, 2)]
+    temperatures = [fitted(rule) for rule in rules]
+    assert len({temperature.item() for temperature in temperatures}) == 3
+    assert temperatures[0] == fitted(DecisionRule(LIGHTS, max_dangerous=0.02)), "0 is the default"
+    rules[1].save(tmp_path / "rule.pt")
+    assert temperatures[1] == fitted(DecisionRule.load(tmp_path / "rule.pt")), "a file keeps the seed"
+
+
 def test_the_report_counts_what_the_rule_does() -> None:
     rule = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT)
     assert rule.report is not None

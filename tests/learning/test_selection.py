@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torchmetrics.classification import MulticlassAccuracy
 
@@ -37,8 +37,17 @@ def test_ties_go_to_the_first_or_the_last() -> None:
 def test_nan_never_wins() -> None:
     runs = epochs((NAN, 0.9), (0.3, NAN), (0.4, 0.5))
     assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [2, 3]
-    assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.1}), runs) == []
     assert picked(SelectionRule("accuracy", DIRECTIONS), runs) == [1, 3]
+
+
+NAN_FIRST = [(0.2, NAN), (0.3, 0.9), (0.4, 0.95), (0.1, 0.8)]
+
+
+@given(st.permutations(NAN_FIRST))
+@example(NAN_FIRST)
+def test_nan_takes_no_part_in_the_best_value_that_others_must_be_near(order: list[tuple[float, float]]) -> None:
+    near = SelectionRule("mpcs", DIRECTIONS, within={"accuracy": 0.1})
+    assert [epoch.values["mpcs"] for epoch in near.ranking(epochs(*order))] == [0.3, 0.4]
 
 
 def test_limits_leave_out_epochs() -> None:

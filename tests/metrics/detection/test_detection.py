@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,7 +31,9 @@ from mpcs_torch.metrics import (
     MinDetectionCost,
 )
 from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.processes.world import World
 from tests.metrics.detection.cases import CLASSES, POINTS, class_scores, detections
+from tests.processes.forked import forked_world, succeeded
 
 SCORES, LABELS = detections(60, 0)
 BY_CLASS = class_scores(60, 0)
@@ -211,6 +214,25 @@ def test_batches_of_different_dtypes_are_combined() -> None:
     metric.update(SCORES[:20].half(), LABELS[:20])
     metric.update(SCORES[20:].double(), LABELS[20:].to(torch.uint8))
     assert metric.compute() == equal_error_rate(SCORES, LABELS)
+
+
+@pytest.mark.parametrize("classes", [127, 128, 300])
+def test_a_process_without_trials_agrees_with_one_that_has_all(classes: int, tmp_path: Path) -> None:
+    """However many bytes the labels take; what is kept is not changed."""
+    scores, labels = torch.eye(classes).repeat(2, 1), torch.arange(classes).repeat(2)
+    scores[classes - 1] = 0  # so that one rate is not 0
+    alone = fed(EqualErrorRate(classes, average="none"), (scores, labels)).compute()
+
+    def compute(world: World) -> None:
+        metric = EqualErrorRate(classes, average="none")
+        if world.is_first:
+            metric.update(scores, labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torchmetrics warns of a process without trials
+            assert torch.equal(metric.compute(), alone)
+        assert sum(map(len, metric.labels)) == (2 * classes if world.is_first else 0)
+
+    assert succeeded(forked_world(tmp_path, 2, compute))
 
 
 def test_one_curve_and_several_curves_are_drawn() -> None:
