@@ -1,0 +1,200 @@
+"""Mutation testing: change one place of the core at a time, run the tests that reach it, and list what none notices.
+
+``make mutants`` runs all tests under coverage, then ``python -m tests.mutants COVERAGE COUNT SEED``. This process
+imports torch and collects the tests once; a mutant is a fork of it in which one function has other code. It runs the
+tests that reach the changed line, those that reach the fewest files first, until one fails or the seconds are over. A
+failure counts if the same test passes without the mutation. Texts, types, errors, and what is outside of functions are
+not mutated. (mutmut leaves out decorated functions; cosmic-ray starts a process, and torch with it, for each mutant.)
+"""
+
+import ast
+import gc
+import multiprocessing
+import os
+import random
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from time import monotonic
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+from coverage import CoverageData
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("functional", "learning", "calibration", "metrics", "scoring")
+CORE = (*(f"{folder}/**/*.py" for folder in FOLDERS), "trainer/loop.py", "trainer/resume.py")
+SECONDS, HANGS = 30, 150
+"""Seconds of tests for a mutant that none notices, and those after which it hangs."""
+GUARDS = ("stacklevel", "strict")
+LET_BE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
+PAIRS = "Lt LtE,Gt GtE,Eq NotEq,Is IsNot,In NotIn,And Or,Add Sub,Mult Div,BitAnd BitOr,min max,amin amax,argmin argmax"
+PAIRS += ",minimum maximum,any all,sum mean,floor ceil,zeros ones,first last"
+SWAPS = {one: other for pair in PAIRS.split(",") for one, other in [pair.split(), pair.split()[::-1]]}
+FORK = multiprocessing.get_context("fork")
+
+
+def changes(node: Any) -> Iterator[dict[str, object]]:
+    """Give the fields of a node that make it another one."""
+    swapped = getattr(
+        ast, SWAPS.get(type(getattr(node, "op", None) or getattr(node, "ops", [0])[0]).__name__, ""), None
+    )
+    match node:
+        case ast.Compare():
+            yield {"ops": [swapped(), *node.ops[1:]]}
+        case ast.BinOp() | ast.BoolOp() | ast.AugAssign() if swapped:
+            yield {"op": swapped()}
+        case ast.UnaryOp():
+            yield {"operand": ast.UnaryOp(node.op, node.operand)}
+        case ast.Constant(value=bool()):
+            yield {"value": not node.value}
+        case ast.Constant(value=int() | float()):
+            yield {"value": node.value + (-1 if node.value == 1 else 1)}
+        case ast.Name(id=name) if name in SWAPS:
+            yield {"id": SWAPS[name]}
+        case ast.Attribute(attr=name) if name in SWAPS:
+            yield {"attr": SWAPS[name]}
+        case ast.If() | ast.IfExp() | ast.While():
+            yield {"test": ast.UnaryOp(ast.Not(), node.test)}
+        case ast.Expr(value=ast.Call()):
+            yield {"value": ast.Constant(None)}
+        case ast.Call(keywords=[*_, last]) if last.arg not in GUARDS:
+            yield {"keywords": node.keywords[:-1]}
+
+
+def places(node: ast.AST, function: ast.FunctionDef | None = None) -> Iterator[tuple[ast.FunctionDef, Any, dict]]:
+    """Give each change below a node: the outermost function around it, the changed node and its new fields."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.keyword) and child.arg in GUARDS:
+            continue
+        if function is not None and not isinstance(child, LET_BE):
+            yield from ((function, child, change) for change in changes(child))
+            yield from places(child, function)
+        elif function is None and isinstance(child, ast.ClassDef | ast.FunctionDef):
+            yield from places(ast.Module(child.body, []), child if isinstance(child, ast.FunctionDef) else None)
+
+
+def code_of(tree: ast.Module, function: ast.FunctionDef, path: Path) -> CodeType:
+    """Compile a file, and return the code of one of its functions."""
+    first_line = min(part.lineno for part in [function, *function.decorator_list])
+    waiting = [compile(ast.fix_missing_locations(tree), str(path), "exec")]
+    while ((code := waiting.pop()).co_name, code.co_firstlineno) != (function.name, first_line):
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+    return code
+
+
+def replace(code: CodeType) -> None:
+    """Give a function of the core, in this process, its other code."""
+    key = attrgetter("co_filename", "co_name", "co_firstlineno")
+    import_module(".".join(Path(code.co_filename).relative_to(ROOT).with_suffix("").parts))
+    for each in gc.get_objects():
+        if type(each) is FunctionType and key(each.__code__) == key(code):
+            each.__code__ = code
+
+
+def mutant(path: Path, number: int, reached: dict[int, list[str]]) -> tuple[str, set[str], CodeType] | None:
+    """Describe a mutant of a file, with the tests that reach it and its code; None if it could not take its place."""
+    tree = ast.parse(path.read_text())
+    function, node, change = list(places(tree))[number]
+    before, old = code_of(tree, function, path), ast.unparse(node).split("\n")[0]
+    vars(node).update(change)
+    after, new = code_of(tree, function, path), ast.unparse(node).split("\n")[0]
+    line = max((line for line in reached if function.lineno < line <= node.lineno), default=0)
+    description = f"{path.relative_to(ROOT)}:{node.lineno}  {old}  ->  {new}"
+    is_other = before != after and before.co_freevars == after.co_freevars
+    return (description, {test.removesuffix("|run") for test in reached.get(line, [])}, after) if is_other else None
+
+
+class Judge:
+    """A pytest plugin that runs the collected tests against mutants, instead of once."""
+
+    def __init__(self, coverage: str, count: int, seed: int) -> None:
+        data = CoverageData(coverage)
+        data.read()
+        files = sorted(path for part in CORE for path in ROOT.glob(f"mpcs_torch/{part}"))
+        reached = {path: data.contexts_by_lineno(str(path)) for path in files}
+        self.breadth = Counter(
+            test for lines in reached.values() for test in {t for line in lines.values() for t in line}
+        )
+        drawn = [(path, number) for path in files for number, _ in enumerate(places(ast.parse(path.read_text())))]
+        random.Random(seed).shuffle(drawn)
+        made = (mutant(path, number, reached[path]) for path, number in drawn)
+        self.mutants, self.survivors, self.failed = list(islice(filter(None, made), count)), [], False
+
+    def pytest_configure(self) -> None:
+        from hypothesis import Phase, settings  # pytest has to import its plugins itself
+
+        phases = (Phase.explicit, Phase.generate)  # any failure will do, not only the simplest
+        settings.register_profile("mutants", deadline=None, database=None, derandomize=True, phases=phases)
+        settings.load_profile("mutants")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= report.failed
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.items = {item.nodeid: item for item in session.items}
+        with ProcessPoolExecutor(2, mp_context=FORK) as pool:
+            noticed = pool.map(noticed_by, range(len(self.mutants)))
+            for (description, tests, _), test in zip(self.mutants, noticed, strict=True):
+                print(f"{description}: {test or 'SURVIVED'}", flush=True)
+                self.survivors += [] if test else [f"{description} ({len(tests)} tests reach it)"]
+        return True
+
+    def first_failure(self, items: Sequence[pytest.Item], code: CodeType | None) -> int | None:
+        """Run tests in a fork; return the number of the first that fails, -1 if the fork dies or hangs."""
+        failed = FORK.Value("i", len(items))
+        with tempfile.TemporaryDirectory() as folder:
+            process = FORK.Process(target=self.run, args=(items, code, failed, folder))
+            process.start()
+            process.join(HANGS)
+            process.kill()
+            process.join()
+        return -1 if process.exitcode else (None if failed.value == len(items) else failed.value)
+
+    def run(self, items: Sequence[pytest.Item], code: CodeType | None, failed: Any, folder: str) -> None:
+        end, tempfile.tempdir, os.environ["PYTEST_DEBUG_TEMPROOT"] = monotonic() + SECONDS, folder, folder
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        if code is not None:
+            replace(code)
+        for number, item in enumerate(items):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=(*items[number + 1 :], None)[0])
+            if self.failed:
+                failed.value = number
+            if self.failed or monotonic() > end:
+                return
+
+
+def noticed_by(number: int) -> str:
+    """Return the test that notices a mutant, or nothing."""
+    _, tests, code = judge.mutants[number]
+    reaching = [judge.items[test] for test in tests if test in judge.items]
+    named = [item for item in judge.items.values() if Path(code.co_filename).stem in item.path.stem]
+    waiting = sorted(
+        reaching or named,  # coverage does not follow forks
+        key=lambda item: (judge.breadth[f"{item.nodeid}|run"], item.nodeid),
+    )
+    while waiting and (failed := judge.first_failure(waiting, code)) is not None:
+        if failed < 0:
+            return "no test, but it hangs or dies"
+        if judge.first_failure([waiting[failed]], None) is None:
+            return waiting[failed].nodeid
+        del waiting[failed]
+    return ""
+
+
+if __name__ == "__main__":
+    judge = Judge(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    pytest.main(["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:pytest_cov"], plugins=[judge])
+    print(
+        f"{len(judge.mutants) - len(judge.survivors)} of {len(judge.mutants)} were noticed. Survivors:",
+        *judge.survivors,
+        sep="\n",
+    )
