@@ -14,6 +14,7 @@ from mpcs_torch.functional import (
     mean_statistic,
     paired_bootstrap,
     rate_measure,
+    summarize_comparisons,
 )
 from mpcs_torch.functional.comparison.bootstrap import PairedDifference
 from mpcs_torch.functional.comparison.verdict import verdict_of
@@ -45,6 +46,30 @@ def test_rates_of_independent_samples_are_tested_by_mcnemar() -> None:
     clustered = Resamples(80, clusters=torch.arange(80) // 4)
     [shared] = compare_systems(["A", "B"], [rate_measure("error rate", wrong[:2])], clustered)
     assert shared.found == paired_bootstrap(*ERRORS.statistics[:2], clustered)
+
+
+@pytest.mark.parametrize(("errors", "better"), [(6, None), (20, "A")], ids=["only one p-value", "adjusted, too"])
+def test_a_winner_is_named_by_the_adjusted_p_value(errors: int, better: str | None) -> None:
+    """Of 6 and 0 errors, p = 0.03 is shown by two systems alone, but three times that by three systems."""
+    rows = torch.arange(80)
+    wrong = [rows < 0, rows < errors, (rows >= 40) & (rows < 40 + errors)]
+    measure = rate_measure("error rate", wrong)
+    found = compare_systems(["A", "B", "C"], [measure], Resamples(80))
+    assert [each.better for each in found] == [better, better, None]
+    for each in found[:2]:
+        assert each.found.p_value < 0.05
+        assert (each.adjusted_p_value < 0.05) == (better is not None)
+        assert ("after correction for 3 comparisons" in each.verdict) == (better is None)
+    [told] = summarize_comparisons(found)
+    assert told == (
+        "By error rate, the data do not show that any of A, B and C is better than another."
+        if better is None
+        else "By error rate, A is better than B and C."
+    )
+    [alone] = compare_systems(["A", "B"], [rate_measure("error rate", wrong[:2])], Resamples(80))
+    assert alone.better == "A"
+    upside_down = rate_measure("accuracy", [~each for each in wrong[:2]])._replace(lower_is_better=False)
+    assert compare_systems(["A", "B"], [upside_down], Resamples(80))[0].better == "A"
 
 
 EER = Measure("EER", [], is_rate=True)
