@@ -1,0 +1,222 @@
+"""Every number of the report of runs, worked out again in plain Python from predictions, records and results."""
+
+import csv
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.report.run import write_run_report
+from mpcs_torch.trainer.trained import TrainedRun
+from tests.report.page import Page, PageTable
+from tests.report.rounded import is_rounded, numbers_in, shows
+from tests.report.test_run import opened, trained
+
+WEIGHTS = [[(3 * true + 5 * predicted) % 8 / 4 + 0.25 for predicted in range(10)] for true in range(10)]
+DANGEROUS_FROM = 1.25
+
+
+@dataclass
+class Counted:
+    """The test samples of an epoch, each as the model decides it."""
+
+    labels: list[int]
+    decisions: list[int]
+    confidences: list[float]
+
+    @classmethod
+    def of(cls, run: TrainedRun, epoch: int) -> "Counted":
+        logits = run.test_logits(epoch)
+        assert logits is not None
+        rows = [[math.exp(value) for value in row] for row in logits.tolist()]
+        confidences = [max(row) / sum(row) for row in rows]
+        return cls(run.test.labels.tolist(), [row.index(max(row)) for row in rows], confidences)
+
+    @property
+    def confused(self) -> Counter[tuple[int, int]]:
+        return Counter((y, d) for y, d in zip(self.labels, self.decisions, strict=True) if y != d)
+
+    @property
+    def errors(self) -> int:
+        return self.confused.total()
+
+    @property
+    def dangerous(self) -> int:
+        return sum(count for (y, d), count in self.confused.items() if WEIGHTS[y][d] >= DANGEROUS_FROM)
+
+    @property
+    def costs(self) -> dict[tuple[int, int], float]:
+        return {(y, d): count * WEIGHTS[y][d] for (y, d), count in self.confused.items()}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[TrainedRun]:
+    """Two runs with all checkpoints, in which errors are many, and half of them dangerous."""
+    root = tmp_path_factory.mktemp("runs")
+    concern = {"weights": WEIGHTS, "dangerous": DANGEROUS_FROM}
+    settings = {"score": {"concern": concern}, "selector": {"by": "cross_entropy", "keep_every": 1}}
+    return [opened(trained(root / f"run{seed}", seed=seed, **settings)) for seed in (5, 6)]
+
+
+@pytest.fixture(scope="module")
+def page(runs: list[TrainedRun], tmp_path_factory: pytest.TempPathFactory) -> Page:
+    path = tmp_path_factory.mktemp("page") / "r.html"
+    write_run_report(runs[:1], path, data_root=Path("data"))
+    return Page(path)
+
+
+def table_of(page: Page, caption: str) -> PageTable:
+    [table] = [table for table in page.tables if table.caption.startswith(caption)]
+    return table
+
+
+def test_the_facts_at_the_top_are_counts_of_test_samples(runs: list[TrainedRun], page: Page) -> None:
+    counted = Counted.of(runs[0], runs[0].result.epoch)
+    assert 0 < counted.dangerous < counted.errors < len(counted.labels), "else the counts are not told apart"
+    facts = dict(page.facts)
+    assert is_rounded(facts.pop("test accuracy").removesuffix(" %"), 100 * (1 - counted.errors / len(counted.labels)))
+    assert facts == {
+        "epochs": "4",
+        "classes": "10",
+        "test samples": str(len(counted.labels)),
+        "test errors": str(counted.errors),
+        "dangerous test errors": str(counted.dangerous),
+    }
+
+
+def test_the_verdict_names_the_dangerous_errors_of_both_picks(runs: list[TrainedRun], page: Page) -> None:
+    [told] = re.findall(r"Epoch (\d) makes (\d+) dangerous test errors; accuracy would have picked (.*)\.\n", page.text)
+    accuracy = {int(record["epoch"]): record["accuracy"] for record in runs[0].records}
+    other = max(accuracy, key=lambda epoch: (accuracy[epoch], -epoch))
+    assert (int(told[0]), int(told[1])) == (runs[0].result.epoch, Counted.of(runs[0], runs[0].result.epoch).dangerous)
+    assert other != runs[0].result.epoch, "else half of the sentence is not tested"
+    assert re.fullmatch(rf"epoch {other}, which (also )?makes {Counted.of(runs[0], other).dangerous}", told[2])
+
+
+def test_the_costliest_confusions_are_listed_by_their_cost_in_the_worse_epoch(
+    runs: list[TrainedRun], page: Page
+) -> None:
+    table = table_of(page, "Most expensive first")
+    epochs = [int(numbers_in(name)[0]) for name in table.header[1:5:2]]
+    counted = [Counted.of(runs[0], epoch) for epoch in epochs]
+    assert table.header[0] == "true → predicted"
+    assert table.header[5:] == ["kind", "concern"]
+    shown = []
+    for pair, *cells, kind, concern in table.rows:
+        true, predicted = map(int, pair.split(" → "))
+        shown.append((true, predicted))
+        for (count, share), of_epoch in zip(zip(cells[::2], cells[1::2], strict=True), counted, strict=True):
+            assert int(count) == of_epoch.confused[true, predicted]
+            percent = 100 * of_epoch.costs.get((true, predicted), 0) / sum(of_epoch.costs.values())
+            assert share == f"{percent:.1f} %"
+        assert float(concern) == WEIGHTS[true][predicted]
+        assert kind.endswith("dangerous" if WEIGHTS[true][predicted] >= DANGEROUS_FROM else "released")
+    highest = {pair: max(each.costs.get(pair, 0) for each in counted) for each in counted for pair in each.costs}
+    costs = [highest.pop(pair) for pair in shown]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] >= max(highest.values()), "no other confusion costs more"
+
+
+def test_the_worst_samples_have_the_highest_confidence_times_concern(runs: list[TrainedRun], page: Page) -> None:
+    counted = Counted.of(runs[0], runs[0].result.epoch)
+    costs = {
+        place: sure * WEIGHTS[label][decision]
+        for place, (label, decision, sure) in enumerate(
+            zip(counted.labels, counted.decisions, counted.confidences, strict=True)
+        )
+        if label != decision
+    }
+    worst = sorted(costs, key=lambda place: -costs[place])[:12]
+    by_confidence = sorted(costs, key=lambda place: -counted.confidences[place])[:12]
+    assert set(worst) != set(by_confidence), "else the weights of the concern are not tested"
+    shown = [" ".join(item.split()) for item in page.items if "concern" in item]
+    expected = []
+    for place in worst:
+        label, decision = counted.labels[place], counted.decisions[place]
+        kind = "dangerous" if WEIGHTS[label][decision] >= DANGEROUS_FROM else "released"
+        sure = f"{100 * counted.confidences[place]:.1f} %"
+        told = f"true: {label} predicted: {decision} confidence {sure}"
+        expected.append(f"{told} {kind}, concern {WEIGHTS[label][decision]:g}, sample {place}")
+    assert shown == expected
+
+
+def test_the_picks_are_the_best_rows_of_the_records(runs: list[TrainedRun], page: Page) -> None:
+    table = table_of(page, "The epoch that each metric ranks first")
+    with (runs[0].folder / "records.csv").open() as file:
+        records = {row["epoch"]: {name: float(value) for name, value in row.items()} for row in csv.DictReader(file)}
+    best = {"picked": str(runs[0].result.epoch)}
+    for metric in ("accuracy", "cross_entropy", "mpcs", "dangerous"):
+        sign = -1 if metric == "accuracy" else 1
+        best[metric] = min(records, key=lambda epoch: (sign * records[epoch][metric], int(epoch)))
+    assert {metric: epoch for names, epoch, *_ in table.rows for metric in names.split(", ")} == best
+    assert len({epoch for _, epoch, *_ in table.rows}) == len(table.rows) > 1
+    for _, epoch, *values in table.rows:
+        for name, value in zip(table.header[2:], values, strict=True):
+            assert is_rounded(value, records[epoch][name]), name
+
+
+def test_the_metrics_of_each_split_are_those_of_the_result(runs: list[TrainedRun], page: Page) -> None:
+    table, values = table_of(page, "Metrics of"), json.loads((runs[0].folder / "result.json").read_text())["values"]
+    assert [row[0] for row in table.rows] == list(values["test"])
+    for name, *cells in table.rows:
+        for split, cell in zip(table.header[1:], cells, strict=True):
+            assert is_rounded(cell, values[split][name])
+    counted = Counted.of(runs[0], runs[0].result.epoch)
+    assert values["test"]["dangerous"] == counted.dangerous
+    assert values["test"]["accuracy"] == pytest.approx(1 - counted.errors / len(counted.labels))
+
+
+def test_figures_are_described_by_the_numbers_that_they_show(runs: list[TrainedRun], page: Page) -> None:
+    alts = [str(attributes["alt"]) for tag, attributes in page.elements if tag == "img"]
+    first, last = runs[0].records[0], runs[0].records[-1]
+    for column in ("accuracy", "cross_entropy", "mpcs", "dangerous"):
+        [told] = [alt for alt in alts if alt.startswith(f"{column} over the epochs.")]
+        assert shows(told.split("run5: ")[1].rstrip("."), first[column], last[column])
+    counted = Counted.of(runs[0], runs[0].result.epoch)
+    [told] = [alt for alt in alts if alt.startswith(f"Confusion matrix of epoch\N{NO-BREAK SPACE}{runs[0].result.epoch}")]
+    most = max(counted.confused.values())
+    assert f": {len(counted.labels)} samples, {counted.errors} errors, {counted.dangerous} of them dangerous." in told
+    [(true, predicted, count)] = re.findall(r"Most often, (\d) is taken for (\d): (\d+) times", told)
+    assert counted.confused[int(true), int(predicted)] == int(count) == most
+    [told] = [alt for alt in alts if alt.startswith("Dangerous errors per decided sample")]
+    shares = [100 * Counted.of(runs[0], epoch).dangerous / len(counted.labels) for epoch in _epochs_in(told)]
+    assert shows(told.split("Without referral: ")[1].rstrip("."), *_beside_epochs(_epochs_in(told), shares))
+
+
+def _epochs_in(told: str) -> list[int]:
+    return [int(number) for number in re.findall("epoch\N{NO-BREAK SPACE}" + r"(\d)", told)]
+
+
+def _beside_epochs(epochs: list[int], values: list[float]) -> list[float]:
+    return [number for pair in zip(epochs, values, strict=True) for number in pair]
+
+
+def test_runs_are_counted_and_compared_on_the_same_samples(runs: list[TrainedRun], tmp_path: Path) -> None:
+    write_run_report(runs, tmp_path / "r.html", data_root=Path("data"))
+    page = Page(tmp_path / "r.html")
+    counted = {run.config.name: Counted.of(run, run.result.epoch) for run in runs}
+    picked = table_of(page, "Picked epochs")
+    assert picked.header[:5] == ["run", "picked epoch", "test samples", "errors", "dangerous errors"]
+    for run, row in zip(runs, picked.rows, strict=True):
+        own = counted[run.config.name]
+        assert row[:5] == [
+            run.config.name,
+            *map(str, (run.result.epoch, len(own.labels), own.errors, own.dangerous)),
+        ]
+        assert all(
+            is_rounded(cell, run.result.values["test"][name])
+            for name, cell in zip(picked.header[5:], row[5:], strict=True)
+        )
+    compared = table_of(page, "Differences of each pair of runs")
+    wrong = {"rate of dangerous errors": "dangerous", "rate of wrong decisions": "errors"}
+    assert [row[0] for row in compared.rows] == list(wrong)
+    for measure, first, second, difference, interval, p_value, corrected in compared.rows:
+        rates = [getattr(counted[name], wrong[measure]) / len(counted[name].labels) for name in (first, second)]
+        assert is_rounded(difference, rates[1] - rates[0])
+        low, high = map(float, interval.split(" to "))
+        assert low < float(difference) < high
+        assert 0 < float(p_value) <= float(corrected) <= 1
