@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry
 from mpcs_torch.metrics.metric_set import MetricSet, States, numbers_in
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
@@ -72,3 +73,39 @@ def test_values_of_one_metric_are_computed_once(monkeypatch: pytest.MonkeyPatch)
     metrics.update(inputs_of(logits.double().softmax(1), metrics.takes), target)
     assert len(metrics.results().values) == 7
     assert len(calls) == 1
+
+
+WEIGHTS = 0.5 + torch.arange(16.0).reshape(4, 4) / 8
+VARIANTS: dict[type[Metric], list[dict[str, Any]]] = {
+    ProbabilityAccuracy: [
+        {"cells": 20_000},
+        {"cells": 20_000, "n_bins": 3},
+        {"cells": 20_000, "n_bins": 3, "span": "unit"},
+        {"cells": 20_000, "epsilon": 0.2},
+    ],
+    MetaPatternConcernScore: [{}, {"k": 2}, {"k": 2, "t": 20}, {"concern": WEIGHTS}],
+    ExpectedConcern: [{}, {"concern": WEIGHTS}, {"priors": torch.tensor([0.1, 0.2, 0.3, 0.4])}],
+    DangerousErrors: [{}, {"normalize": "samples"}, {"normalize": "errors"}],
+    BrierScore: [{}, {"over_classes": "mean"}],
+}
+"""Settings by which a metric of the register has other values, of which some change its states and some do not."""
+
+
+@pytest.mark.parametrize("metric", VARIANTS, ids=lambda metric: metric.__name__)
+def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: type[Metric]) -> None:
+    registered = next(entry for entry in BY_NAME.values() if entry.metric is metric)
+    key = "measured_decisiveness" if registered.key is not None else None
+    entries = [
+        MetricEntry(f"variant {place}", metric, registered.takes, settings, key=key)
+        for place, settings in enumerate(VARIANTS[metric])
+    ]
+    logits, target = random_batch(240, seed=5)
+    found = []
+    for chosen in (entries, *([entry] for entry in entries)):
+        measured = MetricSet(chosen, 4, torch.device("cpu"))
+        for rows in torch.arange(240).split(100):
+            measured.update(inputs_of(logits[rows].double().softmax(1), measured.takes), target[rows])
+        found.append(measured.results().values)
+    together, *alone = found
+    assert together == {name: value for each in alone for name, value in each.items()}
+    assert len(set(together.values())) == len(entries), "else one metric could serve all"
