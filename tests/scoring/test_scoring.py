@@ -265,16 +265,43 @@ def test_a_damaged_csv_is_refused_with_its_place(tmp_path: Path, text: str, mess
         scored([tmp_path / "p.csv"])
 
 
-def test_rows_are_counted_through_all_chunks(tmp_path: Path) -> None:
-    for write in WRITERS:
-        spoilt = PROBS.clone()
-        spoilt[200, 1] = torch.nan
-        with pytest.raises(PredictionsError, match=r"row 201, column 1: must be a probability .* but is nan"):
-            scored(write(tmp_path, spoilt, TARGET))
+SOFT_TARGET = soft_batch(300, seed=5)[1]
+WRONG = torch.arange(300) == 200
+ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
+"""The second class of that row."""
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(
+    ("scores", "target", "message"),
+    [
+        (PROBS.masked_fill(ONE, torch.nan), TARGET, r"row 201, column 1: must be a probability .* but is nan"),
+        (LOGITS.masked_fill(ONE, torch.inf), TARGET, "row 201, column 1: must be a logit, but is inf"),
+        (PROBS.masked_fill(ONE, 0.9999), TARGET, "row 201: the probabilities must sum to 1, but sum to "),
+        (LOGITS.masked_fill(WRONG.unsqueeze(1), -torch.inf), TARGET, "row 201: the logits must not all be -inf"),
+        (PROBS, TARGET.masked_fill(WRONG, 7), "row 201: the label must be from 0 to 3, but is 7"),
+        (PROBS, SOFT_TARGET.masked_fill(ONE, 1.5), "row 201, column 1: the label must be from 0 to 1, but is 1.5"),
+    ],
+    ids=["score", "logit", "sum", "all ruled out", "label", "soft label"],
+)
+def test_rows_are_counted_through_all_chunks(
+    write: Write, scores: Tensor, target: Tensor, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PredictionsError, match=message):
+        scored(write(tmp_path, scores, target), from_logits=bool((scores < 0).any()))
+
+
+@pytest.mark.parametrize("damaged", [100, 180, 290])
+def test_rows_that_cannot_be_read_are_named_by_the_first_one_of_their_chunk(damaged: int, tmp_path: Path) -> None:
+    """A decoder fails on a block of rows, of which it does not say which one is damaged."""
     (path,) = write_csv(tmp_path, PROBS, TARGET)
-    path.write_bytes(path.read_bytes()[:-200] + b"\xff" + path.read_bytes()[-200:])
-    with pytest.raises(PredictionsError, match=r"row \d+.*: (cannot be read: 'utf-8' codec|must be a number)"):
+    lines = path.read_bytes().split(b"\n")  # the header is row 0
+    lines[damaged] = b"\xff" + lines[damaged]
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(PredictionsError, match=r"p.csv, row \d+: cannot be read: 'utf-8' codec") as found:
         scored([path])
+    row = int(re.findall(r"row (\d+)", str(found.value))[0])
+    assert damaged - 64 <= row <= damaged, "chunks have at most 64 rows"
 
 
 @pytest.mark.parametrize("write", WRITERS)
