@@ -106,13 +106,35 @@ def test_each_condition_is_measured(evaluation: Simulated, capsys: pytest.Captur
         rate = equal_error_rate(evaluation.scores["a"][chosen], evaluation.labels[chosen]).item()
         assert by_noise["groups"][name]["metrics"]["equal error rate"] == pytest.approx(rate)
         assert by_noise["groups"][name]["targets"] == int(evaluation.labels[chosen].sum())
-    rates = [group["metrics"]["equal error rate"] for group in by_noise["groups"].values()]
-    assert by_noise["worst"]["equal error rate"] == max(rates)
-    assert by_noise["spread"]["equal error rate"] == pytest.approx(max(rates) - min(rates))
-    assert by_noise["mean of conditions"]["equal error rate"] == pytest.approx(sum(rates) / 2)
     assert len(by_speaker["groups"]) + len(by_speaker["incomplete"]) == 30
     assert run("detect", evaluation.paths[0], "--by", "noisy", "--resamples", 0) == 0
     assert "a-1.csv, by noisy" in capsys.readouterr().out
+
+
+def test_the_worst_condition_is_the_worst_in_the_direction_of_each_metric(
+    evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("--point", 0.5, "--llr", "--max-false-alarm", 0.1, "--threshold", 1, "--at-miss", 0.1, "--resamples", 0)
+    found = told(capsys, evaluation.paths[0], "--development", development.paths[0], "--by", "noisy", *options)
+    [by_noise] = found["conditions"]
+    higher_is_better = {"area under the ROC", "area under the ROC up to 10 % false alarms", "H-measure"}
+    assert higher_is_better < set(by_noise["worst"])
+    for name, worst in by_noise["worst"].items():
+        values = [group["metrics"][name] for group in by_noise["groups"].values()]
+        assert min(values) < max(values), f"{name} does not tell the worst from the best condition"
+        assert worst == (min if name in higher_is_better else max)(values), name
+        assert by_noise["spread"][name] == pytest.approx(max(values) - min(values))
+        assert by_noise["mean of conditions"][name] == pytest.approx(sum(values) / 2)
+
+
+def test_few_clusters_give_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (19, 20):
+        rows = [f"{trial % 7 - trial % 2},{trial % 2},s{trial % number}" for trial in range(4 * number)]
+        (tmp_path / "s.csv").write_text("\n".join(["score,label,speaker", *rows]))
+        assert run("detect", tmp_path / "s.csv", "--cluster", "speaker", "--resamples", 5) == 0
+        warnings = [line for line in capsys.readouterr().err.splitlines() if "too short" in line]
+        told = "mpcs: warning: --cluster speaker: with only 19 clusters, intervals are too short"
+        assert warnings == ([told] if number == 19 else [])
 
 
 def test_clusters_change_intervals_and_not_values(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
