@@ -1,8 +1,9 @@
 """Definitions of Kinnunen's slides and the BOSARIS guide in plain Python, by trying every threshold."""
 
 import math
-from collections.abc import Callable
-from itertools import combinations, pairwise
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations, groupby, pairwise
 
 from scipy.integrate import quad
 from scipy.stats import beta
@@ -41,6 +42,51 @@ def cost(miss: float, fa: float, point: Point) -> float:
 
 def min_cost(scores: list[float], labels: list[bool], point: Point) -> float:
     return min(cost(miss, fa, point) for miss, fa, _ in curve(scores, labels))
+
+
+def best_threshold(scores: list[float], labels: list[bool], point: Point) -> float:
+    """Return the middle of the interval of thresholds with the minimum cost: of several, of the widest bounded one.
+
+    Of equally wide ones it is the lowest. Accepting all (-inf) comes before rejecting all (inf), and both only where no
+    bounded interval is as good; 0 is the middle where all thresholds are.
+    """
+    p, c_miss, c_fa = map(Fraction, point)
+    places = [-math.inf, *sorted(set(scores)), math.inf]
+    intervals = []
+    for low, high in pairwise(places):  # all thresholds above `low` and up to `high` accept the same trials
+        misses = Fraction(sum(s < high for s, y in zip(scores, labels, strict=True) if y), sum(labels))
+        accepted = sum(s >= high for s, y in zip(scores, labels, strict=True) if not y)
+        false_alarms = Fraction(accepted, len(labels) - sum(labels))
+        intervals.append((c_miss * p * misses + c_fa * (1 - p) * false_alarms, low, high))
+    low, high = widest_of_best(intervals)
+    if math.isinf(low) and math.isinf(high):
+        return 0.0
+    return low if math.isinf(low) else high if math.isinf(high) else (low + high) / 2
+
+
+def widest_of_best(intervals: Sequence[tuple[Fraction, float, float]]) -> tuple[float, float]:
+    """Join neighbours with the lowest value, and return the ends of the widest bounded one, of which the lowest.
+
+    Without a bounded one, it is the lowest.
+    """
+    best, joined = min(intervals)[0], list[tuple[float, float]]()
+    for is_best, run in groupby(intervals, key=lambda interval: interval[0] == best):
+        parts = list(run)
+        joined += [(parts[0][1], parts[-1][2])] if is_best else []
+    bounded = [ends for ends in joined if not any(map(math.isinf, ends))]
+    return max(bounded, key=lambda ends: ends[1] - ends[0]) if bounded else joined[0]  # `max` takes the first of equals
+
+
+def nearest_to_equal(scores: list[float], labels: list[bool]) -> tuple[float, float, float]:
+    """Return the mean of the rates where they differ least, and the interval of the lowest such thresholds."""
+    targets, nontargets = sum(labels), len(labels) - sum(labels)
+    found = []
+    for low, high in pairwise([-math.inf, *sorted(set(scores)), math.inf]):
+        miss = Fraction(sum(s < high for s, y in zip(scores, labels, strict=True) if y), targets)
+        fa = Fraction(sum(s >= high for s, y in zip(scores, labels, strict=True) if not y), nontargets)
+        found.append((abs(miss - fa), low, high, float((miss + fa) / 2)))
+    _, low, high, rate = min(found)
+    return rate, low, high
 
 
 def cost_at(scores: list[float], labels: list[bool], threshold: float, point: Point) -> float:

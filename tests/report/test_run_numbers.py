@@ -177,7 +177,9 @@ def test_figures_are_described_by_the_numbers_that_they_show(runs: list[TrainedR
         [told] = [alt for alt in alts if alt.startswith(f"{column} over the epochs.")]
         assert shows(told.split("run5: ")[1].rstrip("."), first[column], last[column])
     counted = Counted.of(runs[0], runs[0].result.epoch)
-    [told] = [alt for alt in alts if alt.startswith(f"Confusion matrix of epoch\N{NO-BREAK SPACE}{runs[0].result.epoch}")]
+    [told] = [
+        alt for alt in alts if alt.startswith(f"Confusion matrix of epoch\N{NO-BREAK SPACE}{runs[0].result.epoch}")
+    ]
     most = max(counted.confused.values())
     assert f": {len(counted.labels)} samples, {counted.errors} errors, {counted.dangerous} of them dangerous." in told
     [(true, predicted, count)] = re.findall(r"Most often, (\d) is taken for (\d): (\d+) times", told)

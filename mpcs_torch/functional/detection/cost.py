@@ -100,9 +100,10 @@ def min_detection_cost_details(
     """Compute the minimum detection cost, raw and normalised, with its error rates and its threshold.
 
     The threshold is the middle of the best interval of thresholds, or of the widest bounded one if several tie:
-    thresholds with the same cost here can have very different costs on new scores, and the middle is the safest. It is
-    infinite if accepting all or rejecting all trials is best. Rejecting all is possible even where a score of +inf
-    would be accepted at every threshold. Arguments and errors are those of `min_detection_cost`.
+    thresholds with the same cost here can have very different costs on new scores, and the middle is the safest. Of
+    equally wide intervals, the lowest is taken. The threshold is infinite if only accepting all or rejecting all trials
+    is best (-inf where both are), and 0 if all thresholds cost the same. Rejecting all is possible even where a score
+    of +inf would be accepted at every threshold. Arguments and errors are those of `min_detection_cost`.
 
     Returns:
         Scalars, or ``(P,)`` for P > 1 points; with classes, unless ``average="micro"``, these are a last dimension.

@@ -27,8 +27,9 @@ def best_f_thresholds(
     r"""Compute for each class the threshold of predictions with the highest F against labels above 0.5.
 
     All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the best interval of
-    thresholds, or of the widest bounded one if several tie: thresholds with the same F here can differ on new data. It
-    is -inf if it is best to accept everything. A class without a label above 0.5 gets the threshold +inf, and NaN as F.
+    thresholds, or of the widest bounded one if several tie: thresholds with the same F here can differ on new data. Of
+    equally wide intervals, the lowest is taken. The threshold is -inf if it is best to accept everything. A class
+    without a label above 0.5 gets the threshold +inf, and NaN as F.
 
     F on the data that the thresholds were learned on is optimistic: choose them on development data, and measure by
     `hard_f1` on others. Choosing by class maximizes macro F; micro F can fall.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 from scipy.stats import norm
@@ -44,6 +44,7 @@ from mpcs_torch.functional import (
 from mpcs_torch.functional.detection.convex_hull import edge_of_equal_rates, hull_vertices
 from mpcs_torch.functional.detection.errors import count_errors
 from tests.conftest import load_oracle
+from tests.oracles import naive_detection
 
 CASES = load_oracle("detection_cases")["cases"]
 H_MEASURE = load_oracle("h_measure")["h_measure"]
@@ -326,6 +327,35 @@ def test_the_best_threshold_has_the_returned_cost_and_rates(drawn: list[tuple[fl
     minimum = min_detection_cost_details(scores, labels, points=point)
     threshold = minimum.threshold.item()
     assert actual_detection_cost_details(scores, labels, points=point, threshold=threshold) == minimum
+
+
+EXACT_POINTS = [OperatingPoint(0.5), OperatingPoint(0.25), OperatingPoint(0.25, c_miss=3.0), OperatingPoint(0.75, 2.0)]
+"""Their costs are exact in floating point, and in fractions."""
+
+
+@given(DRAWN, st.sampled_from(EXACT_POINTS))
+@example([(1, False), (2, True), (3, False), (4, True)], EXACT_POINTS[0]).via("two equally wide intervals")
+@example([(1, False), (2, True), (3, False), (5, True)], EXACT_POINTS[0]).via("the upper of two intervals is wider")
+@example([(1, False), (3, True), (4, False), (5, True)], EXACT_POINTS[0]).via("the lower of two intervals is wider")
+@example([(1, True), (2, False)], EXACT_POINTS[0]).via("accepting all is as good as rejecting all")
+@example([(1, True), (1, False)], EXACT_POINTS[0]).via("all thresholds are equally good")
+@example([(1, False), (3, True), (3, False), (3, False)], EXACT_POINTS[1]).via("bounded against rejecting all")
+def test_of_thresholds_that_tie_in_cost_the_documented_one_is_taken(
+    drawn: list[tuple[int, bool]], point: OperatingPoint
+) -> None:
+    scores, labels = tensors_of(drawn)
+    found = min_detection_cost_details(scores, labels, points=point).threshold.item()
+    assert found == naive_detection.best_threshold(scores.tolist(), labels.tolist(), tuple(point))
+
+
+@given(DRAWN)
+@example([(2, True), (4, True), (1, False), (2, False)]).via("the rates differ by 1/2 at 2 and at 4")
+def test_rates_that_differ_least_are_those_of_the_lowest_such_threshold(drawn: list[tuple[int, bool]]) -> None:
+    scores, labels = tensors_of(drawn)
+    found = equal_error_rate_details(scores, labels, method="nearest")
+    rate, low, high = naive_detection.nearest_to_equal(scores.tolist(), labels.tolist())
+    assert (found.low.item(), found.high.item()) == (low, high)
+    assert found.rate.item() == pytest.approx(rate)
 
 
 def test_cllr_is_precise_for_ratios_beyond_20() -> None:

@@ -2,17 +2,20 @@
 
 import math
 import re
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.metrics import fbeta_score, precision_recall_curve
 
 from mpcs_torch.functional import best_f_thresholds, hard_f1
 from mpcs_torch.metrics import HardF1
+from tests.oracles.naive_detection import widest_of_best
 
 
 def drawn(seed: int, classes: int = 3) -> tuple[torch.Tensor, torch.Tensor]:
@@ -43,11 +46,27 @@ def test_the_threshold_is_the_middle_of_the_best_interval() -> None:
     assert (best.threshold.item(), best.fscore.item()) == (0.375, 1.0), "a label of 0.5 is negative"
 
 
-def test_of_intervals_that_tie_the_widest_is_taken() -> None:
-    preds = torch.tensor([0.9, 0.85, 0.8, 0.4, 0.3, 0.1])
-    best = best_f_thresholds(preds, torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0, 0.0]), num_classes=1)
-    assert best.fscore.item() == pytest.approx(2 / 3)
-    assert best.threshold.item() == pytest.approx(0.35), "not 0.875: the gap below 0.4 is wider"
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=12).filter(
+        lambda drawn: any(is_true for _, is_true in drawn)
+    ),
+    st.sampled_from([0.5, 1.0, 2.0]),
+)
+@example([(8, True), (7, False), (6, False), (4, True), (3, False), (1, False)], 1.0).via("two equally wide intervals")
+@example([(8, True), (7, False), (6, False), (4, True), (2, False), (1, False)], 1.0).via("the lower one is wider")
+@example([(8, True), (5, False), (4, False), (3, True), (2, False), (1, False)], 1.0).via("the upper one is wider")
+@example([(8, True), (7, False), (6, False), (4, True)], 1.0).via("accepting everything is as good, but not bounded")
+def test_of_intervals_that_tie_the_widest_bounded_one_is_taken(drawn: list[tuple[int, bool]], beta: float) -> None:
+    preds = torch.tensor([eighths / 8 for eighths, _ in drawn])
+    best = best_f_thresholds(preds, torch.tensor([is_true for _, is_true in drawn]), num_classes=1, beta=beta)
+    found, squared = [], Fraction(beta) ** 2
+    for low, high in pairwise([-math.inf, *sorted(set(preds.tolist()))]):
+        accepted = [is_true for eighths, is_true in drawn if eighths / 8 >= high]
+        fscore = (1 + squared) * sum(accepted) / (squared * sum(y for _, y in drawn) + len(accepted))
+        found.append((-fscore, low, high))  # the lowest is the best
+    low, high = widest_of_best(found)
+    assert best.threshold.item() == (low if math.isinf(low) else (low + high) / 2)
+    assert best.fscore.item() == pytest.approx(float(-min(found)[0]))
 
 
 def test_no_float_between_two_predictions() -> None:
