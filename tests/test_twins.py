@@ -111,6 +111,9 @@ NOT_OF_DETAILS = "normalize"
 """Exemption: details hold what is normalized and what it is divided by, so that this setting changes nothing."""
 
 WITH_TWIN = sorted(set(metrics.__all__) - set(ENTRIES))
+WITH_DETAILS = [name for name in WITH_TWIN if hasattr(getattr(metrics, name), "details")]
+VARIANTS = [(name, place) for name in SETTINGS for place in range(len(SETTINGS[name]))]
+"""Each Metric and the place of each of its settings."""
 
 
 def twin_of(name: str, suffix: str = "") -> Callable[..., Any]:
@@ -120,10 +123,6 @@ def twin_of(name: str, suffix: str = "") -> Callable[..., Any]:
     assert len(found) == 1, f"{name} has no function mpcs_torch.functional.* of its name"
     twin: Callable[..., Any] = getattr(functional, found[0])
     return twin
-
-
-def has_details(name: str) -> bool:
-    return hasattr(getattr(metrics, name), "details")
 
 
 def drawn(name: str, settings: dict[str, Any]) -> dict[str, Tensor]:
@@ -210,11 +209,15 @@ def test_numpy_arrays_give_what_tensors_give(name: str) -> None:
         assert_same(twin_of(name)(**arrays, **settings), theirs)
 
 
-@pytest.mark.parametrize("suffix", ["", "details"])
-@pytest.mark.parametrize("name", WITH_TWIN)
+def test_functions_with_details_are_those_whose_metrics_have_details() -> None:
+    functions = {name.replace("_", "") for name in functional.__all__ if name.endswith("_details")}
+    assert functions == {f"{name.lower()}details" for name in WITH_DETAILS}
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"), [*((name, "") for name in WITH_TWIN), *((name, "details") for name in WITH_DETAILS)]
+)
 def test_twins_have_the_same_arguments_and_defaults(name: str, suffix: str) -> None:
-    if suffix and not has_details(name):
-        return
     twin = twin_of(name, suffix)
     by_kind: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for parameter in inspect.signature(twin).parameters.values():
@@ -232,20 +235,23 @@ def test_twins_have_the_same_arguments_and_defaults(name: str, suffix: str) -> N
     assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == list(settings.items())
 
 
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [pytest.param(name, variant, id=f"{name}-{i}") for name in SETTINGS for i, variant in enumerate(SETTINGS[name])],
-)
-def test_twins_return_the_same(name: str, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("name", "place"), VARIANTS)
+def test_twins_return_the_same(name: str, place: int) -> None:
+    settings = SETTINGS[name][place]
     batch = drawn(name, settings)
     for whole in (batch, {**batch, **optional(name, batch)}):
-        metric = updated(name, settings, whole)
-        assert_same(twin_of(name)(**whole, **settings), metric.compute())
-        if has_details(name):
-            details = metric.details()
-            assert hasattr(details, "_fields")
-            used = {setting: value for setting, value in settings.items() if setting != NOT_OF_DETAILS}
-            assert_same(twin_of(name, "details")(**whole, **used), details)
+        assert_same(twin_of(name)(**whole, **settings), updated(name, settings, whole).compute())
+
+
+@pytest.mark.parametrize(("name", "place"), [variant for variant in VARIANTS if variant[0] in WITH_DETAILS])
+def test_twins_return_the_same_details(name: str, place: int) -> None:
+    settings = SETTINGS[name][place]
+    used = {setting: value for setting, value in settings.items() if setting != NOT_OF_DETAILS}
+    batch = drawn(name, settings)
+    for whole in (batch, {**batch, **optional(name, batch)}):
+        details = updated(name, settings, whole).details()
+        assert hasattr(details, "_fields")
+        assert_same(twin_of(name, "details")(**whole, **used), details)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
