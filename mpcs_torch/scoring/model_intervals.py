@@ -14,7 +14,6 @@ from mpcs_torch.scoring.matched_rows import GroupColumn
 from mpcs_torch.scoring.model_scores import ModelScores
 from mpcs_torch.scoring.own_intervals import clustered_intervals, complete
 from mpcs_torch.scoring.row_means import RowMeans
-from mpcs_torch.scoring.scores import Scores
 
 Advance = Callable[[int], None]
 REPEATED = (
@@ -67,10 +66,10 @@ def with_intervals(
         else:
             means, samples = kept.means[place], kept.samples[place]
             scores[name] = clustered_intervals(own, means, samples, kept.labels, drawn, clusters, intervals[place])
-    notes, groups = list(found.notes), list(found.groups)
+    notes, groups = list(found.notes), [each._replace(pooled=scores[each.model]) for each in found.groups]
     if clusters is not None:
         notes.append(of_clusters(drawn.independent, cluster))
-        groups = [_with_clusters(each, scores[each.model], kept, clusters, resamples) for each in groups]
+        groups = [_with_clusters(each, kept, clusters, resamples) for each in groups]
     comparisons: Sequence[Comparison] = ()
     if len(scores) > 1:
         has_concern = kept.chosen.concern is not None
@@ -84,9 +83,7 @@ def of_clusters(number: int, cluster: str | None) -> str:
     return f"95 % intervals: bootstrap of {number} whole clusters ({cluster})."
 
 
-def _with_clusters(
-    found: GroupScores, pooled: Scores, kept: KeptModels, clusters: Tensor, resamples: int
-) -> GroupScores:
+def _with_clusters(found: GroupScores, kept: KeptModels, clusters: Tensor, resamples: int) -> GroupScores:
     """Add the intervals of each group from resamples of the clusters in it; groups of one cluster have none."""
     column, means = kept.columns[found.column], kept.of_groups[found.model][found.column]
     samples = kept.samples[list(kept.of_groups).index(found.model)]
@@ -101,4 +98,4 @@ def _with_clusters(
         [of_main] = main_intervals(measures, drawn, lambda _: None) or [{}]
         scores = groups[names[code]]
         groups[names[code]] = clustered_intervals(scores, means, own, labels, drawn, numbered, of_main, code)
-    return found._replace(pooled=pooled, groups=groups)
+    return found._replace(groups=groups)

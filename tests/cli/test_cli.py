@@ -12,6 +12,7 @@ from mpcs_torch.cli import experiments
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.metrics.by_name import ENTRIES
 from mpcs_torch.trainer.records import read_records
+from tests.cli.printed import printed_tables
 from tests.processes.in_this_process import in_this_process
 from tests.report.page import Page
 
@@ -149,6 +150,35 @@ def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.
     (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n")
     assert run("select", tmp_path) == 2
     assert "contains no epochs" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("options", "epochs"),
+    [
+        ((), [2]),
+        (("--top-k", "3"), [2, 4, 3]),
+        (("--ties", "last", "--top-k", "3"), [4, 2, 3]),
+        (("--by", "accuracy", "--top-k", "9"), [1, 2, 3, 4]),
+        (("--at-least", "accuracy=0.935", "--top-k", "9"), [2, 1]),
+        (("--within", "accuracy=0.025", "--at-most", "mpcs=0.25", "--top-k", "9"), [2, 3]),
+    ],
+)
+def test_every_option_of_select_changes_the_ranking(
+    options: tuple[str, ...], epochs: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n1,0.95,0.3\n2,0.94,0.1\n3,0.93,0.2\n4,0.92,0.1\n")
+    assert run("select", tmp_path, *options) == 0
+    out = capsys.readouterr().out
+    assert f"\nBest first: {', '.join(map(str, epochs))}\n" in out
+    [table] = printed_tables(out)
+    assert table.rows[0][:2] == ["the rule", str(epochs[0])]
+    assert run("select", tmp_path, *options, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [best["epoch"] for best in found["best"]] == epochs
+    assert found["best"][0]["values"] == dict(zip(("accuracy", "mpcs"), VALUES[epochs[0]], strict=True))
+
+
+VALUES = {1: (0.95, 0.3), 2: (0.94, 0.1), 4: (0.92, 0.1)}
 
 
 def test_select_refuses_a_test_column_and_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

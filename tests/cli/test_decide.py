@@ -10,6 +10,7 @@ from mpcs_torch import load_concern
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.scoring import write_predictions
 from tests.calibration.data import logits
+from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
 
 NAMES = ["red", "yellow", "green", "blue"]
@@ -41,6 +42,8 @@ def test_a_rule_decides_or_refers_each_row(
     assert run("decide", "fit", tmp_path / "dev.csv", "--concern", concern, "--out", rule, *limit, *flags) == 0
     printed = capsys.readouterr().out
     assert "Guaranteed for samples like these, with confidence 0.9: at most 0.1 dangerous errors per sample." in printed
+    [fitted] = printed_tables(printed)
+    assert fitted.rows[:2] == [["samples that calibrated", "80"], ["samples judged", "320"]], "one of five calibrates"
     out = tmp_path / "decisions.csv"
     assert run("decide", "apply", rule, tmp_path / "new.csv", "--out", out, *flags) == 0
     printed = capsys.readouterr().out
@@ -52,8 +55,21 @@ def test_a_rule_decides_or_refers_each_row(
     assert decided == [[*NAMES, "refer"][i] for i in expected(new).tolist()]
     assert f"{len(rows)} decisions, {decided.count('refer')} of them referrals" in printed
     assert 0 < decided.count("refer") < len(rows)
-    assert "dangerous errors per sample" in printed
-    assert all(float(row["risk"]) >= 0 for row in rows)
+    _, risk = expected.estimate(new)
+    assert [float(row["risk"]) for row in rows] == pytest.approx(risk.tolist(), rel=1e-4)
+    wrong = [(NAMES[label], name) for label, name in zip(new_target.tolist(), decided, strict=True)]
+    wrong = [(label, name) for label, name in wrong if name not in (label, "refer")]
+    released = sum({"red", "yellow"} == set(pair) for pair in wrong)
+    assert 0 < released < len(wrong), "else costs are dangerous errors"
+    [applied] = printed_tables(printed)
+    assert [name for name, _ in applied.rows] == [
+        "samples judged",
+        "coverage",
+        "dangerous errors per sample",
+        "cost per sample",
+    ]
+    counts = [400, 400 - decided.count("refer"), len(wrong) - released, len(wrong) - 0.5 * released]
+    assert [float(value) for _, value in applied.rows] == pytest.approx([400, *(n / 400 for n in counts[1:])])
 
 
 def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:

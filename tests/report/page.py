@@ -52,8 +52,18 @@ class Page(HTMLParser):
         """The items of lists: sentences, and samples that were decided wrongly."""
         return [text for tag, text in self._texts() if tag == "li"]
 
+    @property
+    def alts(self) -> list[str]:
+        """The descriptions of figures, in which lines may end anywhere."""
+        return [_plain(str(attributes["alt"])) for tag, attributes in self.elements if tag == "img"]
+
+    @property
+    def plain_text(self) -> str:
+        """The text, in which lines may end anywhere."""
+        return _plain(self.text)
+
     def _texts(self) -> list[tuple[str, str]]:
-        return [(tag, "".join(texts).strip().replace("\N{NO-BREAK SPACE}", " ")) for tag, texts in self._parts]
+        return [(tag, _plain("".join(texts).strip())) for tag, texts in self._parts]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.elements.append((tag, dict(attrs)))
@@ -68,3 +78,7 @@ class Page(HTMLParser):
         self.text += data
         if self._is_inside:
             self._parts[-1][1].append(data)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\N{NO-BREAK SPACE}", " ")

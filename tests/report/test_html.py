@@ -6,6 +6,7 @@ from pathlib import Path
 from mpcs_torch.paper.case_study import picks
 from mpcs_torch.paper.experiments import FinishedRun, finish_run
 from mpcs_torch.report.case_study import write_report
+from tests.report.page import Page
 from tests.trainer.toy import toy_config, toy_data
 
 
@@ -15,15 +16,23 @@ def toy_run(folder: Path, *, time_metrics: bool = False, **changed: object) -> F
 
 
 def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> None:
-    run = toy_run(tmp_path)
+    released = {"releases": [["red", "yellow", "green"], ["yellow", "red"]], "factor": 0.1}
+    run = toy_run(tmp_path, score={"k": 3, "t": 20, "concern": released})
     write_report(run, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert all(source.startswith("data:image/svg+xml;base64,") for source in re.findall(r'src="([^"]*)"', page))
     assert page.count("<img") == 3
     assert not re.findall(r"https?://|<script|<link", page)
-    for chosen in picks(run):
-        assert f'<td class="n">{chosen.epoch}</td>' in page
-        assert f'<td class="n">{chosen.dangerous}</td>' in page
+    [table] = Page(tmp_path / "report.html").tables
+    assert table.header == ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
+    assert [row[1] for row in table.rows] == [str(chosen.epoch) for chosen in picks(run)]
+    for _, epoch, accuracy, errors, dangerous, mpcs, test_accuracy in table.rows:
+        record = run.records[int(epoch) - 1]
+        assert int(record["epoch"]) == int(epoch)
+        assert (accuracy, errors) == (f"{100 * record['accuracy']:.2f} %", f"{45 * (1 - record['accuracy']):.0f}")
+        assert (dangerous, mpcs) == (f"{record['dangerous']:.0f}", f"{record['mpcs']:.4f}")
+        assert test_accuracy == f"{100 * record['test_accuracy']:.2f} %"
+    assert any(row[3] != row[4] for row in table.rows), "else all errors are dangerous"
 
 
 def test_report_of_weights_names_no_factor(tmp_path: Path) -> None:

@@ -171,26 +171,23 @@ def test_the_metrics_of_each_split_are_those_of_the_result(runs: list[TrainedRun
 
 
 def test_figures_are_described_by_the_numbers_that_they_show(runs: list[TrainedRun], page: Page) -> None:
-    alts = [str(attributes["alt"]) for tag, attributes in page.elements if tag == "img"]
     first, last = runs[0].records[0], runs[0].records[-1]
     for column in ("accuracy", "cross_entropy", "mpcs", "dangerous"):
-        [told] = [alt for alt in alts if alt.startswith(f"{column} over the epochs.")]
+        [told] = [alt for alt in page.alts if alt.startswith(f"{column} over the epochs.")]
         assert shows(told.split("run5: ")[1].rstrip("."), first[column], last[column])
     counted = Counted.of(runs[0], runs[0].result.epoch)
-    [told] = [
-        alt for alt in alts if alt.startswith(f"Confusion matrix of epoch\N{NO-BREAK SPACE}{runs[0].result.epoch}")
-    ]
+    [told] = [alt for alt in page.alts if alt.startswith(f"Confusion matrix of epoch {runs[0].result.epoch}")]
     most = max(counted.confused.values())
     assert f": {len(counted.labels)} samples, {counted.errors} errors, {counted.dangerous} of them dangerous." in told
     [(true, predicted, count)] = re.findall(r"Most often, (\d) is taken for (\d): (\d+) times", told)
     assert counted.confused[int(true), int(predicted)] == int(count) == most
-    [told] = [alt for alt in alts if alt.startswith("Dangerous errors per decided sample")]
+    [told] = [alt for alt in page.alts if alt.startswith("Dangerous errors per decided sample")]
     shares = [100 * Counted.of(runs[0], epoch).dangerous / len(counted.labels) for epoch in _epochs_in(told)]
     assert shows(told.split("Without referral: ")[1].rstrip("."), *_beside_epochs(_epochs_in(told), shares))
 
 
 def _epochs_in(told: str) -> list[int]:
-    return [int(number) for number in re.findall("epoch\N{NO-BREAK SPACE}" + r"(\d)", told)]
+    return [int(number) for number in re.findall(r"epoch (\d)", told)]
 
 
 def _beside_epochs(epochs: list[int], values: list[float]) -> list[float]:

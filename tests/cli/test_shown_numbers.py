@@ -1,0 +1,222 @@
+"""The law of shown numbers: each number of a table, on a terminal or a page, is that of ``--json`` under its name."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.cli.printed import printed_tables
+from tests.cli.test_cli import run
+from tests.report.page import Page, PageTable
+from tests.report.rounded import is_rounded, shows
+
+COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
+CLASSES = ["class", "samples", "precision", "recall", "error rate"]
+DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
+SUMMARIES = ("worst", "mean of groups", "mean of conditions", "spread")
+CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
+
+
+@pytest.fixture
+def predictions(tmp_path: Path) -> list[Path]:
+    """Two models of the same rows, right about two times of three, at two sites of different sizes."""
+    (tmp_path / "concern.yaml").write_text(CONCERN)
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    target = [(row * row) % 7 % 3 for row in range(150)]
+    for seed, path in enumerate(paths):
+        noise = torch.randn(150, 3, generator=torch.Generator().manual_seed(seed))
+        probs = (noise + (1 + seed) * torch.eye(3)[target]).double().softmax(1).tolist()
+        rows = [
+            f"{'south' if row % 3 else 'north'},p{row % 40},{label},{','.join(map(repr, scores))}"
+            for row, (label, scores) in enumerate(zip(target, probs, strict=True))
+        ]
+        path.write_text("\n".join(["site,patient,target,red,yellow,green", *rows]))
+    return paths
+
+
+@pytest.fixture
+def detectors(tmp_path: Path) -> list[Path]:
+    """Two detectors of the same trials, with noise of two kinds."""
+    paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for seed, path in enumerate(paths):
+        generator = torch.Generator().manual_seed(seed)
+        scores = torch.randn(300, generator=generator, dtype=torch.float64)
+        rows = [
+            f"t{i},s{i % 30},{'quiet' if i % 4 else 'loud'},{score + (1.5 + seed) * (i % 5 < 2)},{int(i % 5 < 2)}"
+            for i, score in enumerate(scores.tolist())
+        ]
+        path.write_text("\n".join(["trial,speaker,noise,score,label", *rows]))
+    return paths
+
+
+def told(capsys: pytest.CaptureFixture[str], page: Path, *arguments: object) -> tuple[Any, list[PageTable], Page]:
+    """Return what a command tells as JSON, and the tables that it prints and writes to a page."""
+    capsys.readouterr()
+    assert run(*map(str, arguments), "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert run(*map(str, arguments), "--html", page) == 0
+    read = Page(page)
+    return plain, [*printed_tables(capsys.readouterr().out), *read.tables], read
+
+
+def check_comparisons(table: PageTable, plain: Any) -> None:
+    rows = iter(plain["comparisons"])
+    for cells in table.rows:
+        row = next(rows)
+        assert cells[:3] == [row["measure"], *row["systems"]]
+        assert is_rounded(cells[3], row["difference"])
+        assert shows(cells[4], row["low"], row["high"])
+        assert is_rounded(cells[5], row["p_value"])
+        assert is_rounded(cells[6], row["adjusted_p_value"])
+    first, second = row["first"], row["second"]
+    assert row["difference"] == pytest.approx(second - first)
+
+
+def check_groups(table: PageTable, groups: Any, sizes: Sequence[str], pooled: Any) -> None:
+    """Check a table of groups: its sizes, its values with intervals, the summaries, and the row of all."""
+    names = table.header[1 + len(sizes) :]
+    assert {row[0] for row in table.rows} == {*groups["groups"], "pooled", *set(groups) & set(SUMMARIES)}
+    for name, *cells in table.rows:
+        if name in SUMMARIES:
+            assert cells[: len(sizes)] == [""] * len(sizes)
+            of_row = {"metrics": groups[name]}
+        else:
+            of_row = groups["groups"].get(name, pooled)
+            assert cells[: len(sizes)] == [str(of_row[size]) for size in sizes]
+        for metric, cell in zip(names, cells[len(sizes) :], strict=True):
+            assert shows(cell, of_row["metrics"][metric], *of_row.get("intervals", {}).get(metric, ())), (name, metric)
+
+
+def check_score(table: PageTable, plain: Any) -> None:
+    models = plain.get("models", {"one.csv": plain})
+    if table.header == COMPARED:
+        check_comparisons(table, plain)
+    elif table.header == CLASSES:
+        for name, *cells in table.rows:
+            of_class = plain["per_class"][name]
+            for column, cell in zip(("samples", "precision", "recall", "error_rate"), cells, strict=True):
+                assert shows(cell, of_class[column], *of_class["intervals"].get(column, ())), (name, column)
+        assert [row[0] for row in table.rows] == plain["classes"]
+    elif table.header[0] == "true → predicted":
+        for pair, *cells in table.rows:
+            true, predicted = (plain["classes"].index(name) for name in pair.split(" → "))
+            counts = [scores["confusion"][true][predicted] for scores in models.values()]
+            assert [int(cell) for cell in cells[: 2 * len(models) : 2]] == counts
+    elif table.header[0] == "metric":
+        several = len(models) > 1
+        for name, *cells in table.rows:
+            for scores, cell in zip(models.values(), cells if several else [" ".join(cells)], strict=True):
+                interval = scores.get("intervals", {}).get(name, ())
+                assert shows(cell, scores["metrics"][name], *interval), name
+        assert table.header[1:] == (list(models) if several else ["value", "95 %"])
+    else:
+        [groups] = [each for each in plain["groups"] if re.search(rf"(^|: ){re.escape(each['model'])},", table.caption)]
+        check_groups(table, groups, ["rows"], {"rows": plain["rows"], **models[groups["model"]]})
+        if "mpcs first" in table.caption:
+            rates = [groups["groups"][row[0]]["metrics"]["mpcs"] for row in table.rows[:2]]
+            assert rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize("options", [(), ("--cluster", "patient")], ids=["rows", "clusters"])
+@pytest.mark.parametrize("number", [1, 2], ids=["one model", "two models"])
+def test_scores_are_shown_under_their_names(
+    number: int, options: tuple[str, ...], predictions: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    concern = ("--concern", tmp_path / "concern.yaml", "--by", "site", "--resamples", 100)
+    arguments = ("score", *predictions[:number], *concern, *options)
+    plain, tables, page = told(capsys, tmp_path / "r.html", *arguments)
+    models = plain.get("models", {"one.csv": plain})
+    headers = [table.header for table in tables]
+    assert headers.count(CLASSES) == (2 if number == 1 else 0)
+    assert headers.count(COMPARED) == (2 if number == 2 else 0)
+    assert sum(header[0] == "site" for header in headers) == 3 * number, "one table is printed, and two fit a page"
+    for table in tables:
+        check_score(table, plain)
+    facts = dict(page.facts)
+    assert facts.pop("rows") == str(plain["rows"])
+    assert facts.pop("classes") == "3"
+    for name, scores in models.items():
+        errors = sum(map(sum, scores["confusion"])) - sum(scores["confusion"][c][c] for c in range(3))
+        dangerous = scores["metrics"]["dangerous"]
+        assert 0 < dangerous < errors < plain["rows"] - errors, "else the counts are not told apart"
+        if number == 1:
+            assert facts == {"errors": str(errors), "dangerous errors": str(dangerous)}
+            shares = [f"{100 * count / plain['rows']:.3g} %" for count in (dangerous, errors)]
+            told_dangerous = f"{dangerous} of 150 decisions of one.csv are dangerous errors ({shares[0]})"
+            assert f"{told_dangerous}; {errors} are wrong ({shares[1]})." in page.plain_text
+        else:
+            assert facts.pop(f"dangerous errors, {name}") == f"{dangerous} of {errors}"
+        of_model = "" if number == 1 else f" of {name}"
+        [alt] = [alt for alt in page.alts if alt.startswith(f"Reliability diagram{of_model}: ")]
+        for field in ("geometric_accuracy", "decisiveness", "robustness"):
+            [pair] = re.findall(rf"{field.replace('_', ' ')} ([\d.]+) reported and ([\d.]+) measured", alt)
+            assert pair == tuple(f"{scores['metrics'][key]:.2f}" for key in (field, f"measured_{field}"))
+        [alt] = [alt for alt in page.alts if alt.startswith("Dangerous errors per decided sample")]
+        assert f"{name}: {100 * dangerous / 150:.3g} %" in alt
+
+
+def check_detect(table: PageTable, plain: Any) -> None:
+    found = plain.get("detectors", {"one.csv": plain.get("metrics")})
+    if table.header == COMPARED:
+        check_comparisons(table, plain)
+    elif table.header == DETECTOR:
+        for name, value, interval, threshold, *rates in table.rows:
+            assert is_rounded(value, plain["metrics"][name])
+            assert shows(interval, *ends_of(plain["metrics"], name)), name
+            assert shows(threshold, *held(plain["metrics"], f"{name}, threshold")), name
+            for rate, cell in zip(("miss rate", "false-alarm rate"), rates, strict=True):
+                of_rate = f"{name}, {rate}"
+                values = [*held(plain["metrics"], of_rate), *ends_of(plain["metrics"], of_rate)]
+                assert shows(cell.replace("*", ""), *(100 * value for value in values)), of_rate
+                trials = plain["targets" if rate == "miss rate" else "nontargets"]
+                assert ("*" in cell) == (bool(values) and round(values[0] * trials) < 30), f"{of_rate}: few errors"
+    elif table.header[0] == "metric":
+        assert table.header[1:] == list(found)
+        for name, *cells in table.rows:
+            for named, cell in zip(found.values(), cells, strict=True):
+                assert shows(cell, *held(named, name), *ends_of(named, name)), name
+    else:
+        title = table.caption.split(", by ")[0].removeprefix("By noise: ")
+        [groups] = [each for each in plain["conditions"] if each["detector"] == title]
+        pooled = {"targets": plain["targets"], "nontargets": plain["nontargets"], "metrics": found[title]}
+        check_groups(table, groups, ["targets", "nontargets"], pooled)
+        rates = [groups["groups"][row[0]]["metrics"]["equal error rate"] for row in table.rows[:2]]
+        assert rates == sorted(rates, reverse=True)
+
+
+def held(named: dict[str, float], name: str) -> list[float]:
+    return [named[name]] if name in named else []
+
+
+def ends_of(named: dict[str, float], name: str) -> list[float]:
+    return [named[f"{name}, {end}"] for end in ("low", "high") if f"{name}, {end}" in named]
+
+
+@pytest.mark.parametrize("options", [(), ("--cluster", "speaker")], ids=["trials", "clusters"])
+@pytest.mark.parametrize("number", [1, 2], ids=["one detector", "two detectors"])
+def test_detection_scores_are_shown_under_their_names(
+    number: int, options: tuple[str, ...], detectors: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wanted = ("--by", "noise", "--threshold", 1, "--point", "0.2,3,1", "--resamples", 50)
+    plain, tables, page = told(capsys, tmp_path / "r.html", "detect", *detectors[:number], *wanted, *options)
+    found = plain.get("detectors", {"one.csv": plain.get("metrics")})
+    headers = [table.header for table in tables]
+    assert headers.count(DETECTOR) == (2 if number == 1 else 0)
+    assert headers.count(COMPARED) == (2 if number == 2 else 0)
+    assert sum(header[0] == "noise" for header in headers) == 2 * number
+    for table in tables:
+        check_detect(table, plain)
+    facts = dict(page.facts)
+    assert (facts.pop("targets"), facts.pop("non-targets")) == (str(plain["targets"]), str(plain["nontargets"]))
+    rates = {name: f"{100 * named['equal error rate']:.3g} %" for name, named in found.items()}
+    alone = number == 1
+    assert facts == {f"equal error rate{'' if alone else f', {name}'}": rate for name, rate in rates.items()}
+    if alone:
+        low, high = (100 * end for end in ends_of(plain["metrics"], "equal error rate"))
+        interval = f" (95 % interval {low:.3g} to {high:.3g})"
+        ranked = f"ranks a target above a non-target in {100 * plain['metrics']['area under the ROC']:.4g} % of pairs"
+        assert f"one.csv has an equal error rate of {rates['one.csv']}{interval}, and {ranked}." in page.plain_text
