@@ -31,7 +31,7 @@ from coverage import CoverageData
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("functional", "learning", "calibration", "metrics", "scoring")
 CORE = (*(f"{folder}/**/*.py" for folder in FOLDERS), "trainer/loop.py", "trainer/resume.py")
-SECONDS, HANGS = 30, 150
+SECONDS, HANGS = 60, 200
 """Seconds of tests for a mutant that none notices, and those after which it hangs."""
 GUARDS = ("stacklevel", "strict")
 LET_BE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)

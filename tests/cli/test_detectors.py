@@ -69,6 +69,21 @@ def test_detectors_are_compared_on_the_same_trials(evaluation: Simulated, capsys
     assert [cell.strip() for cell in out.splitlines()[2].split("|")[1:-1]] == ["metric", "a-1", "b-1", "c-1"]
 
 
+def test_costs_and_decisions_are_compared_at_thresholds_and_likelihood_ratios_only_if_all_are(
+    evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def compared(*options: object) -> set[str]:
+        return {row["measure"] for row in told(capsys, *evaluation.paths, *options, "--resamples", 20)["comparisons"]}
+
+    rate, cost = "equal error rate (interpolated)", "cost at 1, p = 0.5"
+    wrong = "rate of wrong decisions in these trials, p = 0.5"
+    assert compared("--point", 0.5) == {rate}
+    assert compared("--point", 0.5, "--threshold", 1) == {rate, cost, wrong}
+    assert compared("--point", 0.5, "--llr") == {rate, "Cllr", "actual cost, p = 0.5", wrong}
+    fused = compared(*learning(development), "--fuse", "--point", 0.5)  # the fusion alone gives likelihood ratios
+    assert "Cllr" not in fused
+
+
 def test_thresholds_calibrations_and_a_fusion_are_learnt(
     evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:

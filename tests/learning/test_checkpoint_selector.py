@@ -1,6 +1,7 @@
 """The right checkpoints stay intact on disk, even after kills, full disks and restarts."""
 
 import errno
+import gc
 import json
 import os
 import pickle
@@ -15,6 +16,7 @@ import torch
 
 from mpcs_torch import files
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_selector, manifest
+from tests.processes.forked import forked, succeeded
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
@@ -90,6 +92,15 @@ def test_a_resumed_selector_does_not_forget_a_better_epoch(tmp_path: Path) -> No
     update(resumed, 2, 0.9)
     assert resumed.load_best() == {"weight": torch.tensor(1)}
     assert [epoch.number for epoch in resumed.epochs] == [1, 2]
+
+
+def test_a_selector_that_is_gone_lets_another_process_write(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    update(selector, 1, 0.3)
+    assert not succeeded([forked(lambda: update(CheckpointSelector(tmp_path, RULE, resume=True), 2, 0.2))])
+    del selector
+    gc.collect()
+    assert succeeded([forked(lambda: update(CheckpointSelector(tmp_path, RULE, resume=True), 2, 0.2))])
 
 
 def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from mpcs_torch.scoring import PredictionsError, normalize_trials, rewrite_scores
+from mpcs_torch.scoring.trials import text as text_files
 
 COHORT = {"a": [1.0, 3.0, 2.5], "b": [0.0, 4.0, -1.0], "x": [5.0, 6.0, 9.0], "y": [-2.0, 2.0, 1.0]}
 TRIALS = [("a", "x", 1.5), ("b", "x", -0.5), ("b", "y", 2.0)]
@@ -119,6 +120,16 @@ def test_errors_of_a_cohort_in_csv(tmp_path: Path, text: str, message: str) -> N
     (tmp_path / "cohort.csv").write_text(text)
     with pytest.raises(PredictionsError, match=re.escape(message)):
         normalized(tmp_path / "s.txt", tmp_path / "cohort.csv", "z")
+
+
+def test_rows_of_a_cohort_are_counted_over_batches(
+    tmp_path: Path, cohort: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_files, "ROWS", 2)
+    (tmp_path / "s.txt").write_text(SCORES)
+    cohort.write_text("a c 1\na d 2\nb c 3\nb d 4\nb e inf\n")
+    with pytest.raises(PredictionsError, match="row 5, column score: must be finite, but is inf"):
+        normalized(tmp_path / "s.txt", cohort, "s")
 
 
 def test_damaged_parquet_and_other_formats_are_not_rewritten(tmp_path: Path) -> None:

@@ -108,6 +108,10 @@ def test_an_infinite_value_counts_where_it_is_drawn() -> None:
             lambda: actual_cost_statistic(torch.ones(2), torch.arange(2), point=POINT, threshold=torch.nan),
             "threshold must not be NaN",
         ),
+        (
+            lambda: actual_cost_statistic(torch.ones(2), torch.arange(2), point=OperatingPoint(1.0)),
+            "p_target must be",
+        ),
     ],
 )
 def test_wrong_arguments_are_refused(make: Callable[[], Statistic], message: str) -> None:
