@@ -33,7 +33,7 @@ FOLDERS = ("functional", "learning", "calibration", "metrics", "scoring")
 CORE = (*(f"{folder}/**/*.py" for folder in FOLDERS), "trainer/loop.py", "trainer/resume.py")
 SECONDS, HANGS = 60, 200
 """Seconds of tests for a mutant that none notices, and those after which it hangs."""
-GUARDS = ("stacklevel", "strict")
+GUARDS = ("stacklevel", "strict", "device")
 LET_BE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
 PAIRS = "Lt LtE,Gt GtE,Eq NotEq,Is IsNot,In NotIn,And Or,Add Sub,Mult Div,BitAnd BitOr,min max,amin amax,argmin argmax"
 PAIRS += ",minimum maximum,any all,sum mean,floor ceil,zeros ones,first last"

@@ -1,6 +1,7 @@
 """The law of twins: a function and its Metric take the same arguments with the same defaults, and return the same."""
 
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,21 @@ def test_twins_return_the_same(name: str, place: int) -> None:
     batch = drawn(name, settings)
     for whole in (batch, {**batch, **optional(name, batch)}):
         assert_same(twin_of(name)(**whole, **settings), updated(name, settings, whole).compute())
+
+
+@pytest.mark.parametrize("argument", ["preds", "target"])
+@pytest.mark.parametrize(("name", "place"), VARIANTS)
+def test_twins_refuse_the_same(name: str, place: int, argument: str) -> None:
+    settings = SETTINGS[name][place]
+    batch = drawn(name, settings)
+    values = batch[argument].clone()
+    values[1] = float("nan") if values.is_floating_point() else 99  # the first is ignored
+    with pytest.raises(ValueError, match=f"^{argument} must") as of_metric:
+        updated(name, settings, {**batch, argument: values})
+    for suffix in ("", *(["details"] if name in WITH_DETAILS else [])):
+        used = {setting: value for setting, value in settings.items() if not suffix or setting != NOT_OF_DETAILS}
+        with pytest.raises(ValueError, match=re.escape(str(of_metric.value))):
+            twin_of(name, suffix)(**{**batch, argument: values}, **used)
 
 
 @pytest.mark.parametrize(("name", "place"), [variant for variant in VARIANTS if variant[0] in WITH_DETAILS])

@@ -174,7 +174,7 @@ def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]
     """Delete the checkpoints of epochs; return those whose file could not be deleted, to be tried again."""
     for epoch in epochs:
         with suppress(OSError):
-            (folder / str(epoch.file)).unlink(missing_ok=True)
+            (folder / str(epoch.file)).unlink()
     return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpcs_torch import load_concern
+from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.scoring import write_predictions
 from tests.calibration.data import logits
@@ -90,6 +90,14 @@ def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
     assert torch.allclose(loaded.priors, torch.tensor([0.1, 0.2, 0.3, 0.4]))
     assert run(*fit, "--out", rule, "--max-cost", "0.2", "--overwrite") == 0
     assert DecisionRule.load(rule).limit.max_cost == 0.2
+
+
+def test_a_class_that_is_named_like_a_referral_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["refer", *NAMES[1:]]
+    DecisionRule(ConcernSpec(names)).save(tmp_path / "rule.pt")
+    write_predictions(tmp_path / "new.csv", *logits(0), names)
+    assert run("decide", "apply", tmp_path / "rule.pt", tmp_path / "new.csv", "--out", tmp_path / "d.csv") == 2
+    assert "a class must not be named 'refer', which stands for a referral" in one_line(capsys.readouterr().err)
 
 
 def test_a_limit_out_of_reach_says_what_is_in_reach(

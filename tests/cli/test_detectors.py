@@ -153,12 +153,12 @@ def test_few_clusters_give_a_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_clusters_change_intervals_and_not_values(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
-    options = (evaluation.paths[0], "--point", 0.5, "--threshold", 1)
+    options = (evaluation.paths[0], "--point", 0.5, "--threshold", 1, "--llr")
     plain, clustered = (told(capsys, *options, *more)["metrics"] for more in ((), ("--cluster", "speaker")))
     assert set(plain) == set(clustered)
     ends = {name for name in plain if name.endswith((", low", ", high"))}
     assert {name: plain[name] for name in set(plain) - ends} == {name: clustered[name] for name in set(plain) - ends}
-    for name in ("equal error rate", "cost at 1, p = 0.5", "half total error rate at 1"):
+    for name in ("equal error rate", "Cllr", "cost at 1, p = 0.5", "half total error rate at 1"):
         assert clustered[f"{name}, low"] != plain[f"{name}, low"]
         assert clustered[f"{name}, low"] < clustered[name] < clustered[f"{name}, high"]
 

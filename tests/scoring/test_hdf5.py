@@ -106,6 +106,12 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     refused(message.replace("k.h5", "list.txt"), path, tmp_path / "list.txt")
     path = write(tmp_path / "s.h5", score_mask=np.array([[1, 0, 1], [1, 1, 1]]))
     refused(f"s.h5: has no scores for 1 trials of {key}, such as ann y", path, key)
+    other = {"segset": np.array([b"x", b"z"]), "score_mask": np.ones((2, 2), dtype=np.int8), "scores": np.ones((2, 2))}
+    refused(
+        f"s.h5: has no scores for 2 trials of {key}, such as ann y",
+        write(tmp_path / "s.h5", **other, trial_mask=None),
+        key,
+    )
 
 
 @pytest.mark.parametrize(

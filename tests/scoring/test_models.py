@@ -285,6 +285,9 @@ def test_of_many_groups_the_worst_are_shown_and_too_many_are_refused(
     [groups] = measured([path], by=["row"], metrics=["mpcs", "accuracy"], resamples=0).groups
     rows = groups.table().rows
     assert (len(rows), rows[40][0]) == (45, "and 8 others")
+    exactly = write(tmp_path / "B.csv", FIRST, row=[str(row % 40) for row in range(240)])
+    [groups] = measured([exactly], by=["row"], metrics=["accuracy"], resamples=0).groups
+    assert (len(groups.table().rows), groups.table().rows[40][0]) == (44, "worst")
     monkeypatch.setattr(grouped_metrics, "NUMBERS", 40 * 16)
     with pytest.raises(PredictionsError, match=r"A.csv: column 'row' must have fewer groups: the sums of \d+ groups"):
         measured([path], by=["row"], metrics=["accuracy"], resamples=0)

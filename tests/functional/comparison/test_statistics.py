@@ -108,6 +108,8 @@ def test_an_infinite_value_counts_where_it_is_drawn() -> None:
             lambda: actual_cost_statistic(torch.ones(2), torch.arange(2), point=POINT, threshold=torch.nan),
             "threshold must not be NaN",
         ),
+        (lambda: cllr_statistic(torch.ones(2, 1), torch.arange(2)), "preds must be floating point scores (N,)"),
+        (lambda: cllr_statistic(torch.arange(2), torch.arange(2)), "preds must be floating point scores (N,)"),
         (
             lambda: actual_cost_statistic(torch.ones(2), torch.arange(2), point=OperatingPoint(1.0)),
             "p_target must be",

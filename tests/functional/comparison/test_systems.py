@@ -126,6 +126,12 @@ AREA = Measure("area under the ROC", [], lower_is_better=False)
             "The data do not show a difference in area under the ROC between A and B: 0.5 against 0.5, B minus A is 0.",
         ),
         (
+            AREA,
+            PairedDifference(0.0, 1.0, 1.0, 0.9, 1.0, 0.001),
+            0.001,
+            "B has a higher area under the ROC than A: 1 against 0, a difference of 1 (95 % interval 0.9 to 1).",
+        ),
+        (
             Measure("Cllr", []),
             PairedDifference(0.5, torch.inf, torch.inf, -torch.inf, torch.inf, 1.0),
             1.0,

@@ -205,6 +205,9 @@ def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> 
     certain = torch.tensor([[1.0, 0.0]])
     assert least_concern_decision(certain, **settings, from_logits=False).tolist() == [1]
     assert shift_priors(certain, training_priors=even, priors=absent).tolist() == [[0.0, 1.0]]
+    training, deployed = torch.tensor([0.2, 0.3, 0.5]), torch.tensor([0.0, 0.6, 0.4])
+    shifted = shift_priors(torch.tensor([[1.0, 0.0, 0.0]]), training_priors=training, priors=deployed)
+    assert shifted[0].tolist() == pytest.approx([0, 2 / 2.8, 0.8 / 2.8]), "as for probabilities that are all alike"
     cost = expected_concern(logits, torch.tensor([1, 1, 1]), num_classes=2, normalize=False, **settings)
     assert cost == 0
 

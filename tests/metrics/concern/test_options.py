@@ -76,6 +76,17 @@ def test_metrics_share_states_that_do_not_depend_on_their_settings(kind: Any, na
     assert len({value.item() for value in values.values()}) == len(choices)
 
 
+def test_a_concern_of_ones_is_no_concern() -> None:
+    without, ones = MetaPatternConcernScore(4), MetaPatternConcernScore(4, concern=torch.ones(4, 4))
+    collection = MetricCollection({"without": without, "ones": ones})
+    collection.update(LOGITS, TARGET)
+    assert len(collection.compute_groups) == 1
+    without.merge_state(ones)
+    other = MetaPatternConcernScore(4, concern=torch.full((4, 4), 0.5))
+    with pytest.raises(ValueError, match="same settings"):
+        without.merge_state(other)
+
+
 def test_dangerous_errors_tell_true_classes_from_predicted_ones() -> None:
     metric = DangerousErrors(4, concern=ORDERED > 1)
     metric.update(LOGITS, TARGET)

@@ -26,9 +26,11 @@ from mpcs_torch.metrics import (
     Cllr,
     DetectionCurve,
     EqualErrorRate,
+    FalseAlarmAtMiss,
     HalfTotalErrorRate,
     MinCllr,
     MinDetectionCost,
+    MissAtFalseAlarm,
 )
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.processes.world import World
@@ -255,6 +257,8 @@ def test_one_curve_and_several_curves_are_drawn() -> None:
             "p_target * c_miss and (1 - p_target) * c_fa must be at least 1e-300, but got OperatingPoint(p_t",
         ),
         (lambda: MinDetectionCost(OperatingPoint(0.0)), "p_target must be between 0 and 1, but got 0.0."),
+        (lambda: FalseAlarmAtMiss(1.5), "p_miss must be"),
+        (lambda: MissAtFalseAlarm(-0.5), "p_fa must be"),
         (lambda: EqualErrorRate(method="best"), "method must be 'rocch', 'interpolated' or 'nearest', but got 'best'."),
         (lambda: EqualErrorRate(1), "num_classes must be at least 2, but got 1."),
         (lambda: EqualErrorRate(3, average="pooled"), "average must be 'macro', 'micro' or 'none', but got 'pooled'."),
