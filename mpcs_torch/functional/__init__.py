@@ -1,6 +1,7 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
 from mpcs_torch.functional.comparison.bootstrap import PairedDifference, bootstrap_interval, paired_bootstrap
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
 from mpcs_torch.functional.comparison.detection_statistics import (
     actual_cost_statistic,
     area_statistic,
@@ -109,6 +110,7 @@ __all__ = [
     "bayes_threshold",
     "best_f_thresholds",
     "bootstrap_interval",
+    "bounded_mean_interval",
     "brier_score",
     "calibration_slope",
     "class_error_rates",
