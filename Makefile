@@ -25,14 +25,15 @@ test-lowest:
 	OMP_NUM_THREADS=1 $(VENV)-lowest/bin/python -m pytest -n 2 --dist worksteal $(OLD_WARNINGS) $(NEWER_ORACLES)
 
 # COUNT mutants of the core, drawn with SEED, against the tests that reach them; a sample of 100 takes ten minutes, after
-# a run of all tests that finds out which reach what.
+# a run of all tests that finds out which reach what (tests of time may fail under coverage).
 COUNT ?= 100
 SEED ?= 0
 mutants: build/mutants.coverage
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $< $(COUNT) $(SEED)
 
 build/mutants.coverage: $(VENV)/.dev $(shell find mpcs_torch tests -name '*.py')
-	OMP_NUM_THREADS=1 COVERAGE_FILE=$@ $(BIN)/python -m pytest --quiet -n 2 --dist worksteal \
+	mkdir -p build
+	-OMP_NUM_THREADS=1 COVERAGE_FILE=$@ $(BIN)/python -m pytest --quiet -n 2 --dist worksteal \
 		--cov=mpcs_torch --cov-context=test --cov-report=
 
 # Wheel and sdist, used in a folder without the repository.
