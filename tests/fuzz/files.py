@@ -25,6 +25,7 @@ from tests.fuzz.readers import Reader, readers
 
 READ, REFUSED = "read", "refused"
 MOST_SECONDS = 5.0
+LONGEST_MESSAGE = 10_000
 MOST_BYTES = 4 * 2**30
 """Of the address space of a child beyond that of its parent: readers of small files need far less."""
 
@@ -41,15 +42,20 @@ def damaged(reader: Reader, seed: int, folder: Path) -> None:
 
 def outcome(reader: Reader, folder: Path) -> str:
     """Read the files of a folder; return `READ`, `REFUSED` or the error that is none of ours."""
+    started = time.perf_counter()
     try:
         reader.read(folder)
     except MpcsError as error:
         if _asked_for_memory(error):
             return f"too much memory: {error}"
-        return REFUSED if str(error).replace("\n", "").isprintable() else f"not printable: {error!r}"
+        if (seconds := time.perf_counter() - started) > MOST_SECONDS:
+            return f"refused after {seconds:.1f} s"
+        is_shown = str(error).replace("\n", "").isprintable() and len(str(error)) < LONGEST_MESSAGE
+        return REFUSED if is_shown else f"long or not printable: {str(error)[:200]!r}"
     except Exception as error:
         return f"{type(error).__name__}: {error}"
-    return READ
+    seconds = time.perf_counter() - started
+    return READ if seconds < MOST_SECONDS else f"read after {seconds:.1f} s"
 
 
 def _asked_for_memory(error: BaseException | None) -> bool:

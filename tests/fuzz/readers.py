@@ -3,7 +3,7 @@
 import io
 import random
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +14,9 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.samples import read_samples
+from mpcs_torch.concern import load_concern
 from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning.manifest import Manifest, delete_checkpoints
 from mpcs_torch.scoring import (
     Predictions,
     load_calibration,
@@ -25,9 +27,11 @@ from mpcs_torch.scoring import (
 )
 from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
 from mpcs_torch.scoring.trials.cohort import read_cohort
+from mpcs_torch.trainer.config import dump_config, load_config
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.ucr import load_ucr
+from mpcs_torch.trainer.records import read_records, recorded_directions
 from tests.fuzz.mutations import mutated
 
 Damage = Callable[[bytes, random.Random], bytes]
@@ -38,6 +42,27 @@ GENERATOR = torch.Generator().manual_seed(0)
 PROBS = torch.rand(20, 3, generator=GENERATOR, dtype=torch.float64).softmax(dim=1)
 TARGET = torch.arange(20) % 3
 HDF5 = Path(__file__).parents[1] / "oracles" / "data" / "hdf5"
+CONFIGS = Path(__file__).parents[2] / "configs"
+EPOCHS = '{"number": 1, "values": {"mpcs": 0.5, "accuracy": NaN}, "file": "epoch-00001.pt", "sha256": "ab"}'
+MANIFEST = f'{{"format": 1, "rule": {{"by": "mpcs"}}, "epochs": [{EPOCHS}], "pending": null, "garbage": [{EPOCHS}]}}'
+OWN_CONCERN = b"classes: [a, b]\nweights: [[0, 2.5], [50, 0]]\ndangerous: [[b, a]]\nrefer: [1, 2]\nconcession: 0.02\n"
+OWN_CONFIG = b"""name: mine
+data: {name: digits, validation_fraction: 0.2}
+model: {path: "tests.trainer.test_loop:Dropping", p: 0.25}
+training: {batch_size: all, learning_rate: 1e-3, averaging: 0.9}
+loss: {name: softmax_margin, margin: 2.0}
+scheduler: {name: plateau, score: mine}
+selector: {by: mpcs, within: {accuracy: 0.001}, ties: last}
+metrics: [accuracy, mpcs, {name: mine, metric: mpcs, k: 2}]
+score: {k: 3, concern: {classes: 10, weights: null, releases: [[0, 1], [2, 3]], concession: 0.02}}
+"""
+OVERRIDES = b"""training.batch_size=32
+metrics=[{name: mpcs, k: 2}, accuracy]
+score.concern={releases: [[0, 1]], factor: 0.1}
+selector.within.accuracy=1e-3
+model={name: lstm, hidden: 7, layers: 2}
+"""
+RECORDS = b"epoch,accuracy,mpcs,dangerous\n1,0.9333333333333333,0.31,9\n2,0.95,1e-05,4\n3,nan,inf,0\n"
 
 
 class Reader(NamedTuple):
@@ -71,6 +96,32 @@ def damaged_member(data: bytes, generator: random.Random) -> bytes:
         for name, content in members.items():
             archive.writestr(name, content)
     return buffer.getvalue()
+
+
+def _one_of(file: str, read: Callable[[Path], object], *examples: bytes) -> Reader:
+    """Return a reader of one file, of which any example is damaged."""
+    return Reader({file: examples[-1]}, read, lambda _, generator: mutated(generator.choice(examples), generator))
+
+
+def _configs(folder: str) -> Iterator[bytes]:
+    yield from (path.read_bytes() for path in sorted((CONFIGS / folder).glob("*.yaml")))
+
+
+def _read_config(folder: Path) -> object:
+    """Read a run config as `mpcs train` and `mpcs select` do, and write it out again."""
+    recorded_directions(folder, ["mpcs"])
+    return dump_config(load_config(folder / "config.yaml"))
+
+
+def _read_override(folder: Path) -> object:
+    text = (folder / "overrides").read_bytes().decode("utf-8", "surrogateescape")  # as arguments of a command are
+    return load_config(CONFIGS / "experiments" / "exp01.yaml", text.splitlines())
+
+
+def _read_manifest(folder: Path) -> object:
+    found = Manifest.read(folder)
+    delete_checkpoints(folder)
+    return found
 
 
 def _predictions(name: str, target: str | None = None) -> Callable[[Path], object]:
@@ -207,4 +258,9 @@ def readers() -> dict[str, Reader]:
         "calibration pickle": Reader({"calibration": calibration}, _calibrate, damaged_member),
         "rule": Reader({"rule": rule}, _decide),
         "rule pickle": Reader({"rule": rule}, _decide, damaged_member),
+        "concern": _one_of("c.yaml", lambda folder: load_concern(folder / "c.yaml"), *_configs("concerns"), OWN_CONCERN),
+        "config": _one_of("config.yaml", _read_config, *_configs("experiments"), OWN_CONFIG),
+        "override": _one_of("overrides", _read_override, OVERRIDES),
+        "manifest": _one_of("manifest.json", _read_manifest, MANIFEST.encode()),
+        "records": _one_of("records.csv", lambda folder: read_records(folder / "records.csv"), RECORDS),
     }
