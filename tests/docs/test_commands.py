@@ -17,8 +17,8 @@ from tests.cli.test_cli import run
 from tests.docs.pages import PAGES, ROOT, blocks, commands, name_of
 from tests.docs.sample_files import write_samples
 
-ALONE = {"docs/how-to/detection.md"}
-"""Tested, with what they print, by tests/test_detection_page.py."""
+WITH_OUTPUT = {"docs/how-to/detection.md"}
+"""Shows texts that its commands print, and of their tables the rows and columns that matter."""
 SLOW = {
     "mpcs reproduce": "repeats the paper's experiments, for minutes to hours",
     "mpcs study": "trains under dozens of seeds, for hours",
@@ -35,7 +35,7 @@ def slow_reason(command: list[str]) -> str | None:
     return next((reason for beginning, reason in SLOW.items() if text.startswith(beginning)), None)
 
 
-PAGES_WITH_COMMANDS = [page for page in PAGES if name_of(page) not in ALONE and [*commands(page)]]
+PAGES_WITH_COMMANDS = [page for page in PAGES if [*commands(page)]]
 SLOW_COMMANDS = [
     pytest.param(command, id=" ".join(command))
     for page in PAGES_WITH_COMMANDS
@@ -66,6 +66,8 @@ def test_the_commands_of_a_page_run_one_after_the_other(
             check_arguments(program, arguments)
         elif program == "mpcs":
             assert run(*arguments) == 0, capsys.readouterr().err
+        elif program == "cd":
+            monkeypatch.chdir(arguments[0])
         elif program == "python" and arguments[0] == "-m":
             assert find_spec(arguments[1]) is not None
         elif program == "python":
@@ -78,13 +80,26 @@ def test_the_commands_of_a_page_run_one_after_the_other(
             check_set_up(program, arguments)
     if any(slow_reason(command) for command in shown):
         return
-    printed = [cells(line) for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
+    lines = capsys.readouterr().out.splitlines()
+    printed = [cells(line) for line in lines if line.startswith("|")]
     tables = [line for block in blocks(page) for line in block.text.splitlines() if line.startswith("|")]
     assert [line for line in tables if cells(line) not in printed and not line.startswith("|--")] == []
+    if name_of(page) in WITH_OUTPUT:
+        tables = [line for line in page.read_text().splitlines() if line.startswith("|") and not line.startswith("|--")]
+        assert len(tables) > 30
+        assert [line for line in tables if not any(holds(row, cells(line)) for row in printed)] == []
+        texts = [block.text for block in blocks(page) if block.language == "text"]
+        assert [line for text in texts for line in text.splitlines() if line not in lines] == []
 
 
 def cells(row: str) -> list[str]:
     return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def holds(row: list[str], shown: list[str]) -> bool:
+    """Return whether the shown cells are cells of the row, in its order."""
+    rest = iter(row)
+    return all(cell in rest for cell in shown)
 
 
 def check_arguments(program: str, arguments: list[str]) -> None:

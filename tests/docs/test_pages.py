@@ -127,6 +127,14 @@ def test_pictures_say_what_they_show(page: Path) -> None:
     assert all(len(text) > 5 for text in re.findall(r"!\[([^\]]*)\]\(", page.read_text()))
 
 
+def test_every_picture_of_the_page_on_detection_is_drawn_by_its_example() -> None:
+    example = (ROOT / "examples" / "detection_exercises.py").read_text()
+    pictures = re.findall(r"\]\(\.\./(detection-[^)]+\.png)\)", (DOCS / "how-to" / "detection.md").read_text())
+    assert pictures
+    assert all(f'"{picture}"' in example for picture in pictures)
+    assert all((DOCS / picture).stat().st_size < 100_000 for picture in pictures)
+
+
 def test_the_citation_and_the_changelog_name_the_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -113,6 +113,10 @@ def _read_config(folder: Path) -> object:
     return dump_config(load_config(folder / "config.yaml"))
 
 
+def _read_concern(folder: Path) -> object:
+    return load_concern(folder / "concern.yaml")
+
+
 def _read_override(folder: Path) -> object:
     text = (folder / "overrides").read_bytes().decode("utf-8", "surrogateescape")  # as arguments of a command are
     return load_config(CONFIGS / "experiments" / "exp01.yaml", text.splitlines())
@@ -258,7 +262,7 @@ def readers() -> dict[str, Reader]:
         "calibration pickle": Reader({"calibration": calibration}, _calibrate, damaged_member),
         "rule": Reader({"rule": rule}, _decide),
         "rule pickle": Reader({"rule": rule}, _decide, damaged_member),
-        "concern": _one_of("c.yaml", lambda folder: load_concern(folder / "c.yaml"), *_configs("concerns"), OWN_CONCERN),
+        "concern": _one_of("concern.yaml", _read_concern, *_configs("concerns"), OWN_CONCERN),
         "config": _one_of("config.yaml", _read_config, *_configs("experiments"), OWN_CONFIG),
         "override": _one_of("overrides", _read_override, OVERRIDES),
         "manifest": _one_of("manifest.json", _read_manifest, MANIFEST.encode()),
