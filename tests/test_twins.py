@@ -270,6 +270,48 @@ def test_twins_return_the_same_details(name: str, place: int) -> None:
         assert_same(twin_of(name, "details")(**whole, **used), details)
 
 
+def assert_near(ours: Any, theirs: Any) -> None:
+    """As `assert_same`, but for rounding: sums are taken in another order."""
+    if isinstance(ours, Tensor):
+        torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-7, equal_nan=True, check_dtype=False)
+    else:
+        parts = [list(each.values() if isinstance(each, dict) else each) for each in (ours, theirs)]
+        for our, their in zip(*parts, strict=True):
+            assert_near(our, their)
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_TWIN if "sample_weight" in arguments_of_update(name)])
+def test_weights_repeat_samples(name: str) -> None:
+    """Also over batches: a Metric that sees them one after the other."""
+    counts = torch.arange(SIZE) % 3
+    for settings in SETTINGS[name]:
+        batch = drawn(name, settings)
+        repeated = twin_of(name)(**{key: rows.repeat_interleave(counts, 0) for key, rows in batch.items()}, **settings)
+        assert_near(twin_of(name)(**batch, sample_weight=counts, **settings), repeated)
+        metric = getattr(metrics, name)(**settings)
+        for rows in (slice(0, 11), slice(11, SIZE)):
+            metric.update(batch["preds"][rows], batch["target"][rows], counts[rows])
+        assert_near(metric.compute(), repeated)
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_TWIN if "ignore_index" in settings_of(name)])
+def test_ignored_samples_do_not_count_whatever_their_scores(name: str) -> None:
+    for settings in SETTINGS[name]:
+        batch, others = drawn(name, settings), {key: value for key, value in settings.items() if key != "ignore_index"}
+        kept = torch.arange(SIZE) % 5 > 0
+        expected = twin_of(name)(**{key: rows[kept] for key, rows in batch.items()}, **others)
+        batch["preds"][~kept], batch["target"][~kept] = torch.nan, -1
+        assert_near(twin_of(name)(**batch, **{**others, "ignore_index": -1}), expected)
+
+
+@pytest.mark.parametrize("name", WITH_TWIN)
+def test_further_dimensions_are_samples(name: str) -> None:
+    for settings in SETTINGS[name]:
+        batch = drawn(name, settings)
+        images = {key: torch.stack(rows.split(8), dim=-1) for key, rows in batch.items()}
+        assert_near(twin_of(name)(**images, **settings), twin_of(name)(**batch, **settings))
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_single_quality_metrics_are_entries_of_the_dictionary(name: str) -> None:
     for settings in SETTINGS["MulticlassQualityMetrics"]:

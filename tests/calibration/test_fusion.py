@@ -25,12 +25,6 @@ def test_fusion_is_a_weighted_logistic_regression(p_target: float) -> None:
     assert found.bias.item() == pytest.approx(oracle.intercept_.item() - prior_log_odds, rel=1e-6)
 
 
-def test_the_fusion_of_one_system_is_its_calibration() -> None:
-    scores, target = trials(0)
-    fused = LogisticFusion(1, 0.1).fit(scores.unsqueeze(1), target)(scores.unsqueeze(1))
-    torch.testing.assert_close(fused, LogisticCalibration(0.1).fit(scores, target)(scores))
-
-
 @pytest.mark.filterwarnings("ignore:The weights of the systems are")
 @settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), factor=st.floats(1e-6, 1e6), shift=st.floats(-1e6, 1e6))

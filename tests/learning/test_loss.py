@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
-from mpcs_torch import ConcernSpec
 from mpcs_torch.functional import concern_loss, meta_pattern_concern_score, softmax_margin_loss
 from mpcs_torch.functional.concern.concern_loss import log_complement
 from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftmaxMarginLoss
@@ -119,13 +118,6 @@ def test_the_complement_of_a_probability_that_rounds_to_one_is_accurate() -> Non
     exact = log_complement(torch.tensor([[40.0, 0.0, 0.0]], dtype=torch.float64))
     assert log_complement(torch.tensor([[40.0, 0.0, 0.0]])).tolist()[0] == pytest.approx(exact.tolist()[0], rel=1e-6)
     assert exact[0, 0].item() == pytest.approx(-40 + torch.tensor(2.0).double().log().item(), rel=1e-12)
-
-
-def test_a_released_error_costs_less_than_another() -> None:
-    concern = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.1)
-    slip, accident = torch.tensor([[0.0, 3.0, -3.0]]), torch.tensor([[0.0, -3.0, 3.0]])
-    for loss in (ConcernLoss(concern), SoftmaxMarginLoss(concern)):
-        assert loss(slip, torch.tensor([0])) < loss(accident, torch.tensor([0]))
 
 
 def test_a_class_that_is_masked_out_costs_nothing() -> None:

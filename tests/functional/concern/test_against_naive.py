@@ -46,7 +46,7 @@ def smooth(rows: int, classes: int, t: int, generator: torch.Generator) -> Tenso
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("classes", CLASSES)
-def test_scores_equal_the_naive_ones(classes: int, dtype: torch.dtype) -> None:
+def test_score_equals_algorithm_1(classes: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(classes)
     draw = random.Random(classes)
     for batch in range(BATCHES):

@@ -28,11 +28,6 @@ def test_it_is_the_largest_number_of_intervals_that_forgives_the_concession(deno
     assert not forgives(t + 1, concession)
 
 
-def test_a_concession_of_2_percent_has_49_intervals() -> None:
-    assert concession_intervals(0.02) == 49
-    assert not forgives(50, Fraction("0.02"))
-
-
 @pytest.mark.parametrize("concession", [0.5, 0, -0.1, 1e-9, float("nan"), True, "0.02"])
 def test_other_concessions_are_refused(concession: Any) -> None:
     with pytest.raises(ValueError, match=r"concession must be a number from 2e-9 to below 0.5, but got "):

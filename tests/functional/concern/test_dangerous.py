@@ -40,11 +40,6 @@ def test_a_spec_releases_pairs_whatever_its_weights() -> None:
     assert metric.compute() == 1
 
 
-def test_weights_repeat_samples() -> None:
-    preds, target, weight = torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]), torch.tensor([2.0, 0.5, 0.0])
-    assert dangerous_errors_details(preds, target, weight, num_classes=2) == (2.5, 2.5, 2.5, 2.5)
-
-
 def test_a_rate_of_no_errors_is_0_and_one_of_no_samples_is_nan() -> None:
     nothing = torch.zeros(0, dtype=torch.int64)
     assert dangerous_errors(nothing, nothing, num_classes=2, normalize="errors") == 0
@@ -55,11 +50,6 @@ def test_a_rate_of_no_errors_is_0_and_one_of_no_samples_is_nan() -> None:
 def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
     scores = torch.tensor([[-1.0, -1.0, -5.0], [0.0, 3.0, 3.0]])
     assert dangerous_errors(scores, torch.tensor([0, 1]), num_classes=3) == 0
-
-
-def test_ignored_samples_are_not_counted() -> None:
-    preds, target = torch.tensor([0, 1, 1]), torch.tensor([0, 0, -1])
-    assert dangerous_errors_details(preds, target, num_classes=2, ignore_index=-1) == (1, 1, 2, 2)
 
 
 @pytest.mark.parametrize(

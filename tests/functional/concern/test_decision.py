@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 from torch import Tensor
 
-from mpcs_torch import ExpectedConcern
 from mpcs_torch.functional import expected_concern, least_concern_decision, shift_priors
 
 
@@ -33,12 +32,6 @@ def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
         assert risks[decided] == pytest.approx(min(risks))
 
 
-@given(seed=st.integers(0, 10**6))
-def test_equal_weights_decide_for_the_most_probable_class(seed: int) -> None:
-    probs, _, _ = draw(seed)
-    assert torch.equal(least_concern_decision(probs, concern=torch.ones(4, 4), from_logits=False), probs.argmax(dim=1))
-
-
 def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
     logits = torch.zeros(2, 3, 5)
     assert torch.equal(least_concern_decision(logits, concern=torch.ones(3, 3)), torch.zeros(2, 5, dtype=torch.int64))
@@ -54,25 +47,6 @@ def test_expected_concern_equals_the_cost_of_the_confusion_matrix(seed: int) -> 
     assert expected_concern(probs, target, **arguments).item() == pytest.approx((counts * costs).sum() / constant)
     plain = expected_concern(probs.argmax(dim=1), target, num_classes=4, concern=concern, normalize=False)
     assert plain.item() == pytest.approx((counts * costs).sum() / len(target))
-
-
-def test_ignored_samples_cost_nothing() -> None:
-    probs, target, concern = draw(0)
-    settings: dict[str, Any] = {"num_classes": 4, "concern": concern}
-    kept = expected_concern(probs[:20], target[:20], **settings, from_logits=False)
-    target[20:] = -1
-    assert expected_concern(probs, target, **settings, from_logits=False, ignore_index=-1) == kept
-    decisions = probs.argmax(dim=1)
-    assert expected_concern(decisions, target, **settings, ignore_index=-1) == kept
-
-
-def test_weights_repeat_samples() -> None:
-    probs, target, concern = draw(1, samples=3)
-    settings: dict[str, Any] = {"num_classes": 4, "concern": concern, "from_logits": False}
-    for normalize in (True, False):
-        weighted = expected_concern(probs, target, torch.tensor([1, 0, 2]), **settings, normalize=normalize)
-        repeated = expected_concern(probs[[0, 2, 2]], target[[0, 2, 2]], **settings, normalize=normalize)
-        assert weighted.item() == pytest.approx(repeated.item())
 
 
 def test_without_concern_errors_are_counted() -> None:
@@ -148,13 +122,6 @@ def test_decisions_refuse_bad_input(changed: dict[str, Any], message: str) -> No
         least_concern_decision(**arguments)
 
 
-def test_decisions_from_logits_equal_those_from_their_probabilities() -> None:
-    logits = torch.randn(1000, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    concern = torch.tensor([[0.0, 1.0, 1.0, 9.0], [1, 0, 1, 1], [2, 1, 0, 1], [9, 1, 0, 0]])
-    from_probs = least_concern_decision(logits.softmax(dim=1), concern=concern, from_logits=False)
-    assert torch.equal(least_concern_decision(logits, concern=concern), from_probs)
-
-
 @given(seed=st.integers(0, 10**6), cost=st.floats(0, 1))
 def test_a_sample_is_referred_where_every_class_costs_more(seed: int, cost: float) -> None:
     probs, _, concern = draw(seed)
@@ -163,13 +130,6 @@ def test_a_sample_is_referred_where_every_class_costs_more(seed: int, cost: floa
     risk = (probs @ concern.clone().fill_diagonal_(0)).gather(1, plain.unsqueeze(1)).squeeze(1)
     decided = least_concern_decision(probs, concern=with_referral, from_logits=False)
     assert torch.equal(decided, torch.where(risk <= cost, plain, -1))
-
-
-def test_equal_costs_refer_where_the_largest_probability_is_low() -> None:
-    """Chow's rule: refer where 1 - max p > cost."""
-    probs = torch.tensor([[0.6, 0.4], [0.8, 0.2], [0.75, 0.25]])
-    concern = torch.tensor([[0.0, 1.0, 0.25], [1.0, 0.0, 0.25]])
-    assert least_concern_decision(probs, concern=concern, from_logits=False).tolist() == [-1, 0, 0]
 
 
 @given(seed=st.integers(0, 10**6))
@@ -212,26 +172,6 @@ def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> 
     assert cost == 0
 
 
-def test_decisions_are_made_for_the_priors_of_the_deployment() -> None:
-    probs = torch.tensor([[0.9, 0.1]])
-    even, shifted = torch.tensor([0.5, 0.5]), torch.tensor([0.05, 0.95])
-    settings: dict[str, Any] = {"concern": torch.ones(2, 2), "from_logits": False}
-    decided = least_concern_decision(probs, **settings, training_priors=even, priors=shifted)
-    assert decided.tolist() == [1]
-    right = expected_concern(probs, torch.tensor([1]), num_classes=2, normalize=False, priors=torch.tensor([0.0, 1.0]))
-    assert right == 1
-    cost = expected_concern(
-        probs,
-        torch.tensor([1]),
-        num_classes=2,
-        normalize=False,
-        priors=torch.tensor([0.0, 1.0]),
-        training_priors=even,
-        from_logits=False,
-    )
-    assert cost == 0
-
-
 def test_referrals_cost_what_the_last_column_says() -> None:
     concern = torch.tensor([[0.0, 9.0, 2.0], [5.0, 0.0, 3.0]])
     decisions, target = torch.tensor([-1, 1, 0, -1]), torch.tensor([0, 0, 0, 1])
@@ -239,12 +179,3 @@ def test_referrals_cost_what_the_last_column_says() -> None:
     assert cost == (2 + 9 + 0 + 3) / 4
     with pytest.raises(ValueError, match=r"preds must hold class indices from 0 to 1, or scores .* sample 0 has -1"):
         expected_concern(decisions, target, num_classes=2, concern=concern[:, :2])
-
-
-def test_the_metric_adds_batches_of_decisions_and_of_scores() -> None:
-    probs, target, concern = draw(2)
-    metric = ExpectedConcern(4, concern=concern, from_logits=False)
-    metric.update(probs[:10], target[:10])
-    metric.update(probs[10:].argmax(dim=1), target[10:])
-    whole = expected_concern(probs, target, num_classes=4, concern=concern, from_logits=False)
-    assert metric.compute() == pytest.approx(whole.item())

@@ -14,10 +14,10 @@ from mpcs_torch.functional import (
     generalized_mean,
     geometric_accuracy,
     measured_probabilities,
+    probability_accuracy,
     robustness,
 )
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
-from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.conftest import load_oracle
 
 ORACLE = load_oracle("generalized_cases")
@@ -60,11 +60,7 @@ def test_every_case_of_the_oracle(case: dict[str, Any], expected: dict[str, Any]
     ]
     for ours, theirs in zip(bins, expected["bins"], strict=True):
         assert ours == pytest.approx({key: theirs[key] for key in ours}, abs=1e-9)
-    metric = ProbabilityAccuracy(preds.shape[1], from_logits=False, **binning)
-    half = len(preds) // 2
-    for rows in (slice(0, half), slice(half, None)):
-        metric.update(preds[rows], target[rows])
-    whole = {key: value.item() for key, value in metric.compute().items()}
+    whole = {key: value.item() for key, value in probability_accuracy(preds, target, **settings, **binning).items()}
     for kind in ("reported", "measured"):
         of_kind = {name: whole[f"{kind}_{field}"] for name, field in FIELDS.items()}
         assert of_kind == pytest.approx(expected[kind], abs=1e-6)
@@ -95,14 +91,6 @@ def test_the_means_are_ordered(probs: list[float], epsilon: float) -> None:
         assert robust == pytest.approx((sum(p ** (-2 / 3) for p in floored) / len(floored)) ** -1.5)
     else:
         assert geometric == robust == 0
-
-
-def test_geometric_accuracy_is_the_cross_entropy_as_a_probability() -> None:
-    logits, target = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 4
-    entropy = torch.nn.functional.cross_entropy(logits.double(), target)
-    assert geometric_accuracy(logits.double(), target, num_classes=4, epsilon=0).item() == pytest.approx(
-        math.exp(-entropy.item())
-    )
 
 
 def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None:

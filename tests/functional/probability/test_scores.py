@@ -13,10 +13,7 @@ from torch import Tensor
 from mpcs_torch.functional import (
     brier_score,
     cross_entropy,
-    decisiveness,
-    geometric_accuracy,
     probability_accuracy,
-    robustness,
 )
 from mpcs_torch.metrics import BrierScore, CrossEntropy
 from tests.oracles import naive
@@ -75,15 +72,9 @@ def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
     squared_error = errors.square().mean(dtype=torch.float64).item()
     entropy = -log_probs.gather(1, column).mean(dtype=torch.float64).item()
     for preds, settings in ((logits, {}), (probs, {"from_logits": False})):
-        score = BrierScore(10, over_classes="mean", **settings)
-        score.update(preds, target)
-        assert score.compute().item() == squared_error
         alone = brier_score(preds, target, num_classes=10, over_classes="mean", **settings)
         assert alone.item() == squared_error
     for preds, settings in ((logits, {}), (log_probs, {"normalized": True})):
-        metric = CrossEntropy(10, **settings)
-        metric.update(preds, target)
-        assert metric.compute().item() == entropy
         assert cross_entropy(preds, target, num_classes=10, **settings).item() == entropy
 
 
@@ -105,24 +96,6 @@ def test_cross_entropy_is_infinite_if_a_true_class_has_probability_0_and_weight(
     assert cross_entropy(probs, target, num_classes=2, from_logits=False) == math.inf
     weighted = cross_entropy(probs, target, torch.tensor([0, 1]), num_classes=2, from_logits=False)
     assert weighted.item() == pytest.approx(math.log(2))
-
-
-def test_ignored_samples_are_not_counted_and_no_samples_give_nan() -> None:
-    logits, target, _ = draw(1)
-    for score in (brier_score, cross_entropy):
-        kept = score(logits[:20], target[:20], num_classes=4)
-        spoilt = torch.cat([logits[:20], torch.full((10, 4), math.nan)])
-        labels = torch.cat([target[:20], torch.full((10,), -1)])
-        assert score(spoilt, labels, num_classes=4, ignore_index=-1) == kept
-        assert score(logits[:0], target[:0], num_classes=4).isnan()
-
-
-def test_weights_repeat_samples() -> None:
-    logits, target, _ = draw(2, samples=3)
-    weight, repeated = torch.tensor([1, 0, 2]), torch.tensor([0, 2, 2])
-    for score in (brier_score, cross_entropy, geometric_accuracy, decisiveness, robustness):
-        weighted = score(logits, target, weight, num_classes=4).item()
-        assert weighted == pytest.approx(score(logits[repeated], target[repeated], num_classes=4).item())
 
 
 @pytest.mark.parametrize(

@@ -84,16 +84,6 @@ def test_small_degrees_keep_their_digits_in_float32() -> None:
     assert counts.tp.item() == pytest.approx(1e-6, rel=1e-5)
 
 
-def test_metrics_with_different_intersections_share_no_state() -> None:
-    preds, target = drawn(1)
-    minimum, product = SoftF1(3), SoftF1(3, t_norm="product")
-    for metric in (minimum, product):
-        metric.update(preds, target)
-    assert product.compute() < minimum.compute()
-    with pytest.raises(ValueError, match="must come from a SoftF1 with the same settings"):
-        minimum.merge_state(product)
-
-
 def test_an_unknown_intersection_is_refused() -> None:
     message = re.escape("t_norm must be 'minimum', 'product' or 'lukasiewicz', but got 'drastic'.")
     wrong: Any = "drastic"

@@ -102,14 +102,6 @@ def test_errors_name_the_wrong_argument() -> None:
         best_f_thresholds(preds, torch.zeros(2), num_classes=1, beta=0)
 
 
-def test_hard_f_at_the_best_thresholds_is_the_best_f() -> None:
-    preds, target = drawn(3)
-    best = best_f_thresholds(preds, target, num_classes=3)
-    settings: dict[str, Any] = {"num_classes": 3, "average": "none"}
-    assert torch.allclose(hard_f1(preds, target, threshold=best.threshold, **settings), best.fscore)
-    assert (hard_f1(preds, target, **settings) <= best.fscore).all()
-
-
 @pytest.mark.parametrize(
     ("threshold", "message"),
     [

@@ -10,46 +10,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import MetricCollection
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore, SoftF1
-from mpcs_torch.functional import dangerous_errors, meta_pattern_concern_score
+from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.metrics import BrierScore
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import random_batch
 
 LOGITS, TARGET = random_batch(30, seed=3)
 ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a class for a higher one costs more
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"concern": ORDERED},
-        {"concern": ORDERED, "k": 3, "correct_concern": "count"},
-        {"k": 1},
-        {"t": 7},
-        {"ignore_index": 2},
-    ],
-)
-def test_settings_of_mpcs_reach_the_kernel(settings: dict[str, Any]) -> None:
-    metric = MetaPatternConcernScore(4, **settings)
-    metric.update(LOGITS, TARGET)
-    alone = meta_pattern_concern_score(LOGITS, TARGET, num_classes=4, **settings)
-    assert metric.compute() == alone
-    assert alone != meta_pattern_concern_score(LOGITS, TARGET, num_classes=4)
-
-
-def test_mpcs_accepts_probabilities_with_from_logits_false() -> None:
-    metric = MetaPatternConcernScore(4, from_logits=False)
-    metric.update(LOGITS.softmax(dim=1), TARGET)
-    assert metric.compute() == meta_pattern_concern_score(LOGITS, TARGET, num_classes=4)
-
-
-def test_mpcs_weighs_samples_over_batches() -> None:
-    weight = torch.rand(30)
-    metric = MetaPatternConcernScore(4)
-    for part in (slice(0, 11), slice(11, 30)):
-        metric.update(LOGITS[part], TARGET[part], weight[part])
-    whole = meta_pattern_concern_score(LOGITS, TARGET, weight, num_classes=4)
-    assert metric.compute().item() == pytest.approx(whole.item())
 
 
 @pytest.mark.parametrize(
@@ -85,14 +52,6 @@ def test_a_concern_of_ones_is_no_concern() -> None:
     other = MetaPatternConcernScore(4, concern=torch.full((4, 4), 0.5))
     with pytest.raises(ValueError, match="same settings"):
         without.merge_state(other)
-
-
-def test_dangerous_errors_tell_true_classes_from_predicted_ones() -> None:
-    metric = DangerousErrors(4, concern=ORDERED > 1)
-    metric.update(LOGITS, TARGET)
-    counted = dangerous_errors(LOGITS, TARGET, num_classes=4, concern=ORDERED > 1)
-    assert metric.compute() == counted
-    assert counted != dangerous_errors(LOGITS, TARGET, num_classes=4, concern=(ORDERED > 1).t())
 
 
 def test_a_matrix_of_raw_costs_counts_the_same_dangerous_errors_as_the_same_matrix_normalized() -> None:
