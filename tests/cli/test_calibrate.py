@@ -122,8 +122,3 @@ def test_options_of_other_methods_are_refused(
     words = one_line(capsys.readouterr().err)
     assert message in words
     assert not Path("cal.pt").exists()
-
-
-def test_a_file_that_is_no_calibration_is_one_message(dev: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("calibrate", "apply", dev, dev, "--out", dev.with_name("out.csv")) == 2
-    assert f"mpcs: {dev}: is not a file of `mpcs calibrate fit`" in one_line(capsys.readouterr().err)

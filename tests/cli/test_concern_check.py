@@ -57,13 +57,3 @@ def test_of_many_classes_only_the_released_pairs_are_listed(tmp_path: Path, caps
     path.write_text("classes: 10001\nreleases: []\n")
     assert run("concern", "check", path) == 2
     assert "classes must be at most 10000" in one_line(capsys.readouterr().err)
-
-
-def test_a_concern_of_the_package_is_found_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "p.csv").write_text("target,red,yellow,green\n0,0.8,0.1,0.1\n2,0.4,0,0.6\n")
-    assert run("score", tmp_path / "p.csv", "--concern", "traffic-lights", "--metrics", "dangerous") == 0
-    capsys.readouterr()
-    assert run("score", tmp_path / "p.csv", "--concern", "trafic-light") == 2
-    assert "no such name; did you mean traffic-lights?" in one_line(capsys.readouterr().err)
-    assert run("score", tmp_path / "p.csv", "--concern", tmp_path / "none.yaml") == 2
-    assert "no such file" in one_line(capsys.readouterr().err)

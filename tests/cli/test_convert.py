@@ -40,10 +40,3 @@ def test_files_are_kept_unless_they_may_be_replaced(tmp_path: Path, capsys: pyte
     assert run(*arguments, "--overwrite") == 0
     assert (tmp_path / "t.txt").read_text() != "mine"
     assert run("convert", tmp_path / "s.csv", tmp_path / "s.csv", "--overwrite") == 0
-
-
-def test_errors_of_files_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.csv").write_text("score,label\n1,1\n")
-    assert run("convert", tmp_path / "s.csv", tmp_path / "s.h5", "--out-trials", tmp_path / "k.h5") == 2
-    message = f"mpcs: {tmp_path / 's.h5'}: needs the columns ['enrollment', 'test'], but the trials have []\n"
-    assert capsys.readouterr().err.endswith(message)

@@ -21,11 +21,3 @@ def test_get_puts_a_set_where_list_finds_it(
     assert run("data", "list", "--data-root", tmp_path) == 0
     states = dict(line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()[2:])
     assert {name.strip(): state.strip() for name, state in states.items()}["add"] == "there, checksums right"
-
-
-def test_without_network_get_is_one_message(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "ADD_URL", "http://127.0.0.1:9")
-    assert run("data", "get", "add", "--data-root", tmp_path) == 2
-    assert "mpcs: http://127.0.0.1:9/X_train.npy cannot be downloaded" in capsys.readouterr().err

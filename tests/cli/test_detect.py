@@ -18,14 +18,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "s.csv"
 
 
-def test_the_table_of_a_detector(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("detect", file, "--resamples", 5, "--point", "0.2,3,1") == 0
-    out = capsys.readouterr().out
-    assert out.startswith("30 targets, 60 non-targets\n")
-    assert "| minimum cost, p = 0.2, costs 3 and 1 |" in out
-    assert "| Cllr" not in out
-
-
 def test_json_and_the_report_of_likelihood_ratios(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,14 +32,6 @@ def test_json_and_the_report_of_likelihood_ratios(
     assert run(*arguments) == 2
     assert "--overwrite" in one_line(capsys.readouterr().err)
     assert page.stat().st_mtime_ns == before
-
-
-def test_scores_are_matched_with_a_list_of_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "scores").write_text("a x 1.5\nb y -2\n")
-    (tmp_path / "trials").write_text("b y nontarget\na x target\n")
-    assert run("detect", tmp_path / "scores", "--trials", tmp_path / "trials", "--resamples", 0) == 0
-    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| equal error rate  "))
-    assert row.split("|")[2].strip() == "0"
 
 
 def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,9 +57,3 @@ def test_a_wrong_operating_point_is_refused(
 ) -> None:
     assert run("detect", file, *options) == 2
     assert message in one_line(capsys.readouterr().err)
-
-
-def test_a_wrong_value_is_reported_with_its_place(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file.write_text("score,label\n0.5,1\n0.x,0\n")
-    assert run("detect", file) == 2
-    assert "s.csv, row 2, column score: must be a number, but is '0.x'" in one_line(capsys.readouterr().err)

@@ -21,33 +21,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "p.csv", tmp_path / "concern.yaml"
 
 
-def test_a_table_with_all_metrics(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("score", files[0], "--concern", files[1]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("4 rows, 3 classes: red, yellow, green\n")
-    for name in ("mpcs", "dangerous", "macro_fscore", "measured_robustness", "calibration_slope", "mcc", "brier_score"):
-        assert f"| {name} " in out
-    header = next(line for line in out.splitlines() if line.startswith("| class "))
-    assert header.replace(" ", "") == "|class|samples|precision|recall|errorrate|"
-    assert "| 0.5 (0.0126 to 0.987) |" in out
-
-
-def test_json_has_the_same_values(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("score", files[0], "--concern", files[1], "--json") == 0
-    scores = json.loads(capsys.readouterr().out)
-    assert (scores["rows"], scores["classes"]) == (4, ["red", "yellow", "green"])
-    assert scores["metrics"]["dangerous"] == 1
-    assert scores["metrics"]["micro_fscore"] == 0.5
-    assert scores["metrics"]["macro_precision"] is None  # no sample is predicted as green
-    assert scores["confusion"] == [[1, 1, 0], [0, 1, 0], [1, 0, 0]]
-    of_red = scores["per_class"]["red"]
-    assert set(of_red.pop("intervals")) == {"precision", "recall", "error_rate"}
-    assert of_red == {"samples": 2, "precision": 0.5, "recall": 0.5, "error_rate": 0.5}
-    assert scores["per_class"]["green"]["precision"] is None
-    assert run("score", files[0], "--json") == 0
-    assert json.loads(capsys.readouterr().out)["metrics"]["dangerous"] == 2
-
-
 def test_errors_and_concern_come_first_and_averages_of_classes_last(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,15 +97,6 @@ def test_the_report_shows_its_figures_and_is_not_replaced(files: tuple[Path, Pat
     assert run("score", files[0], "--html", page, "--overwrite") == 0
     assert page.read_text() != "mine"
     assert run("score", files[0], "--html", tmp_path / "nowhere" / "report.html") == 2
-
-
-def test_a_malformed_file_is_one_message(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    files[0].write_text(CSV + "1,0.5\n")
-    assert run("score", files[0]) == 2
-    captured = capsys.readouterr()
-    assert "row 5, column yellow: is missing: the row has 2 of 4 values" in captured.err
-    assert not captured.out
-    assert run("score", files[0].with_name("none.csv")) == 2
 
 
 UNSURE = "healthy,ill,target\n" + "0.6,0.4,healthy\n" * 9 + "0.4,0.6,ill\n"

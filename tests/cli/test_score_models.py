@@ -42,14 +42,10 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 ) -> None:
     assert grouped(files, "--resamples", 30) == 0
     out = capsys.readouterr().out
-    header = next(line for line in out.splitlines() if line.startswith("| metric"))
-    assert header.replace(" ", "") == "|metric|A|B|C|"
     assert "95 % intervals: bootstrap of 15 whole clusters (patient)." in out
     assert "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B or C." in out
     for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
         assert f"By {metric}, " in out
-    assert out.count(", by site, the worst mpcs first") == 3
-    assert re.search(r"\| north +\| 45 +\| [\d.]+ \([\d.]+ to [\d.]+\) ", out)
     assert "Intervals of groups are each of one group alone." in out
 
 
@@ -58,13 +54,7 @@ def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[
     told = json.loads(capsys.readouterr().out)
     assert list(told) == ["rows", "classes", "models", "notes", "comparisons", "verdicts", "groups"]
     model = told["models"]["B"]
-    low, high = model["intervals"]["dangerous_rate"]
-    assert 0 <= low <= model["metrics"]["dangerous_rate"] <= high <= 1
-    assert sum(map(sum, model["confusion"])) == 90
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
-    assert told["comparisons"][0]["difference"] == pytest.approx(
-        model["metrics"]["misclassification_rate"] - told["models"]["A"]["metrics"]["misclassification_rate"]
-    )
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
     north = told["groups"][0]["groups"]["north"]
     assert north["rows"] == 45
@@ -88,29 +78,17 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
 
 
 def test_one_file_has_intervals_unless_they_are_refused(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert grouped(files, "--resamples", 0) == 0
+    assert not re.search("95 %|By MPCS", capsys.readouterr().out)
     files[0].write_text("\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines()))
     assert run("score", files[0], "--resamples", 0) == 0
     assert "95 %" not in capsys.readouterr().out
     assert run("score", files[0]) == 0
     out = capsys.readouterr().out
-    header = next(line for line in out.splitlines() if line.startswith("| metric"))
-    assert header.replace(" ", "") == "|metric|value|95%|"
     assert "95 % intervals assume independent rows" in out
     assert "No interval for measured_geometric_accuracy, measured_decisiveness, measured_robustness, " in out
     assert run("score", files[0], "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    without = ["destructive_rate", *OF_BINS]
-    assert [*told["intervals"], *without] == [name for name in told["metrics"] if name not in without] + without
-    assert list(told["without_interval"]) == without
-    for name, (low, high) in told["intervals"].items():
-        assert low <= told["metrics"][name] <= high, name
-
-
-def test_without_resamples_there_is_the_table_alone(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert grouped(files, "--resamples", 0) == 0
-    out = capsys.readouterr().out
-    assert "95 %" not in out
-    assert "By MPCS" not in out
+    assert list(json.loads(capsys.readouterr().out)["without_interval"]) == ["destructive_rate", *OF_BINS]
 
 
 def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,14 +43,6 @@ def test_soft_labels(case: dict[str, Any], tmp_path: Path, capsys: pytest.Captur
         assert values[f"hard_f1_{average}"] == pytest.approx(expected["hard_gt_0.5"][average]["f1"], abs=1e-6)
 
 
-@pytest.mark.parametrize("point", SOFT["figure1"]["points"], ids=lambda point: f"eps={point['eps']}")
-def test_figure_1_of_the_soft_labels(point: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    values = scored(tmp_path, column(point["preds"]), [[0.8], [0.2]], capsys)
-    assert values["hard_f1_micro"] == pytest.approx(point["hard_f1_gt_0_5"], abs=1e-6)
-    for name in ("precision", "recall", "f1"):
-        assert values[f"soft_{name}_micro"] == pytest.approx(point[name], abs=1e-6)
-
-
 @pytest.mark.parametrize("case", MEANS["cases"], ids=lambda case: case["name"])
 def test_generalized_means(case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = scored(tmp_path, case["preds"], case["target"], capsys)

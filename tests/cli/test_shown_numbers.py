@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,8 @@ def test_scores_are_shown_under_their_names(
     assert sum(header[0] == "site" for header in headers) == 3 * number, "one table is printed, and two fit a page"
     for table in tables:
         check_score(table, plain)
+    shown = Counter(row[0] for table in tables if table.header[0] == "metric" for row in table.rows)
+    assert {shown[name] for scores in models.values() for name in scores["metrics"]} == {2}, "printed, and on the page"
     facts = dict(page.facts)
     assert facts.pop("rows") == str(plain["rows"])
     assert facts.pop("classes") == "3"
@@ -210,6 +213,10 @@ def test_detection_scores_are_shown_under_their_names(
     assert sum(header[0] == "noise" for header in headers) == 2 * number
     for table in tables:
         check_detect(table, plain)
+    shown = Counter(row[0] for table in tables if table.header[0] == "metric" for row in table.rows)
+    for name in ("equal error rate", "area under the ROC", "minimum cost, p = 0.2, costs 3 and 1"):
+        assert shown[name] == 2, "printed, and on the page"
+    assert not shown.keys() & {"Cllr", "actual cost, p = 0.2, costs 3 and 1"}, "which are of likelihood ratios alone"
     facts = dict(page.facts)
     assert (facts.pop("targets"), facts.pop("non-targets")) == (str(plain["targets"]), str(plain["nontargets"]))
     rates = {name: f"{100 * named['equal error rate']:.3g} %" for name, named in found.items()}

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 import torch
 
 from mpcs_torch.scoring import write_predictions
@@ -19,25 +18,15 @@ def write(path: Path, names: list[str], seed: int) -> None:
     write_predictions(path, logits.softmax(dim=1), target, names)
 
 
-def alts(path: Path) -> list[str]:
-    return [str(attributes["alt"]) for tag, attributes in Page(path).elements if tag == "img"]
-
-
-@pytest.mark.parametrize("options", [(), ("--by", "0"), ("--resamples", "0")], ids=["alone", "by", "no resamples"])
-def test_the_report_of_a_file_draws_its_referral(options: tuple[str, ...], tmp_path: Path) -> None:
-    path, page = tmp_path / "a.npz", tmp_path / "r.html"
+def test_the_report_of_a_file_draws_its_referral_without_resamples_too(tmp_path: Path) -> None:
     (tmp_path / "concern.yaml").write_text(CONCERN)
-    if "--by" in options:
-        path, options = tmp_path / "a.csv", ("--by", "city")
-        rows = [f"0.7,0.2,0.1,{name},{row % 2}\n" for row, name in enumerate(["red", "yellow", "green"] * 9)]
-        path.write_text("".join(["red,yellow,green,target,city\n", *rows]))
-    else:
-        write(path, ["red", "yellow", "green"], 0)
-    assert run("score", path, "--concern", tmp_path / "concern.yaml", *options, "--html", page) == 0
-    assert "How sure the model is" in Page(page).text
-    told = [alt for alt in alts(page) if alt.startswith("Dangerous errors per decided sample against coverage.")]
-    assert len(told) == 1
-    assert "a dangerous error are referred first" in Page(page).text
+    write(tmp_path / "a.npz", ["red", "yellow", "green"], 0)
+    given = ("--concern", tmp_path / "concern.yaml", "--resamples", 0)
+    assert run("score", tmp_path / "a.npz", *given, "--html", tmp_path / "r.html") == 0
+    page = Page(tmp_path / "r.html")
+    assert "How sure the model is" in page.text
+    assert sum(alt.startswith("Dangerous errors per decided sample against coverage.") for alt in page.alts) == 1
+    assert "a dangerous error are referred first" in page.text
 
 
 def test_models_of_two_classes_have_det_curves_too(tmp_path: Path) -> None:
@@ -45,8 +34,8 @@ def test_models_of_two_classes_have_det_curves_too(tmp_path: Path) -> None:
     for seed, path in enumerate(paths):
         write(path, ["0", "1"], seed)
     assert run("score", *paths, "--html", tmp_path / "r.html") == 0
-    text = Page(tmp_path / "r.html").text
+    text, alts = Page(tmp_path / "r.html").text, Page(tmp_path / "r.html").alts
     assert "How sure the models are" in text
     assert "estimated risk of an error are referred first" in text
-    assert [alt for alt in alts(tmp_path / "r.html") if alt.startswith("DET curves with 1 as the target.")]
-    assert [alt for alt in alts(tmp_path / "r.html") if alt.startswith("Errors per decided sample against coverage.")]
+    assert [alt for alt in alts if alt.startswith("DET curves with 1 as the target.")]
+    assert [alt for alt in alts if alt.startswith("Errors per decided sample against coverage.")]

@@ -11,7 +11,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.palette import ON_DARK
 from mpcs_torch.report.confusions import costliest, draw_confusion, errors_of
-from mpcs_torch.report.render import breakable, draw, numeric_columns, to_svg, whole
+from mpcs_torch.report.render import breakable, numeric_columns, to_svg, whole
 from mpcs_torch.report.score import score_warnings
 from mpcs_torch.scoring.models import ModelScores
 from mpcs_torch.scoring.scores import Scores
@@ -82,11 +82,6 @@ def test_a_confusion_matrix_is_described() -> None:
     assert (
         told == "Test data: 130 samples, 10 errors, 6 of them dangerous. Most often, red is taken for yellow: 4 times."
     )
-
-
-def test_a_figure_is_no_outside_request() -> None:
-    figure = confusion_matrix(CONFUSION, None, NAMES, "t")
-    assert draw(figure, "told").uri.startswith("data:image/svg+xml;base64,")
 
 
 @pytest.mark.parametrize(

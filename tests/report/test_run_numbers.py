@@ -200,6 +200,7 @@ def test_runs_are_counted_and_compared_on_the_same_samples(runs: list[TrainedRun
     counted = {run.config.name: Counted.of(run, run.result.epoch) for run in runs}
     picked = table_of(page, "Picked epochs")
     assert picked.header[:5] == ["run", "picked epoch", "test samples", "errors", "dangerous errors"]
+    assert picked.header[5:] == ["accuracy", "cross_entropy", "mpcs"], "dangerous errors have one column"
     for run, row in zip(runs, picked.rows, strict=True):
         own = counted[run.config.name]
         assert row[:5] == [

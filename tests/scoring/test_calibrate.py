@@ -225,23 +225,6 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize("method", ["temperature", "vector", "logistic", "pav"])
-def test_a_calibration_goes_through_its_file(method: str, tmp_path: Path) -> None:
-    path, is_detection = tmp_path / "cal.pt", method in ("logistic", "pav")
-    (tmp_path / "s.txt").write_text("1 0\n2 1\n3 0\n4 1\n")
-    if is_detection:
-        held = read_trials(tmp_path / "s.txt", None, ignore)
-        saved = fit_to_trials(tmp_path / "s.txt", held, method, 0.1).saved  # type: ignore[arg-type]
-    else:
-        saved = fit_to_predictions(opened(write_npz(tmp_path, LOGITS, TARGET)), method, ignore).saved  # type: ignore[arg-type]
-    save_calibration(saved, path)
-    loaded = load_calibration(path)
-    assert loaded._replace(module=saved.module) == saved
-    assert torch.load(path, weights_only=True)["method"] == method
-    scores = SCORES if is_detection else LOGITS
-    assert torch.equal(loaded.module(scores), saved.module(scores))
-
-
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "cal.pt"
     path.write_text("not a calibration")
@@ -252,9 +235,6 @@ def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
         load_calibration(path)
     save_calibration(SavedCalibration("vector", VectorScaling(2), ("a", "b", "c")), path)
     with pytest.raises(CalibrationFileError, match=r"its calibration is damaged: .*size mismatch for scale"):
-        load_calibration(path)
-    torch.save({**torch.load(path), "method": "magic"}, path)
-    with pytest.raises(CalibrationFileError, match=r"its calibration is damaged: unknown method 'magic'"):
         load_calibration(path)
 
 
