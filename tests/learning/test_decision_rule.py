@@ -162,6 +162,8 @@ def test_a_rule_is_evaluated_on_other_samples() -> None:
     dangerous, cost = rates(rule, NEW)
     assert (report.judged_by, report.dangerous_rate) == (len(NEW[1]), pytest.approx(dangerous))
     assert report.cost == pytest.approx(cost)
+    assert report.coverage == pytest.approx((rule(NEW[0]) >= 0).double().mean().item())
+    assert rule.report == rule.evaluate(*FIT)._replace(calibrated_by=0)
 
 
 def test_samples_that_calibrate_do_not_judge() -> None:
@@ -185,15 +187,6 @@ def test_a_seed_draws_the_samples_that_calibrate(tmp_path: Path) -> None:
     assert temperatures[0] == fitted(DecisionRule(LIGHTS, max_dangerous=0.02)), "0 is the default"
     rules[1].save(tmp_path / "rule.pt")
     assert temperatures[1] == fitted(DecisionRule.load(tmp_path / "rule.pt")), "a file keeps the seed"
-
-
-def test_the_report_counts_what_the_rule_does() -> None:
-    rule = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT)
-    assert rule.report is not None
-    dangerous, cost = rates(rule, FIT)
-    assert rule.report.dangerous_rate == pytest.approx(dangerous)
-    assert rule.report.cost == pytest.approx(cost)
-    assert rule.report.coverage == pytest.approx((rule(FIT[0]) >= 0).double().mean().item())
 
 
 def test_a_rule_with_a_limit_refers_everything_before_it_is_fitted() -> None:

@@ -70,7 +70,13 @@ def test_fields_of_another_type_are_refused_briefly(tmp_path: Path, changed: dic
     assert (tmp_path / "epoch-00001.pt").exists()
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\x00", "9" * 10_000, "\ufeff{}", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[" * 100_000, '{"a":' * 100_000, "\x00", "9" * 10_000, "\ufeff{}", "", "{", "[]", '{"rule": {}}'),
+        '{"rule": 1, "epochs": 2, "garbage": [], "pending": null}',
+    ],
+)
 def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / manifest.NAME).write_text(text)
     with pytest.raises(ManifestError, match=r"manifest.json is not the manifest of a CheckpointSelector"):

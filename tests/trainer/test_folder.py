@@ -6,7 +6,7 @@ import pytest
 
 from mpcs_torch.trainer.config import load_config
 from mpcs_torch.trainer.folder import RunExistsError, check_same, run_in_folder
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
+from mpcs_torch.trainer.loop import MeasuredEpoch
 from mpcs_torch.trainer.records import as_record, read_records
 from tests.trainer.toy import toy_config, toy_data
 
@@ -24,16 +24,6 @@ def test_the_resolved_config_runs_again_to_the_same_records(tmp_path: Path) -> N
     again = load_config(tmp_path / "toy" / "config.yaml")
     run_in_folder(again, toy_data(), tmp_path / "again")
     assert (tmp_path / "toy" / "records.csv").read_bytes() == (tmp_path / "again" / "records.csv").read_bytes()
-
-
-def test_an_interrupted_run_keeps_the_epochs_it_had(tmp_path: Path) -> None:
-    def interrupt(epoch: MeasuredEpoch, state: LoopState) -> None:
-        if epoch.number == 4:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_in_folder(toy_config(), toy_data(), tmp_path, [interrupt])
-    assert [record["epoch"] for record in read_records(tmp_path / "records.csv")] == [1, 2, 3, 4]
 
 
 def test_a_run_is_replaced_only_when_told_to(tmp_path: Path) -> None:

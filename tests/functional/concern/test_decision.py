@@ -69,14 +69,6 @@ def test_a_constant_decision_costs_one() -> None:
         ),
         ({"decision": "best"}, "decision must be 'most_probable' or 'least_concern', but got 'best'."),
         ({"concern": torch.ones(3, 2)}, "concern must have shape (3, 3)"),
-        (
-            {"target": torch.tensor([0, 3])},
-            "target must hold class indices from 0 to 2 (or ignore_index), but sample 1",
-        ),
-        (
-            {"preds": torch.tensor([0, 5])},
-            "preds must hold class indices from 0 to 2, or scores without NaN, but sample 1",
-        ),
         ({"preds": torch.tensor([[0.5, 0.5, 0.5], [1.0, 0, 0]]), "from_logits": False}, "preds must be probabilities"),
     ],
 )

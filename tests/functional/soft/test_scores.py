@@ -167,10 +167,6 @@ def test_float32_labels_keep_the_precision_of_half_predictions() -> None:
         ({"preds": torch.tensor([0, 1])}, "preds must be floating point degrees of truth, but got dtype torch.int64."),
         ({"target": torch.zeros(3)}, "target must be real and have the shape of preds (2,), but got torch.float32 of"),
         ({"ignore": torch.zeros(2)}, "ignore must be bool and have the shape of preds (2,), but got torch.float32 of"),
-        (
-            {"sample_weight": torch.ones(3)},
-            "sample_weight must have shape (2,), one weight for each sample, but got (3,).",
-        ),
         ({"sample_weight": torch.tensor([1, -1])}, "sample_weight must be finite and >= 0, but sample 1 has -1."),
         ({"num_classes": 2}, "preds must hold 2 classes, but got shape (2,)."),
         ({"preds": torch.tensor([0.5, 1.5])}, "preds must hold degrees of truth from 0 to 1, but sample 1 has [1.5]."),
