@@ -108,6 +108,7 @@ def test_existing_files_are_replaced_only_when_asked(dev: Path) -> None:
     ("options", "message"),
     [
         (["--method", "pav", "--logits"], "--logits: is not for --method pav"),
+        (["--method", "pav", "--ignore", "age"], "is not for --method pav"),
         (["--method", "pav", "--p-target", "0.1"], "--p-target: is not for --method pav"),
         (["--method", "logistic", "--target", "dev.csv"], "--target: is not for --method logistic"),
         (["--method", "vector", "--trials", "dev.csv"], "--trials: is not for --method vector"),

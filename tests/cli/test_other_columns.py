@@ -40,13 +40,6 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
     assert (tmp_path / "out.csv").read_text().startswith("red,green,target\n")
 
 
-def test_detection_scores_have_no_columns_of_classes(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("calibrate", "fit", files[0], "--method", "pav", "--ignore", "age", "--out", tmp_path / "c.pt") == 2
-    assert "is not for --method pav" in one_line(capsys.readouterr().err)
-
-
 def test_a_column_of_logits_that_is_no_label_is_doubted(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

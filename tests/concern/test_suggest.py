@@ -67,11 +67,6 @@ def test_an_order_weighs_each_step_by_its_direction(size: int, under: float, ove
     assert weights.max() == 1
 
 
-def test_a_direction_without_cost_is_not_dangerous() -> None:
-    spec = spec_from_order(["healthy", "mild", "severe"], over=0)
-    assert spec.dangerous_pairs().tolist() == [[False] * 3, [True, False, False], [True, True, False]]
-
-
 @pytest.mark.parametrize(
     ("costs", "message"),
     [

@@ -22,18 +22,6 @@ def picked(rule: SelectionRule, among: list[Epoch]) -> list[int]:
     return [epoch.number for epoch in rule.ranking(among)]
 
 
-def test_the_direction_comes_from_the_metric() -> None:
-    runs = epochs((0.3, 0.7), (0.2, 0.6), (0.5, 0.9))
-    assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [2, 1, 3]
-    assert picked(SelectionRule("accuracy", DIRECTIONS), runs) == [3, 1, 2]
-
-
-def test_ties_go_to_the_first_or_the_last() -> None:
-    runs = epochs((0.3, 0.7), (0.3, 0.7))
-    assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [1, 2]
-    assert picked(SelectionRule("mpcs", DIRECTIONS, ties="last"), runs) == [2, 1]
-
-
 def test_nan_never_wins() -> None:
     runs = epochs((NAN, 0.9), (0.3, NAN), (0.4, 0.5))
     assert picked(SelectionRule("mpcs", DIRECTIONS), runs) == [2, 3]

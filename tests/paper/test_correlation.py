@@ -48,8 +48,3 @@ def test_an_interval_holds_its_mean_and_narrows_with_more_runs() -> None:
     assert few.mean == many.mean == 3.0
     assert few.low < many.low < 3.0 < many.high < few.high
     assert (few.runs, few.lowest, few.highest) == (4, 1.0, 5.0)
-
-
-def test_equal_runs_leave_no_doubt() -> None:
-    interval = mean_interval([0.5, 0.5])
-    assert (interval.low, interval.mean, interval.high) == (0.5, 0.5, 0.5)

@@ -8,7 +8,6 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import concern_loss
 from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
-from mpcs_torch.trainer.config import ConfigError, dump_config, load_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
 from mpcs_torch.trainer.prepare import prepare_run
@@ -88,16 +87,6 @@ def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
     assert all(torch.allclose(0.25 * g, w.grad) for g, w in zip(plain, weights, strict=True) if w.grad is not None)
 
 
-def test_the_loss_scale_is_the_score_of_the_epoch_before() -> None:
-    scales: list[tuple[float, float]] = []
-
-    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
-        scales.append((epoch.values["mpcs_count"], state.loss_scale.score))
-
-    prepare_run(toy_config(training={"loss_scale": "mpcs_count"}), toy_data()).start([look])
-    assert all(score == scale for score, scale in scales)
-
-
 def test_the_selector_leaves_the_checkpoint_whose_evaluation_is_the_record(tmp_path: Path) -> None:
     config = toy_config(selector={"by": "mpcs", "within": {"accuracy": 0.1}})
     run, _ = run_in_folder(config, toy_data(), tmp_path / "toy")
@@ -121,23 +110,6 @@ def test_replacing_a_run_replaces_its_checkpoints_and_touches_no_other_file(tmp_
     assert left == [f"epoch-{best:05}.pt", "manifest.json", "mine.pt"]
     run_in_folder(toy_config(), toy_data(), tmp_path, overwrite=True)
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["mine.pt"]
-
-
-def test_wrong_sections_are_named_and_right_ones_read_back(tmp_path: Path) -> None:
-    config = toy_config(
-        loss={"name": "concern", "concern_share": 0.3},
-        scheduler={"name": "mpcs_lr", "power": 0.5},
-        selector={"by": "mpcs", "at_most": {"dangerous": 3}},
-    )
-    path = tmp_path / "config.yaml"
-    path.write_text(dump_config(config))
-    assert load_config(path) == config
-    with pytest.raises(ConfigError) as error:
-        load_config(path, ["loss.concern_share=2.0", "scheduler.name=linear", "selector.by=f1"])
-    message = str(error.value)
-    assert "loss.concern_share: Input should be less than or equal to 1" in message
-    assert "scheduler: name must be one of cosine, plateau, mpcs_lr" in message
-    assert "selector.by: must be one of the run's metrics" not in message  # once the sections are right
 
 
 def with_batch_norm(input_shape: torch.Size, num_classes: int) -> torch.nn.Module:
