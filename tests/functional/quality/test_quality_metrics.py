@@ -59,6 +59,12 @@ def test_means_over_classes_equal_scikit_learn(seed: int, zero_division: float, 
             assert quality["micro_fscore"].item() == pytest.approx(fscore)
 
 
+def test_scores_are_decided_and_ignored_labels_left_out() -> None:
+    scores = torch.tensor([[0.1, 0.9], [0.5, 0.5], [0.2, 0.8]])
+    matrix = confusion_matrix(scores, torch.tensor([1, 0, -1]), num_classes=2, ignore_index=-1)
+    assert matrix.tolist() == [[1, 0], [0, 1]]
+
+
 def test_counts_and_weights_stand_for_samples() -> None:
     preds, target, weight = (
         torch.tensor([0, 0, 0, 1, 3]),

@@ -153,6 +153,12 @@ def test_time_and_space_count_as_samples_and_ignored_elements_do_not() -> None:
     assert torch.allclose(soft_kl_divergence(spoilt, target, ignore=ignore), soft_kl_divergence(*kept))
 
 
+def test_weights_repeat_samples_in_counts() -> None:
+    preds, target = torch.rand(2, 3, 4, generator=torch.Generator().manual_seed(2))
+    counts = soft_stat_scores(preds, target, torch.tensor([1, 0, 2]), num_classes=4)
+    torch.testing.assert_close(counts, soft_stat_scores(preds[[0, 2, 2]], target[[0, 2, 2]], num_classes=4))
+
+
 def test_float32_labels_keep_the_precision_of_half_predictions() -> None:
     preds = torch.full((4096, 1), 0.1, dtype=torch.float16)
     metric = SoftF1(1)
