@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpcs_torch import calibration as calibration
     from mpcs_torch import concern as concern
+    from mpcs_torch import evaluation as evaluation
     from mpcs_torch import functional as functional
     from mpcs_torch import learning as learning
     from mpcs_torch import metrics as metrics
     from mpcs_torch.calibration import TemperatureScaling
     from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
+    from mpcs_torch.evaluation import Evaluation, WithInterval, evaluate
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.metrics import (
         DangerousErrors,
@@ -33,6 +35,7 @@ __all__ = [
     "ConcernSpec",
     "DangerousErrors",
     "EqualErrorRate",
+    "Evaluation",
     "ExpectedConcern",
     "MetaPatternConcernScore",
     "MinDetectionCost",
@@ -41,11 +44,13 @@ __all__ = [
     "ProbabilityAccuracy",
     "SoftF1",
     "TemperatureScaling",
+    "WithInterval",
+    "evaluate",
     "functional",
     "load_concern",
 ]
 
-_PACKAGES = ("calibration", "concern", "functional", "metrics", "learning")
+_PACKAGES = ("calibration", "concern", "functional", "metrics", "evaluation", "learning")
 
 if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of ours
 

@@ -5,14 +5,14 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "mpcs_torch"
-PACKAGES = ("concern", "metrics", "functional", "learning", "calibration")
+PACKAGES = ("concern", "metrics", "functional", "evaluation", "learning", "calibration")
 
 
 @cache
 def public_names(package: str) -> dict[str, str]:
     """Return the public names of a package, each with the module that it comes from."""
     tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]  # or for checkers
     found = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
     assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     return {name: found[name] for name in ast.literal_eval(assigned["__all__"])}

@@ -3,10 +3,10 @@
 from typing import Any
 
 from mpcs_torch.cli.console import print_json, say, text_of
-from mpcs_torch.cli.json_values import finite, plain_comparisons
+from mpcs_torch.cli.json_values import finite
+from mpcs_torch.evaluation.comparison_table import comparison_table, leading, plain_comparisons
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.scoring import DetectionScores
-from mpcs_torch.scoring.comparison_table import comparison_table, leading
 from mpcs_torch.scoring.detection_scores import notes
 from mpcs_torch.scoring.detector_results import Results
 

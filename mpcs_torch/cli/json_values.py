@@ -1,12 +1,8 @@
 """Values as JSON holds them."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # the console imports this file, and must not load torch
-    from mpcs_torch.functional import Comparison
+from typing import Any
 
 
 def finite(value: Any) -> Any:
@@ -18,17 +14,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def plain_comparisons(comparisons: "Sequence[Comparison]") -> list[dict[str, Any]]:
-    """Return the values of comparisons by name."""
-    return [
-        {
-            "measure": row.measure,
-            "systems": [row.first, row.second],
-            **finite(row.found._asdict()),
-            "adjusted_p_value": row.adjusted_p_value,
-            "verdict": row.verdict,
-        }
-        for row in comparisons
-    ]

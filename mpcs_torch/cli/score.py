@@ -20,6 +20,7 @@ from mpcs_torch.cli.options import (
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.scoring.row_risks import RowRisks
 
 
 def score(
@@ -75,17 +76,12 @@ def score(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Rows that share a value, such as a patient, are not independent: draw them together.",
+            help="Rows that share a value, such as a patient, are not independent: intervals go by whole clusters.",
         ),
     ] = None,
-    resamples: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            show_default="200 for several files or --cluster, else as many as are quick",
-            help="Number of bootstrap resamples for intervals and comparisons; 0 for none of them.",
-        ),
-    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
+    ] = True,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -121,42 +117,34 @@ def score(
     from mpcs_torch.processes.world import joined
     from mpcs_torch.scoring.column_roles import ColumnOptions
     from mpcs_torch.scoring.model_files import ModelFiles
-    from mpcs_torch.scoring.model_scores import INDEPENDENT, ModelScores
 
     spec = None if concern is None else load_concern(concern)
     entries = None if metrics is None else _entries(metrics)
+    risks: dict[str, RowRisks] = {}
     with joined() as world:
         if confusion:
             from mpcs_torch.scoring.confusion_file import score_confusion
 
-            scores = score_confusion(predictions[0], spec, entries=entries, resamples=resamples)
-            found = ModelScores({predictions[0].name: scores}, notes=[INDEPENDENT] if scores.intervals else [])
+            found = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
         else:
-            found = scored(
-                ModelFiles(
-                    predictions,
-                    target,
-                    logits,
-                    by or (),
-                    cluster,
-                    ColumnOptions(target_column, tuple(ignore or ()), id_column),
-                ),
+            options = ColumnOptions(target_column, tuple(ignore or ()), id_column)
+            found, risks = scored(
+                ModelFiles(predictions, target, logits, by or (), cluster, options),
                 spec,
                 world,
                 entries=entries,
                 settings={"k": k, "t": t, "concession": concession},
                 development=development,
-                resamples=resamples,
+                intervals=intervals,
                 keeps_risks=html is not None,
             )
     if not world.is_first:
         return
-    found = found.noted()
     print_scores(found, as_json=as_json)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        write_score_report(found, spec, html, command=str(COMMAND_LINE))
+        write_score_report(found, spec, html, risks=risks, command=str(COMMAND_LINE))
         note(f"wrote {html}")
 
 

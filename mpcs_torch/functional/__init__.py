@@ -1,7 +1,7 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
 from mpcs_torch.functional.comparison.bootstrap import PairedDifference, bootstrap_interval, paired_bootstrap
-from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.detection_statistics import (
     actual_cost_statistic,
     area_statistic,
@@ -12,7 +12,7 @@ from mpcs_torch.functional.comparison.holm import holm_adjusted
 from mpcs_torch.functional.comparison.mcnemar import McNemarTest, mcnemar_test
 from mpcs_torch.functional.comparison.measure import Measure, rate_measure
 from mpcs_torch.functional.comparison.resamples import Resamples, TooFewSamplesError
-from mpcs_torch.functional.comparison.sample_statistics import Statistic, expected_concern_statistic, mean_statistic
+from mpcs_torch.functional.comparison.sample_statistics import Statistic, mean_statistic
 from mpcs_torch.functional.comparison.systems import Comparison, compare_systems, summarize_comparisons
 from mpcs_torch.functional.concern.concern_loss import concern_loss
 from mpcs_torch.functional.concern.concession import concession_intervals
@@ -111,6 +111,7 @@ __all__ = [
     "best_f_thresholds",
     "bootstrap_interval",
     "bounded_mean_interval",
+    "bounded_mean_test",
     "brier_score",
     "calibration_slope",
     "class_error_rates",
@@ -134,7 +135,6 @@ __all__ = [
     "equal_error_rate_details",
     "equal_error_statistic",
     "expected_concern",
-    "expected_concern_statistic",
     "false_alarm_at_miss",
     "gaussian_equal_error",
     "generalized_mean",

@@ -60,6 +60,11 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels"
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Direction = Literal["min", "max"]
+Section = Literal["main", "concern", "other", "averages"]
+"""Where a metric is shown: first, first if there is a concern, then, or last among oneDAL's averages."""
+Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
+"""When a value is NaN or infinite: a class is never predicted, never occurs, one of both; a decision that is always the
+same costs nothing; or the probability of a label is 0."""
 _OF_INPUT: Mapping[str, Mapping[str, Any]] = {
     "probabilities": {"from_logits": False},
     "log_probabilities": {"from_logits": True, "normalized": True},
@@ -82,6 +87,19 @@ class MetricEntry:
     """True if the value is a whole number."""
     given_direction: Direction | None = None
     """For a metric whose class does not say which way is better."""
+    section: Section = "other"
+    is_default: bool = True
+    """Whether it is measured unless metrics are named."""
+    group_rank: int | None = None
+    """Groups are ranked by the measured metric with the lowest rank."""
+    in_group_tables: bool = False
+    compared_as: str = ""
+    """What a sentence calls it, if models are compared by it."""
+    repeats: str = ""
+    """A metric that says the same about a difference of models."""
+    undefined: Undefined | None = None
+    no_interval: str = ""
+    """Why it never has an interval; empty if its class says how it gets one."""
 
     @property
     def direction(self) -> Direction | None:
@@ -89,6 +107,11 @@ class MetricEntry:
         if self.given_direction is not None or self.metric.higher_is_better is None:
             return self.given_direction
         return "max" if self.metric.higher_is_better else "min"
+
+    @property
+    def needs_matrix(self) -> bool:
+        """Whether the metric holds or reads a number for each pair of classes."""
+        return self.takes == "decisions" or issubclass(self.metric, (ExpectedConcern, RiskCoverageArea))
 
     def make(self, num_classes: int, **given: Any) -> Metric:
         """Make the metric for C classes.
@@ -153,50 +176,116 @@ def settings_of(metric: type[Metric]) -> frozenset[str]:
 _MEASURED = ("measured_geometric_accuracy", "measured_decisiveness", "measured_robustness")
 _SOFT = {"soft_precision": SoftPrecision, "soft_recall": SoftRecall, "soft_f1": SoftF1}
 
+_BINNED = "it is computed from bins of probabilities, which leaving out rows would make noisier"
+
 ENTRIES = (
     # Decisions: one confusion matrix serves them all.
-    MetricEntry("accuracy", Accuracy, "decisions"),
-    MetricEntry("misclassification_rate", WeightedErrorRate, "decisions"),
-    MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions"),
+    MetricEntry(
+        "accuracy", Accuracy, "decisions", section="main", compared_as="accuracy", repeats="misclassification_rate"
+    ),
+    MetricEntry(
+        "misclassification_rate",
+        WeightedErrorRate,
+        "decisions",
+        section="main",
+        group_rank=1,
+        in_group_tables=True,
+        compared_as="rate of wrong decisions",
+    ),
+    MetricEntry("dangerous", DangerousErrors, "decisions", is_count=True, section="concern"),
+    MetricEntry(
+        "dangerous_rate",
+        DangerousErrors,
+        "decisions",
+        {"normalize": "samples"},
+        section="concern",
+        in_group_tables=True,
+        compared_as="rate of dangerous errors",
+    ),
+    MetricEntry("destructive_rate", DangerousErrors, "decisions", {"normalize": "errors"}, section="concern"),
+    MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions", in_group_tables=True, undefined="absent"),
     MetricEntry("f1_macro", MacroF1, "decisions"),
     MetricEntry("mcc", MatthewsCorrelation, "decisions"),
-    MetricEntry("dangerous", DangerousErrors, "decisions", is_count=True),
-    MetricEntry("dangerous_rate", DangerousErrors, "decisions", {"normalize": "samples"}),
-    MetricEntry("destructive_rate", DangerousErrors, "decisions", {"normalize": "errors"}),
-    MetricEntry("micro_precision", MicroPrecision, "decisions"),
-    MetricEntry("micro_recall", MicroRecall, "decisions"),
-    MetricEntry("micro_fscore", MicroFScore, "decisions"),
-    MetricEntry("macro_precision", MacroPrecision, "decisions"),
-    MetricEntry("macro_recall", MacroRecall, "decisions"),
-    MetricEntry("macro_fscore", MacroFScore, "decisions"),
-    MetricEntry("average_accuracy", AverageAccuracy, "decisions"),
-    MetricEntry("error_rate", ErrorRate, "decisions"),
-    MetricEntry("weighted_error_rate", WeightedErrorRate, "decisions"),
+    MetricEntry("micro_precision", MicroPrecision, "decisions", section="averages"),
+    MetricEntry("micro_recall", MicroRecall, "decisions", section="averages"),
+    MetricEntry("micro_fscore", MicroFScore, "decisions", section="averages", undefined="either"),
+    MetricEntry("macro_precision", MacroPrecision, "decisions", section="averages", undefined="unpredicted"),
+    MetricEntry("macro_recall", MacroRecall, "decisions", section="averages", undefined="absent"),
+    MetricEntry("macro_fscore", MacroFScore, "decisions", section="averages", undefined="either"),
+    MetricEntry("average_accuracy", AverageAccuracy, "decisions", section="averages"),
+    MetricEntry("error_rate", ErrorRate, "decisions", section="averages"),
+    MetricEntry("weighted_error_rate", WeightedErrorRate, "decisions", section="averages"),
     # Probabilities.
-    MetricEntry("mpcs", MetaPatternConcernScore, "probabilities"),
-    MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}),
-    MetricEntry("expected_concern", ExpectedConcern, "probabilities"),
-    MetricEntry("least_concern_cost", ExpectedConcern, "probabilities", {"decision": "least_concern"}),
-    MetricEntry("risk_coverage_area", RiskCoverageArea, "probabilities"),
-    MetricEntry("cross_entropy", CrossEntropy, "log_probabilities"),
+    MetricEntry(
+        "mpcs",
+        MetaPatternConcernScore,
+        "probabilities",
+        section="main",
+        group_rank=0,
+        in_group_tables=True,
+        compared_as="MPCS",
+    ),
+    MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}, is_default=False),
+    MetricEntry(
+        "expected_concern",
+        ExpectedConcern,
+        "probabilities",
+        section="concern",
+        in_group_tables=True,
+        compared_as="expected concern",
+        undefined="constant",
+    ),
+    MetricEntry(
+        "least_concern_cost",
+        ExpectedConcern,
+        "probabilities",
+        {"decision": "least_concern"},
+        section="concern",
+        undefined="constant",
+    ),
+    MetricEntry(
+        "risk_coverage_area",
+        RiskCoverageArea,
+        "probabilities",
+        is_default=False,
+        no_interval="no valid method is known",
+    ),
+    MetricEntry("cross_entropy", CrossEntropy, "log_probabilities", in_group_tables=True, undefined="probability 0"),
     MetricEntry("brier_score", BrierScore, "probabilities"),
-    MetricEntry("mean_squared_error", BrierScore, "probabilities", {"over_classes": "mean"}),
+    MetricEntry("mean_squared_error", BrierScore, "probabilities", {"over_classes": "mean"}, is_default=False),
     MetricEntry("geometric_accuracy", GeometricAccuracy, "probabilities"),
     MetricEntry("decisiveness", Decisiveness, "probabilities"),
     MetricEntry("robustness", Robustness, "probabilities"),
     *(
-        MetricEntry(key, ProbabilityAccuracy, "probabilities", {"cells": 20_000}, key=key, given_direction="max")
+        MetricEntry(
+            key,
+            ProbabilityAccuracy,
+            "probabilities",
+            {"cells": 20_000},
+            key=key,
+            given_direction="max",
+            no_interval=_BINNED,
+        )
         for key in _MEASURED
     ),
-    MetricEntry("calibration_slope", ProbabilityAccuracy, "probabilities", {"cells": 20_000}, key="slope"),
+    MetricEntry(
+        "calibration_slope", ProbabilityAccuracy, "probabilities", {"cells": 20_000}, key="slope", no_interval=_BINNED
+    ),
     # Soft labels.
     *(
-        MetricEntry(f"{name}_{average}", metric, "soft_labels", {"average": average})
+        MetricEntry(
+            f"{name}_{average}",
+            metric,
+            "soft_labels",
+            {"average": average},
+            group_rank=0 if (name, average) == ("soft_f1", "macro") else None,
+            in_group_tables=average == "macro" or name == "soft_f1",
+        )
         for name, metric in _SOFT.items()
         for average in ("micro", "macro", "weighted")
     ),
     *(MetricEntry(f"hard_f1_{average}", HardF1, "soft_labels", {"average": average}) for average in ("micro", "macro")),
-    MetricEntry("soft_kl_divergence", SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}),
+    MetricEntry("soft_kl_divergence", SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}, in_group_tables=True),
     # Trials of a detector.
     MetricEntry("equal_error_rate", EqualErrorRate, "trials"),
     MetricEntry("min_detection_cost", MinDetectionCost, "trials", {"points": OperatingPoint(0.5)}),

@@ -98,7 +98,7 @@ class MetricSet:
         ]
 
     def load(self, states: States | None) -> None:
-        """Go on from states, or from the beginning: much quicker than making the metrics of each group of samples."""
+        """Restore saved states, or reset: much quicker than making the metrics of each group of samples."""
         if states is None:
             by_name = {entry.name: entry for entry in self.entries}
             for group in self.groups:
@@ -111,6 +111,13 @@ class MetricSet:
                 group.metrics.update(dict.fromkeys(group.metrics, own))
             else:
                 group.first.__dict__.update({name: _unpacked(state) for name, state in own.items()})
+
+    def merge(self, states: States) -> None:
+        """Add states of other samples to those of the metrics."""
+        for group, own in zip(self.groups, states, strict=True):
+            group.first.merge_state(
+                own if isinstance(own, Metric) else {name: _unpacked(state) for name, state in own.items()}
+            )
 
     def _made(self, entry: MetricEntry) -> Metric:
         metric = entry.make(**self._around).to(self._device)

@@ -5,6 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from mpcs_torch.control_characters import printable
+from mpcs_torch.evaluation.comparison_table import comparison_table
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots.trends import metric_trend
@@ -21,7 +22,6 @@ from mpcs_torch.report.run_verdict import (
     unkept,
     verdict_of_run,
 )
-from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config import dump_config
 from mpcs_torch.trainer.trained import TrainedRun

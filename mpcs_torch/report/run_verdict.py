@@ -1,15 +1,15 @@
 """The sentences at the top of the report of training runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 
-from mpcs_torch.functional import Comparison, Resamples, compare_systems, rate_measure
+from mpcs_torch.evaluation import evaluate
+from mpcs_torch.functional import Comparison
 from mpcs_torch.report.judged import Judged
 from mpcs_torch.trainer.metrics_config import TEST
 from mpcs_torch.trainer.trained import TrainedRun
 
-RESAMPLES = 500
 DANGEROUS = "dangerous"
 """The metric that counts dangerous errors."""
 
@@ -86,13 +86,14 @@ def is_same_test(runs: Mapping[str, Judged]) -> bool:
     )
 
 
-def compare_runs(runs: Mapping[str, Judged]) -> list[Comparison]:
+def compare_runs(runs: Mapping[str, Judged]) -> Sequence[Comparison]:
     """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all."""
-    judged = list(runs.values())
-    measures = [rate_measure("rate of wrong decisions", [each.decisions != each.labels for each in judged])]
-    if any(not torch.equal(each.is_dangerous, each.decisions != each.labels) for each in judged):
-        measures.insert(0, rate_measure("rate of dangerous errors", [each.is_dangerous for each in judged]))
-    return compare_systems(list(runs), measures, Resamples(len(judged[0].labels), number=RESAMPLES))
+    first = next(iter(runs.values()))
+    names = ["misclassification_rate"]
+    if any(not torch.equal(each.is_dangerous, each.decisions != each.labels) for each in runs.values()):
+        names.insert(0, "dangerous_rate")
+    preds = {name: each.probs for name, each in runs.items()}
+    return evaluate(preds, first.labels, concern=first.concern, metrics=names).comparisons
 
 
 def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> str:

@@ -1,57 +1,67 @@
 """The report of files of predictions."""
 
+from collections.abc import Mapping
 from math import isfinite, nan
 from pathlib import Path
+from types import MappingProxyType
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import shown
+from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.comparison_table import comparison_table
+from mpcs_torch.evaluation.groups import GroupScores
+from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.files import replace_text
-from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
 from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of
 from mpcs_torch.report.render import Drawing, draw, render
-from mpcs_torch.scoring.comparison_table import comparison_table
-from mpcs_torch.scoring.group_scores import GroupScores
-from mpcs_torch.scoring.main_measures import DANGEROUS_RATE, EXPECTED_CONCERN, MAIN
-from mpcs_torch.scoring.model_scores import ModelScores
-from mpcs_torch.scoring.scores import Scores
+from mpcs_torch.scoring.row_risks import RowRisks
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 
 
-def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Path, *, command: str = "") -> None:
+def write_score_report(
+    found: Result,
+    concern: ConcernSpec | None,
+    path: Path,
+    *,
+    risks: Mapping[str, RowRisks] = MappingProxyType({}),
+    command: str = "",
+) -> None:
     """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
 
     Args:
         found: What was measured.
         concern: Which errors matter.
         path: The HTML file to write.
+        risks: Of the rows of each model, for figures of certainty.
         command: The command line that made the report, for readers who want to repeat it.
     """
     columns: dict[str, list[GroupScores]] = {}
     for groups in found.groups:
         columns.setdefault(groups.column, []).append(groups)
-    confusions = {name: scores.confusion for name, scores in found.scores.items() if scores.confusion is not None}
+    confusions = {name: scores.confusion for name, scores in found.models.items() if scores.confusion is not None}
     verdict, *verdicts = _verdicts(found, concern)
     page = render(
         "score",
-        name=", ".join(map(printable, found.scores)) if len(found.scores) < 4 else f"{len(found.scores)} models",
+        name=", ".join(map(printable, found.models)) if len(found.models) < 4 else f"{len(found.models)} models",
         verdict=verdict,
         verdicts=verdicts,
         summary=_summary(found, concern),
         costs=costliest(confusions, concern, found.first.class_names) if confusions else None,
         drawings=_confusions(found, concern),
-        certainty=_certainty(found, concern),
-        is_several=len(found.scores) > 1,
+        certainty=_certainty(found, concern, risks),
+        is_several=len(found.models) > 1,
         is_too_large=bool(confusions) and len(found.first.class_names) > MOST_CLASSES,
         most=MOST_CLASSES,
         sections=found.sections(),
-        told=[*found.notes, *score_warnings(found)],
-        classes=found.first.class_table() if len(found.scores) == 1 else None,
+        told=[*found.told(), *score_warnings(found)],
+        classes=found.first.class_table() if len(found.models) == 1 else None,
         comparisons=comparison_table(found.comparisons) if found.comparisons else None,
         columns=[
             {
@@ -66,25 +76,18 @@ def write_score_report(found: ModelScores, concern: ConcernSpec | None, path: Pa
     replace_text(path, page)
 
 
-def score_warnings(found: ModelScores) -> list[str]:
+def score_warnings(found: Result) -> list[str]:
     """Return the warnings of all models as sentences, which name the model if there are several."""
-    named = [(name, warning) for name, scores in found.scores.items() for warning in scores.warnings()]
-    if len(found.scores) == 1:
-        return [f"{warning[0].upper()}{warning[1:].rstrip('.')}." for _, warning in named]
-    return [f"{printable(name)}: {warning.rstrip('.')}." for name, warning in named]
+    told = [printable(warning).rstrip(".") for warning in found.warnings()]
+    return [f"{warning}." if len(found.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in told]
 
 
-def _verdicts(found: ModelScores, concern: ConcernSpec | None) -> list[str]:
+def _verdicts(found: Result, concern: ConcernSpec | None) -> list[str]:
     """Say what matters most first: which model is better by dangerous errors, or how many errors are dangerous."""
     if found.comparisons:
-        wanted = [MAIN[DANGEROUS_RATE], MAIN[EXPECTED_CONCERN]]
-        ordered = sorted(found.comparisons, key=lambda row: _rank(row, wanted))
-        return summarize_comparisons(ordered)
-    return [_sentence(name, scores, concern) for name, scores in found.scores.items()]
-
-
-def _rank(row: Comparison, wanted: list[str]) -> int:
-    return wanted.index(row.measure) if row.measure in wanted else len(wanted)
+        of_concern = [entry.compared_as for entry in found.first.entries if entry.section == "concern"]
+        return summarize_comparisons(sorted(found.comparisons, key=lambda row: row.measure not in of_concern))
+    return [_sentence(name, scores, concern) for name, scores in found.models.items()]
 
 
 def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
@@ -99,14 +102,14 @@ def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
     return f"{of_them} ({100 * dangerous / scores.rows:.3g} %); {errors} are wrong ({share})."
 
 
-def _summary(found: ModelScores, concern: ConcernSpec | None) -> list[tuple[str, str]]:
+def _summary(found: Result, concern: ConcernSpec | None) -> list[tuple[str, str]]:
     first = found.first
     told = [("rows", str(first.rows)), ("classes", str(len(first.class_names)))]
-    for name, scores in found.scores.items():
-        if scores.confusion is None or len(found.scores) > 3:
+    for name, scores in found.models.items():
+        if scores.confusion is None or len(found.models) > 3:
             continue
         errors, dangerous = errors_of(scores.confusion, concern)
-        if len(found.scores) == 1:
+        if len(found.models) == 1:
             told += [("errors", str(errors)), *([] if concern is None else [("dangerous errors", str(dangerous))])]
         elif concern is None:
             told.append((f"errors, {printable(name)}", str(errors)))
@@ -115,27 +118,27 @@ def _summary(found: ModelScores, concern: ConcernSpec | None) -> list[tuple[str,
     return told
 
 
-def _confusions(found: ModelScores, concern: ConcernSpec | None) -> list[Drawing]:
+def _confusions(found: Result, concern: ConcernSpec | None) -> list[Drawing]:
     return [
         draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{_of_model(found, name)}")
-        for name, scores in found.scores.items()
+        for name, scores in found.models.items()
         if scores.confusion is not None and len(scores.class_names) <= MOST_CLASSES
     ]
 
 
-def _of_model(found: ModelScores, name: str) -> str:
-    return f" of {name}" if len(found.scores) > 1 else ""
+def _of_model(found: Result, name: str) -> str:
+    return f" of {name}" if len(found.models) > 1 else ""
 
 
-def _certainty(found: ModelScores, concern: ConcernSpec | None) -> list[Drawing]:
+def _certainty(found: Result, concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
     drawings = []
-    risks = {printable(name): kept for name, each in found.risks.items() if (kept := each.risks()) is not None}
+    risks = {printable(name): kept for name, each in kept_risks.items() if (kept := each.risks()) is not None}
     if risks:
         drawings.append(draw_referral(risks, counted="errors" if concern is None else "dangerous errors"))
-    trials = {printable(name): kept for name, each in found.risks.items() if (kept := each.trials()) is not None}
+    trials = {printable(name): kept for name, each in kept_risks.items() if (kept := each.trials()) is not None}
     if trials:
         drawings.append(draw_det(trials, printable(found.first.class_names[1])))
-    for name, scores in found.scores.items():
+    for name, scores in found.models.items():
         of_model = _of_model(found, name)
         if scores.measured is not None and scores.reported is not None:
             figure = reliability(scores.measured, scores.reported, f"Reliability{of_model}")

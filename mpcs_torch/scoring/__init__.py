@@ -16,8 +16,6 @@ from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.predictions import Predictions
-from mpcs_torch.scoring.score import score
-from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.scoring.trials import (
     Key,
     Trials,
@@ -42,7 +40,6 @@ __all__ = [
     "Predictions",
     "PredictionsError",
     "SavedCalibration",
-    "Scores",
     "TrialTable",
     "Trials",
     "calibrate_predictions",
@@ -56,7 +53,6 @@ __all__ = [
     "read_trials",
     "rewrite_scores",
     "save_calibration",
-    "score",
     "score_detection",
     "write_key",
     "write_ndx",

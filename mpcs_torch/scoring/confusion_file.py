@@ -12,11 +12,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.chunks import PredictionsError, check_columns, lines_of, reading
-from mpcs_torch.scoring.metric_sections import in_order
-from mpcs_torch.scoring.own_intervals import own_intervals
-from mpcs_torch.scoring.scores import Scores
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when a matrix is scored
+    from mpcs_torch.evaluation import Result
     from mpcs_torch.metrics.by_name import MetricEntry
 
 MOST_SAMPLES = 2**53
@@ -62,39 +60,29 @@ def score_confusion(
     concern: ConcernSpec | None,
     *,
     entries: "Sequence[MetricEntry] | None" = None,
-    resamples: int | None = 0,
-) -> Scores:
-    """Compute the metrics of decisions from a file with a confusion matrix.
+    intervals: bool = True,
+) -> "Result":
+    """Evaluate the decisions of a file with a confusion matrix.
 
     Args:
         path: The file; see `read_confusion`.
         concern: Which errors matter, for the metrics that ask.
         entries: The metrics. Default: all of decisions.
-        resamples: As in `own_intervals`; 0 for no intervals.
+        intervals: Whether values get intervals.
 
     Raises:
         PredictionsError: If the file is no confusion matrix, or a metric needs more than decisions.
     """
-    from mpcs_torch.metrics.by_name import BY_NAME
-    from mpcs_torch.metrics.metric_set import MetricSet
+    from mpcs_torch.evaluation import evaluate_confusion
 
     names, counts = read_confusion(path)
     if concern is not None and list(concern.classes) != names:
         problem = f"must have the classes of the concern, {quoted(list(concern.classes))}, but has {quoted(names)}"
         raise PredictionsError(path, problem)
-    of_decisions = in_order(
-        (name for name, entry in BY_NAME.items() if entry.takes == "decisions"), has_concern=concern is not None
-    )
-    wanted = [BY_NAME[name] for name in of_decisions] if entries is None else entries
-    others = [entry.name for entry in wanted if entry.takes != "decisions"]
+    others = [entry.name for entry in entries or () if entry.takes != "decisions"]
     if others:
         raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have more")
-    metrics = MetricSet(wanted, len(names), torch.device("cpu"), concern=concern)
-    true, predicted = torch.meshgrid(torch.arange(len(names)), torch.arange(len(names)), indexing="ij")
-    metrics.update({"decisions": predicted.flatten()}, true.flatten(), counts.flatten().double())
-    values, confusion = metrics.results()
-    found = Scores(int(counts.sum()), names, values, confusion, None, None, has_concern=concern is not None)
-    return found if resamples == 0 else own_intervals(found, concern, None, resamples)
+    return evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
 
 
 def _counts(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) -> list[int]:

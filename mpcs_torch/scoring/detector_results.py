@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mpcs_torch.evaluation.comparison_table import comparison_table
 from mpcs_torch.functional import Comparison, OperatingPoint
-from mpcs_torch.scoring.comparison_table import comparison_table
 from mpcs_torch.scoring.conditions import Conditions, score_conditions
 from mpcs_torch.scoring.detection import score_detection
 from mpcs_torch.scoring.detection_scores import DetectionScores

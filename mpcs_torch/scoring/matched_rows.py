@@ -15,15 +15,25 @@ from mpcs_torch.scoring.row_ids import RowIds, text_of
 
 
 class GroupColumn:
-    """A column that says to which group each row belongs: 8 bytes for a row, and the names of the groups."""
+    """A column that says to which group each row belongs: the names of the groups, and if held 8 bytes for a row."""
 
     def __init__(self) -> None:
         self._codes, self._by_name = array("q"), dict[str, int]()
+        self._ids = torch.empty(0, dtype=torch.int64)
 
     @property
     def names(self) -> list[str]:
         """The groups, in the order in which they occur."""
         return list(self._by_name)
+
+    @property
+    def ids(self) -> Tensor:
+        """(groups,), int64: an identifier of each group, the same in every process."""
+        from mpcs_torch.evaluation.bins import ids_of_names
+
+        if len(self._ids) < len(self._by_name):
+            self._ids = torch.cat([self._ids, ids_of_names(self.names[len(self._ids) :])])
+        return self._ids
 
     @property
     def codes(self) -> Tensor:
@@ -52,9 +62,11 @@ class MatchedRows:
         columns: The columns of groups. The first file must have them; those that another file has must be equal.
         identifier: A column that names each row of every file, which may have another order. Default: rows of all
             files have the same order.
+        holds: Whether there are other files.
     """
 
-    def __init__(self, columns: Sequence[str], *, identifier: str | None = None) -> None:
+    def __init__(self, columns: Sequence[str], *, identifier: str | None = None, holds: bool = True) -> None:
+        self._holds = holds
         self.columns = {name: GroupColumn() for name in columns}
         self._ids = None if identifier is None else RowIds(identifier)
         self._labels = array("q")
@@ -67,8 +79,8 @@ class MatchedRows:
         """``(N,)``, int64: the label of each row; empty if they are soft."""
         return torch.frombuffer(self._labels, dtype=torch.int64) if self._labels else torch.empty(0, dtype=torch.int64)
 
-    def add(self, path: Path, class_names: Sequence[str], chunk: Chunk) -> dict[str, Tensor]:
-        """Hold or check the next rows of a file; return the code of the group of each row, by column.
+    def add(self, path: Path, class_names: Sequence[str], chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
+        """Hold or check the next rows of a file; return the place of each row, and the code of its group by column.
 
         Raises:
             PredictionsError: If the rows are not those of the first file.
@@ -79,11 +91,13 @@ class MatchedRows:
         if path == self._first:
             codes = {name: self._codes(path, chunk, name, column.code_of) for name, column in self.columns.items()}
             for name, found in codes.items():
-                self.columns[name].add(found)
-            if not chunk.is_soft:
+                if self._holds:
+                    self.columns[name].add(found)
+            if self._holds and not chunk.is_soft:
                 self._labels.frombytes(chunk.target.numpy().tobytes())
+            places = torch.arange(self._rows, self._rows + len(chunk.scores))
             self._rows, self._is_soft = self._rows + len(chunk.scores), chunk.is_soft
-            return codes
+            return places, codes
         stop = self._place + len(chunk.scores)
         if self._ids is not None:
             rows = self._ids.places(path, chunk, str(self._first))
@@ -93,7 +107,7 @@ class MatchedRows:
             rows = torch.arange(self._place, stop)
         self._check(path, class_names, chunk, rows)
         self._place = stop
-        return {name: column.codes[rows] for name, column in self.columns.items()}
+        return rows, {name: column.codes[rows] for name, column in self.columns.items()}
 
     def end(self, path: Path) -> None:
         """Check that a file had all rows.
@@ -106,10 +120,6 @@ class MatchedRows:
         elif path != self._first and self._place < self._rows:
             raise PredictionsError(path, f"has {self._place} rows, but {self._first} has {self._rows}")
         self._place = 0
-
-    def order(self) -> Tensor | None:
-        """Return the place of each row of the file that ended last among those of the first; None if it is the same."""
-        return None if self._ids is None else self._ids.order()
 
     def _check(self, path: Path, class_names: Sequence[str], chunk: Chunk, rows: Tensor) -> None:
         if chunk.is_soft != self._is_soft:

@@ -1,34 +1,41 @@
-"""The metrics of one or several classifiers on the same rows, and of their groups of rows."""
+"""Evaluate the files of one or several classifiers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
-from mpcs_torch.scoring.chunks import PredictionsError
-from mpcs_torch.scoring.group_scores import GroupScores
-from mpcs_torch.scoring.main_measures import ACCURACY, MAIN, Samples
+from mpcs_torch.errors import quoted
+from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.scoring.chunks import Chunk, PredictionsError
 from mpcs_torch.scoring.matched_rows import MatchedRows
-from mpcs_torch.scoring.model_intervals import Advance, KeptModels, of_clusters
-from mpcs_torch.scoring.model_pass import ModelPass
-from mpcs_torch.scoring.model_scores import INDEPENDENT, ModelScores
-from mpcs_torch.scoring.own_intervals import own_intervals
 from mpcs_torch.scoring.predictions import Predictions
-from mpcs_torch.scoring.row_means import RowMeans
-from mpcs_torch.scoring.score import Listener, score
-from mpcs_torch.scoring.scores import Scores
+from mpcs_torch.scoring.tuned import tuned_entries
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
+    from mpcs_torch.evaluation import Evaluation, Result
+    from mpcs_torch.evaluation.chosen import ChosenMetrics
     from mpcs_torch.metrics.by_name import MetricEntry
 
+Advance = Callable[[int], None]
 SOFT_ALONE = "Models are compared on files with one class for each row: soft labels have intervals alone."
+
+
+class Listener(Protocol):
+    """Observer of the rows of one file."""
+
+    def begin(self, chosen: "ChosenMetrics") -> None:
+        """Learn the metrics, before the first row."""
+
+    def add(self, chunk: Chunk) -> None:
+        """See the next rows."""
 
 
 def score_models(
     opened: Mapping[str, Predictions],
     concern: ConcernSpec | None,
-    advance: Advance,
+    advance: Advance = lambda _: None,
     *,
     entries: "Sequence[MetricEntry] | None" = None,
     settings: Mapping[str, Any] | None = None,
@@ -36,13 +43,13 @@ def score_models(
     by: Sequence[str] = (),
     cluster: str | None = None,
     identifier: str | None = None,
-    resamples: int = 0,
+    intervals: bool = True,
+    world: World = ALONE,
     listeners: Mapping[str, Sequence[Listener]] = MappingProxyType({}),
-) -> tuple[ModelScores, KeptModels | None]:
-    """Score files with the same rows, each in one pass.
+) -> "Result":
+    """Evaluate files with the same rows, each in one pass; several processes take turns with their chunks.
 
-    Held for a row are its label and its group in each column; if rows are kept, also 16 bytes for each model, or 24
-    with clusters.
+    Of several files, the labels and the groups of the first are held, 8 bytes for a row and column.
 
     Args:
         opened: The file of each model, which has the columns of groups among its texts.
@@ -50,63 +57,115 @@ def score_models(
         advance: Called with the number of rows that were added, to show progress.
         entries: The metrics. Default: all that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
-        development: An open file of soft labels for thresholds, as in `score`.
+        development: An open file of soft labels, which is read as a whole: hard F is also measured at the thresholds
+            that are best there.
         by: Columns of the first file: each of their groups is measured too.
-        cluster: A column of the first file that says which rows are drawn together. Default: rows are independent.
+        cluster: A column of the first file that says which rows are not independent. Default: rows are independent.
         identifier: A column of all files that names each row, by which rows are matched. Default: by their order.
-        resamples: The number of resamples for intervals, 0 for none. Of several files and of clusters with hard labels,
-            what `with_intervals` needs is kept.
-        listeners: What else sees the rows of a model.
-
-    Returns:
-        The scores; and what was kept, or None if there is nothing to add.
+        intervals: Whether values get intervals and models are compared.
+        world: The processes that evaluate the files together, all of which return the result of the whole.
+        listeners: Observers of the rows of a model.
 
     Raises:
-        PredictionsError: If a file cannot be scored, or rows do not match.
+        PredictionsError: If a file cannot be read or scored, or rows do not match.
     """
-    keeps = resamples > 0 and (len(opened) > 1 or cluster is not None)
-    rows = MatchedRows(list(dict.fromkeys([*by, *([] if cluster is None else [cluster])])), identifier=identifier)
-    scores, groups, samples = dict[str, Scores](), list[GroupScores](), list[Samples]()
-    means, of_groups = list[RowMeans](), dict[str, dict[str, RowMeans]]()
-    chosen: ChosenMetrics | None = None
+    columns = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
+    rows = MatchedRows(columns, identifier=identifier, holds=len(opened) > 1)
+    evaluation: Evaluation | None = None
     for name, predictions in opened.items():
-        of_file = ModelPass(predictions, rows, by, cluster=cluster, keeps=keeps, resamples=resamples)
-        scores[name] = score(
-            predictions,
-            concern,
-            advance,
-            entries=entries,
-            settings=settings,
-            development=development,
-            listeners=[of_file, *listeners.get(name, ())],
-        )
+        number = -1
+        for number, chunk in enumerate(predictions.chunks()):
+            if evaluation is None:
+                evaluation = _begun(predictions, concern, entries, settings, development, chunk, intervals=intervals)
+            if number == 0:
+                for listener in listeners.get(name, ()):
+                    listener.begin(evaluation.chosen)
+            places, codes = rows.add(predictions.path, predictions.class_names, chunk)
+            if number % world.size == world.rank:
+                groups = {column: codes[column] for column in by}
+                ids = places if cluster is None else rows.columns[cluster].ids[codes[cluster]]
+                try:
+                    evaluation.add(name, chunk.scores, chunk.target, groups, ids=ids, cluster=cluster)
+                except ValueError as error:
+                    raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
+            for listener in listeners.get(name, ()):
+                listener.add(chunk)
+            advance(len(chunk.scores))
+        if number < 0:
+            raise PredictionsError(predictions.path, "holds no row")
         rows.end(predictions.path)
-        chosen = of_file.chosen
-        if resamples and chosen.is_soft and cluster is not None and len(rows.columns[cluster].names) < 2:
-            problem = "a bootstrap needs at least 2 clusters, but got 1. Pass --resamples 0 to leave it out."
-            raise PredictionsError(predictions.path, problem)
-        if resamples and (cluster is None or chosen.is_soft):
-            scores[name] = own_intervals(scores[name], concern, of_file.means, resamples)
-        groups += [
-            of_column.scores(name, rows.columns[column].names, scores[name])
-            for column, of_column in of_file.grouped.items()
-        ]
-        of_groups[name] = {column: of_column.means for column, of_column in of_file.grouped.items()}
-        samples += [] if of_file.kept is None else [of_file.kept.samples(rows.order())]
-        means += [] if of_file.means is None else [of_file.means]
-    groups.sort(key=lambda each: by.index(each.column))
-    assert chosen is not None  # a file without rows is refused
-    notes = []
-    if any(own.intervals for own in scores.values()):
-        number = 0 if cluster is None else len(rows.columns[cluster].names)
-        notes.append(INDEPENDENT if cluster is None else of_clusters(number, cluster))
-    found = ModelScores(scores, groups=groups, notes=notes)
-    if not keeps or chosen.is_soft:
-        told = [SOFT_ALONE] if keeps and len(opened) > 1 else []
-        return found._replace(notes=[*notes, *told]), None
-    if len(opened) > 1 and not any(entry.name in (ACCURACY, *MAIN) for entry in chosen.entries):
-        found = found._replace(notes=[*notes, f"Only {', '.join((ACCURACY, *MAIN))} are compared."])
-        if cluster is None:
-            return found, None
-    clusters = None if cluster is None else rows.columns[cluster].codes
-    return found, KeptModels(chosen, samples, rows.labels, clusters, means, rows.columns, of_groups)
+    assert evaluation is not None
+    for column in by:
+        evaluation.codes_of(column, rows.columns[column].names)
+    try:
+        result = _of_all(evaluation, world).result()
+    except ValueError as error:
+        raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
+    return _with_notes(result, opened, evaluation, development)
+
+
+def _begun(
+    predictions: Predictions,
+    concern: ConcernSpec | None,
+    entries: "Sequence[MetricEntry] | None",
+    settings: Mapping[str, Any] | None,
+    development: Predictions | None,
+    chunk: Chunk,
+    *,
+    intervals: bool,
+) -> "Evaluation":
+    """Begin an evaluation with the metrics that the labels of the first rows allow."""
+    from mpcs_torch.evaluation import Evaluation
+    from mpcs_torch.evaluation.chosen import choose_metrics
+
+    names = predictions.class_names
+    if development is not None and not chunk.is_soft:
+        raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
+    try:
+        wanted: Sequence[MetricEntry] | None = entries
+        if development is not None:
+            chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
+            wanted = [*chosen.entries, *tuned_entries(development, names)]
+        return Evaluation(
+            names, concern=concern, metrics=wanted, settings=settings, is_soft=chunk.is_soft, intervals=intervals
+        )
+    except PredictionsError:
+        raise
+    except ValueError as error:
+        raise PredictionsError(predictions.path, str(error)) from None
+
+
+def _of_all(evaluation: "Evaluation", world: World) -> "Evaluation":
+    """Return the evaluation of all processes."""
+    if world.size == 1:
+        return evaluation
+    whole, *others = world.told_by_all(evaluation)
+    for other in others:
+        whole.merge(other)
+    return whole
+
+
+def _with_notes(
+    result: "Result", opened: Mapping[str, Predictions], evaluation: "Evaluation", development: Predictions | None
+) -> "Result":
+    """Add how the files were read."""
+    models = {}
+    for name, predictions in opened.items():
+        scores = result.models[name]
+        notes = list(scores.notes)
+        if development is not None and development.path.samefile(predictions.path):
+            notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
+        if predictions.takes_any_column and scores.confusion is not None:
+            counts = scores.confusion.sum(1).tolist()
+            absent = [label for label, own in zip(scores.class_names, counts, strict=True) if not own]
+            if absent:
+                problem = f"no row has the label {quoted(absent[0])}"
+                notes.append(f"{problem}: if that is no class, --ignore leaves its column out")
+        models[name] = scores._replace(notes=notes, file_notes=predictions.notes())
+    told = list(result.notes)
+    compared = [entry.name for entry in evaluation.chosen.entries if entry.compared_as]
+    if len(opened) > 1 and evaluation.chosen.is_soft:
+        told.append(SOFT_ALONE)
+    elif len(opened) > 1 and not compared:
+        told.append("None of the metrics is one that models are compared by.")
+    return replace(result, models=models, notes=told)

@@ -1,20 +1,25 @@
 """The estimated risk of each row, and for two classes its score, for figures of certainty."""
 
 from array import array
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
-from mpcs_torch.scoring.chosen_metrics import ChosenMetrics
 from mpcs_torch.scoring.chunks import Chunk
-from mpcs_torch.scoring.row_means import MOST_CLASSES
+
+if TYPE_CHECKING:
+    from mpcs_torch.evaluation.chosen import ChosenMetrics
+
+MOST_CLASSES = 1000
+"""With more, pairs of classes would take much memory."""
 
 
 class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
-    A listener of `score`. Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
+    A `Listener`. Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
     for more classes than `MOST_CLASSES`, of which the pairs would take much memory.
     """
 
@@ -23,7 +28,7 @@ class RowRisks:
         self._dangerous, self._labels = bytearray(), bytearray()
         self._pairs: Tensor | None = None
 
-    def begin(self, chosen: ChosenMetrics) -> None:
+    def begin(self, chosen: "ChosenMetrics") -> None:
         """Learn which errors are dangerous, before the first row."""
         from mpcs_torch.metrics.concern.dangerous import dangerous_pairs_of
 

@@ -21,7 +21,6 @@ from mpcs_torch.functional import (
     compare_systems,
     equal_error_rate,
     equal_error_statistic,
-    expected_concern_statistic,
     mean_statistic,
     meta_pattern_concern_score,
     rate_measure,
@@ -71,12 +70,8 @@ def class_measures(found: Predictions) -> list[Measure]:
     ]
     decisions = [each.argmax(1) for each in found.probs]
     wrong = [each != found.target for each in decisions]
-    concern = [
-        expected_concern_statistic(each, found.target, num_classes=classes, concern=CONCERN) for each in decisions
-    ]
     return [
         Measure("MPCS", [mean_statistic(each) for each in scores]),
-        Measure("expected concern", concern),
         rate_measure("error rate (McNemar)", wrong),
         Measure("error rate (bootstrap)", [mean_statistic(each) for each in wrong]),
     ]

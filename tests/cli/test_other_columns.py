@@ -26,7 +26,7 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
     path, concern = files
     calibration, rule = tmp_path / "c.pt", tmp_path / "r.pt"
     for command in (
-        ("score", path, "--concern", concern, "--resamples", "0"),
+        ("score", path, "--concern", concern, "--no-intervals"),
         ("calibrate", "fit", path, "--method", "temperature", "--out", calibration),
         ("calibrate", "apply", calibration, path, "--out", tmp_path / "out.csv"),
         ("decide", "fit", path, "--concern", concern, "--out", rule),
@@ -43,7 +43,7 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
 def test_a_column_of_logits_that_is_no_label_is_doubted(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = ("score", files[0], "--target-column", "label", "--logits", "--metrics", "accuracy", "--resamples", "0")
+    given = ("score", files[0], "--target-column", "label", "--logits", "--metrics", "accuracy", "--no-intervals")
     assert run(*given) == 0
     assert "no row has the label 'age': if that is no class, --ignore leaves its column out" in capsys.readouterr().err
     assert run(*given, "--ignore", "age") == 0

@@ -2,14 +2,11 @@
 
 import json
 import re
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
-from mpcs_torch.processes import world
-from mpcs_torch.scoring.own_intervals import OF_BINS
 from tests.cli.test_cli import one_line, run
 
 CONCERN = "classes: [red, green]\nweights: [[0, 5], [1, 0]]\ndangerous: 5\n"
@@ -40,9 +37,9 @@ def grouped(files: list[Path], *arguments: object) -> int:
 def test_models_have_a_column_each_and_a_verdict_for_each_metric(
     files: list[Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert grouped(files, "--resamples", 30) == 0
+    assert grouped(files) == 0
     out = capsys.readouterr().out
-    assert "95 % intervals: bootstrap of 15 whole clusters (patient)." in out
+    assert "95 % intervals: 15 clusters (patient) are independent, the rows of a cluster are not." in out
     assert "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B or C." in out
     for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
         assert f"By {metric}, " in out
@@ -50,7 +47,7 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 
 
 def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert grouped(files, "--resamples", 30, "--json") == 0
+    assert grouped(files, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert list(told) == ["rows", "classes", "models", "notes", "comparisons", "verdicts", "groups"]
     model = told["models"]["B"]
@@ -67,7 +64,7 @@ def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[
 
 def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "r.html"
-    assert grouped(files, "--resamples", 10, "--html", page) == 0
+    assert grouped(files, "--html", page) == 0
     text = page.read_text()
     assert (
         text.count("data:image/svg+xml") == 9
@@ -78,17 +75,21 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
 
 
 def test_one_file_has_intervals_unless_they_are_refused(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert grouped(files, "--resamples", 0) == 0
+    assert grouped(files, "--no-intervals") == 0
     assert not re.search("95 %|By MPCS", capsys.readouterr().out)
     files[0].write_text("\n".join(line.split(",", 2)[2] for line in files[0].read_text().splitlines()))
-    assert run("score", files[0], "--resamples", 0) == 0
+    assert run("score", files[0], "--no-intervals") == 0
     assert "95 %" not in capsys.readouterr().out
     assert run("score", files[0]) == 0
     out = capsys.readouterr().out
     assert "95 % intervals assume independent rows" in out
     assert "No interval for measured_geometric_accuracy, measured_decisiveness, measured_robustness, " in out
     assert run("score", files[0], "--json") == 0
-    assert list(json.loads(capsys.readouterr().out)["without_interval"]) == ["destructive_rate", *OF_BINS]
+    assert list(json.loads(capsys.readouterr().out)["without_interval"]) == [
+        "destructive_rate",
+        *(f"measured_{name}" for name in ("geometric_accuracy", "decisiveness", "robustness")),
+        "calibration_slope",
+    ]
 
 
 def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,8 +99,8 @@ def test_npy_files_share_the_file_of_labels(tmp_path: Path, capsys: pytest.Captu
         numpy.save(tmp_path / f"{name}.npy", scores / scores.sum(1, keepdim=True))
     numpy.save(tmp_path / "t.npy", torch.arange(30) % 2)
     paths = [tmp_path / "A.npy", tmp_path / "B.npy"]
-    assert run("score", *paths, "--target", tmp_path / "t.npy", "--metrics", "accuracy", "--resamples", 5) == 0
-    assert "rate of wrong decisions" in capsys.readouterr().out
+    assert run("score", *paths, "--target", tmp_path / "t.npy", "--metrics", "accuracy") == 0
+    assert "a difference in accuracy between A and B" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -123,33 +124,11 @@ def test_options_that_do_not_fit_several_files_are_refused(
     assert message in one_line(capsys.readouterr().err)
 
 
-def test_too_few_clusters_are_told_with_the_way_out(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    header, first = files[0].read_text().splitlines()[:2]
-    files[0].write_text(f"{header}\n{first}\n{first}\n")
-    assert run("score", files[0], "--by", "site", "--cluster", "patient") == 2
-    told = one_line(capsys.readouterr().err)
-    assert "a bootstrap needs at least 2 clusters" in told
-    assert "Pass --resamples 0 to leave it out." in told
-
-
-def test_several_processes_score_one_file_alone(
-    files: list[Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(world, "joined", lambda: nullcontext(world.World(0, 2)))
-    for arguments in (
-        files,
-        [files[0], "--by", "site"],
-        [files[0], "--cluster", "patient"],
-    ):
-        assert run("score", *arguments) == 2
-        assert "several processes score one file, without --by" in one_line(capsys.readouterr().err)
-
-
 def test_names_of_groups_are_texts_alone(files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "r.html"
     hostile = files[0].read_text().replace("north", "<b>\x1b[2J$x_{").replace("south", "s" * 300)
     files[0].write_text(hostile)
-    assert grouped(files[:1], "--resamples", 5, "--html", page) == 0
+    assert grouped(files[:1], "--html", page) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "s" * 300 not in out

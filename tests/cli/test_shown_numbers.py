@@ -127,7 +127,7 @@ def check_score(table: PageTable, plain: Any) -> None:
 def test_scores_are_shown_under_their_names(
     number: int, options: tuple[str, ...], predictions: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    concern = ("--concern", tmp_path / "concern.yaml", "--by", "site", "--resamples", 100)
+    concern = ("--concern", tmp_path / "concern.yaml", "--by", "site")
     arguments = ("score", *predictions[:number], *concern, *options)
     plain, tables, page = told(capsys, tmp_path / "r.html", *arguments)
     models = plain.get("models", {"one.csv": plain})

@@ -20,7 +20,7 @@ from tests.docs.pages import PAGES, ROOT, blocks, name_of
 
 DOCS = ROOT / "docs"
 REFERENCE = {path.name: path.read_text() for path in (DOCS / "reference").glob("*.md")}
-PACKAGES = ("concern", "metrics", "functional", "learning", "calibration")
+PACKAGES = ("concern", "metrics", "functional", "evaluation", "learning", "calibration")
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from mpcs_torch.evaluation.chosen import inputs_of
 from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry
 from mpcs_torch.metrics.metric_set import MetricSet, States, numbers_in
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.scoring.chosen_metrics import inputs_of
 from tests.metrics.batches import random_batch
 
 NAMES = ("accuracy", "mpcs", "calibration_slope", "measured_decisiveness", "risk_coverage_area", "dangerous")

@@ -18,10 +18,10 @@ def write(path: Path, names: list[str], seed: int) -> None:
     write_predictions(path, logits.softmax(dim=1), target, names)
 
 
-def test_the_report_of_a_file_draws_its_referral_without_resamples_too(tmp_path: Path) -> None:
+def test_the_report_of_a_file_draws_its_referral_without_intervals_too(tmp_path: Path) -> None:
     (tmp_path / "concern.yaml").write_text(CONCERN)
     write(tmp_path / "a.npz", ["red", "yellow", "green"], 0)
-    given = ("--concern", tmp_path / "concern.yaml", "--resamples", 0)
+    given = ("--concern", tmp_path / "concern.yaml", "--no-intervals")
     assert run("score", tmp_path / "a.npz", *given, "--html", tmp_path / "r.html") == 0
     page = Page(tmp_path / "r.html")
     assert "How sure the model is" in page.text

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.palette import ON_DARK
 from mpcs_torch.report.confusions import costliest, draw_confusion, errors_of
 from mpcs_torch.report.render import breakable, numeric_columns, to_svg, whole
 from mpcs_torch.report.score import score_warnings
-from mpcs_torch.scoring.models import ModelScores
-from mpcs_torch.scoring.scores import Scores
 from mpcs_torch.tables import Table
 
 CONFUSION = torch.tensor([[50, 4, 1], [3, 40, 0], [0, 2, 30]])
@@ -96,5 +96,5 @@ def test_warnings_are_sentences_and_name_the_model(models: list[str], told: list
         def warnings(self) -> list[str]:
             return ["costs more (mpcs calibrate)"]
 
-    found = ModelScores(dict.fromkeys(models, cast(Scores, Warned())))
+    found = Result(dict.fromkeys(models, cast(Scores, Warned())))
     assert score_warnings(found) == told

@@ -38,7 +38,7 @@ def test_the_decks_homework_is_a_command(capsys: pytest.CaptureFixture[str]) -> 
 def test_values_are_those_of_the_samples_it_counts(counts: "np.ndarray[tuple[int, int], np.dtype[np.int64]]") -> None:
     true, predicted = (np.repeat(labels.flatten(), counts.flatten()) for labels in np.indices((3, 3)))
     with TemporaryDirectory() as folder:
-        values = score_confusion(written(Path(folder), counts.tolist(), "abc"), None).values
+        values = score_confusion(written(Path(folder), counts.tolist(), "abc"), None).first.values
     assert values["balanced_error_rate"] == pytest.approx(1 - balanced_accuracy_score(true, predicted))
     assert values["mcc"] == pytest.approx(matthews_corrcoef(true, predicted), abs=1e-12)
 
@@ -46,7 +46,7 @@ def test_values_are_those_of_the_samples_it_counts(counts: "np.ndarray[tuple[int
 def test_a_concern_says_which_errors_are_dangerous(tmp_path: Path) -> None:
     concern = ConcernSpec(["a", "b"], releases=[("a", "b")])
     path = written(tmp_path, [[5, 2], [3, 9]], "ab")
-    assert score_confusion(path, concern).values["dangerous"] == 3
+    assert score_confusion(path, concern).first.values["dangerous"] == 3
     with pytest.raises(PredictionsError, match=r"must have the classes of the concern, \['b', 'a'\]"):
         score_confusion(path, ConcernSpec(["b", "a"]))
 

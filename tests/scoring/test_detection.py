@@ -7,6 +7,7 @@ import pytest
 import torch
 from pyarrow import csv, parquet
 
+from mpcs_torch.evaluation.comparison_table import leading
 from mpcs_torch.functional import (
     Comparison,
     OperatingPoint,
@@ -20,7 +21,6 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.scoring import PredictionsError, Trials, read_trials, score_detection
 from mpcs_torch.scoring.bootstrap import AREA, EQUAL_ERROR
-from mpcs_torch.scoring.comparison_table import leading
 from mpcs_torch.scoring.detection_scores import notes
 from mpcs_torch.scoring.thresholds import given_threshold
 from mpcs_torch.scoring.trials import table, text

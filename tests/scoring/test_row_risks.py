@@ -10,8 +10,9 @@ from sklearn.metrics import roc_curve
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import detection_curve, risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
-from mpcs_torch.scoring import Predictions, chunks, score, write_predictions
+from mpcs_torch.scoring import Predictions, chunks, write_predictions
 from mpcs_torch.scoring.row_risks import RowRisks
+from tests.scoring.alone import score
 
 CONCERN = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 
@@ -26,7 +27,7 @@ def kept(
     path = folder / "p.npz"
     write_predictions(path, probs, target, names)
     found = RowRisks()
-    score(Predictions(path, from_logits=False, class_names=names), concern, lambda _: None, listeners=[found])
+    score(Predictions(path, from_logits=False, class_names=names), concern, listeners=[found])
     return found, probs, target
 
 
@@ -62,6 +63,6 @@ def test_nothing_is_held_of_soft_labels_and_one_label_has_no_curve(tmp_path: Pat
         path = tmp_path / f"{name}.npz"
         np.savez(path, preds=probs.numpy(), target=target.numpy())
         found = RowRisks()
-        score(Predictions(path, from_logits=False), None, lambda _: None, listeners=[found])
+        score(Predictions(path, from_logits=False), None, listeners=[found])
         assert (found.risks() is None) == (name == "soft")
         assert found.trials() is None

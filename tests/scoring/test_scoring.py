@@ -16,8 +16,9 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, MulticlassQualityMetrics, SoftF1
 from mpcs_torch.functional import measured_probabilities, soft_kl_divergence
 from mpcs_torch.metrics.by_name import BY_NAME
-from mpcs_torch.scoring import Predictions, PredictionsError, chunks, score
+from mpcs_torch.scoring import Predictions, PredictionsError, chunks
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
+from tests.scoring.alone import score
 
 LOGITS, TARGET = random_batch(300, seed=5)
 PROBS = LOGITS.softmax(1)
@@ -65,7 +66,7 @@ Write = Callable[[Path, Tensor, Tensor], list[Path]]
 def scored(files: list[Path], *, from_logits: bool = False, concern: ConcernSpec | None = None) -> dict[str, float]:
     names = None if concern is None else concern.classes
     opened = Predictions(files[0], target=(files[1:] or [None])[0], from_logits=from_logits, class_names=names)
-    return score(opened, concern, lambda rows: None).values
+    return score(opened, concern).values
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +124,7 @@ def test_labels_may_be_names_of_classes(tmp_path: Path) -> None:
 
 def test_each_class_has_its_precision_recall_and_error_rate(tmp_path: Path) -> None:
     opened = Predictions(write_npz(tmp_path, PROBS, TARGET)[0], from_logits=False)
-    found = score(opened, None, lambda rows: None)
+    found = score(opened, None)
     decided = PROBS.argmax(dim=1)
     expected = precision_recall_fscore_support(TARGET, decided)
     for label, (name, row) in enumerate(found.per_class().items()):
@@ -142,19 +143,19 @@ def test_metrics_and_their_settings_are_chosen(tmp_path: Path) -> None:
     (path,) = write_npz(tmp_path, PROBS, TARGET)
     names = ["brier_score", "mpcs", "cross_entropy"]
     entries = [BY_NAME[name] for name in names]
-    chosen = score(Predictions(path, from_logits=False), None, lambda rows: None, entries=entries)
+    chosen = score(Predictions(path, from_logits=False), None, entries=entries)
     assert list(chosen.values) == names
     assert chosen.confusion is None
     assert chosen.values["cross_entropy"] == pytest.approx(torch.nn.functional.cross_entropy(LOGITS, TARGET).item())
     settings = {"k": 2, "t": 20}
-    changed = score(Predictions(path, from_logits=False), None, lambda rows: None, entries=entries, settings=settings)
+    changed = score(Predictions(path, from_logits=False), None, entries=entries, settings=settings)
     mpcs = MetaPatternConcernScore(CLASSES, **settings)
     assert changed.values["mpcs"] == pytest.approx(mpcs(LOGITS.double(), TARGET).item())
     assert chosen.values["mpcs"] != changed.values["mpcs"]
     for wrong, message in (("soft_f1_micro", "has one class labels"), ("mpcs", "k must be from 1 to")):
         opened = Predictions(path, from_logits=False)
         with pytest.raises(PredictionsError, match=message):
-            score(opened, None, lambda rows: None, entries=[BY_NAME[wrong]], settings={"k": 9})
+            score(opened, None, entries=[BY_NAME[wrong]], settings={"k": 9})
 
 
 def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_path: Path) -> None:
@@ -162,14 +163,14 @@ def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_p
     write_npy(tmp_path, torch.full((2, classes), 1 / classes, dtype=torch.float64), torch.tensor([0, classes - 1]))
     opened = Predictions(tmp_path / "p.npy", target=tmp_path / "t.npy", from_logits=False)
     for concern in (None, ConcernSpec(classes, releases=[[0, 1]])):
-        found = score(opened, concern, lambda rows: None)
+        found = score(opened, concern)
         assert "mpcs" in found.values
         assert "accuracy" not in found.values
         assert found.confusion is None
         (note,) = found.warnings()
         assert note == "more than 10000 classes: metrics of pairs of classes, such as accuracy, are left out"
     with pytest.raises(PredictionsError, match="must have at most 10000 classes for expected_concern, but has 20000"):
-        score(opened, None, lambda rows: None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
+        score(opened, None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])
 
 
 def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_predictions_may_be_read_twice(tmp_path: Path) -> None:
             from_logits=False,
             target=None if write != write_npy else tmp_path / "t.npy",
         )
-        first, second = (score(opened, None, lambda rows: None).values for _ in range(2))
+        first, second = (score(opened, None).values for _ in range(2))
         assert first == pytest.approx(second, nan_ok=True)
 
 

@@ -10,11 +10,12 @@ import torch
 from pyarrow import csv as arrow_csv
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.scoring import Predictions, PredictionsError, score
+from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.scoring import Predictions, PredictionsError
 from mpcs_torch.scoring.column_roles import ColumnOptions
 from mpcs_torch.scoring.model_files import ModelFiles, open_models
 from mpcs_torch.scoring.models import score_models
-from mpcs_torch.scoring.scores import Scores
+from tests.scoring.alone import score
 
 PLAIN = "red,green,target\n0.7,0.3,red\n0.4,0.6,red\n0.1,0.9,green\n"
 USUAL = """,id,Label,red,green,pred,site
@@ -30,7 +31,7 @@ def scored(
 ) -> Scores:
     names = None if concern is None else concern.classes
     opened = Predictions(path, from_logits=from_logits, class_names=names, columns=options or ColumnOptions())
-    return score(opened, concern, lambda _: None)
+    return score(opened, concern)
 
 
 def as_parquet(path: Path) -> Path:
@@ -48,10 +49,10 @@ def test_what_is_no_class_is_left_out_with_a_note(tmp_path: Path, suffix: str, c
     path.write_text(USUAL)
     found = scored(path if suffix == ".csv" else as_parquet(path), concern=concern)
     assert (found.values, found.class_names) == (pytest.approx(plain.values), ["red", "green"])
-    (note,) = found.remarks()
+    (note,) = found.file_notes
     for told in ("'' (an index)", "'id' (ids; --id-column", "'pred' (decisions, which", "'site' (text)"):
         assert told in note
-    assert not plain.remarks()
+    assert not plain.file_notes
 
 
 def test_options_say_what_names_do_not(tmp_path: Path) -> None:
@@ -130,14 +131,10 @@ def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: st
 def matched(paths: list[Path]) -> None:
     options = ColumnOptions(identifier="id")
     opened = open_models(ModelFiles(paths, options=options), None)
-    scores, kept = score_models(opened, None, lambda _: None, identifier="id", resamples=20)
-    assert kept is not None
-    first, second = kept.samples
-    assert first.decisions.equal(second.decisions)
-    assert first.mpcs is not None
-    assert second.mpcs is not None
-    assert first.mpcs.equal(second.mpcs)
-    assert scores.scores["A"].values == pytest.approx(scores.scores["B"].values)
+    found = score_models(opened, None, identifier="id")
+    assert found.models["A"].values == pytest.approx(found.models["B"].values)
+    equal = found.comparisons[0].found
+    assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
 
 
 def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
@@ -164,7 +161,7 @@ def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
         with pytest.raises(PredictionsError, match=message):
             matched([first, path])
     with pytest.raises(PredictionsError, match=r"rows are matched in order \(--id-column COLUMN matches them by ids\)"):
-        score_models(open_models(ModelFiles([first, tmp_path / "B.csv"]), None), None, lambda _: None)
+        score_models(open_models(ModelFiles([first, tmp_path / "B.csv"]), None), None)
 
 
 def _brier(probs: torch.Tensor) -> float:

@@ -39,7 +39,7 @@ def weight_of_pairs(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
         return torch.ones_like(predicted, dtype=concern.dtype)
     rows, columns = concern.indices()
     keys, wanted = rows * concern.shape[1] + columns, true * concern.shape[1] + predicted
-    place = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
+    place = torch.searchsorted(keys, wanted.contiguous()).clamp_(max=len(keys) - 1)
     return torch.where(keys[place] == wanted, concern.values()[place], 1)
 
 

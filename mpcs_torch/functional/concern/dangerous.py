@@ -14,7 +14,7 @@ DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
 class DangerousErrorCounts(NamedTuple):
-    """Numbers of samples, float64 scalars (float32 on MPS): whole numbers unless samples are weighted."""
+    """Numbers of samples, float64 (...) (float32 on MPS): whole numbers unless samples are weighted."""
 
     dangerous: Tensor
     """Misclassified samples whose (true, predicted) pair is dangerous."""
@@ -120,7 +120,7 @@ def count_dangerous(decisions: Decisions, dangerous: Tensor) -> DangerousErrorCo
     grave = torch.where(with_referral.flatten().index_select(0, pair), weight, 0.0)
     wrong = torch.where(is_decided & (target != predicted), weight, 0.0)
     decided = torch.where(is_decided, weight, 0.0)
-    return DangerousErrorCounts(grave.sum(), wrong.sum(), decided.sum(), weight.sum())
+    return DangerousErrorCounts(*map(decisions.labels.sum, (grave, wrong, decided, weight)))
 
 
 def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize) -> Tensor:

@@ -19,7 +19,7 @@ DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Sums over the samples of each true class, each multiplied by its weight: (C,), in the widest float."""
+    """Sums over the samples of each true class, each multiplied by its weight: (..., C), in the widest float."""
 
     cost: Tensor
     """The concern of the decisions."""
@@ -176,17 +176,16 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
     target, weight = decided.labels.target, decided.labels.weight
     costs = without_diagonal(concern).to(weight)
     cost = costs.flatten().take(target * costs.shape[1] + decided.predicted) * weight
-    none = torch.zeros_like(costs[:, 0])
-    return CostSums(none.index_add(0, target, cost), none.index_add(0, target, weight))
+    return CostSums(*(decided.labels.sum_by(target, len(costs), values) for values in (cost, weight)))
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
     """Return the cost per sample, or relative to the best constant decision, under the priors of the deployment."""
     costs = without_diagonal(concern).to(sums.cost)
     if priors is None:
-        return sums.cost.sum() / ((sums.samples @ costs).amin() if normalize else sums.samples.sum())
+        return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
     shares = priors.to(sums.cost)
-    cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum()
+    cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
     return cost / (shares @ costs).amin() if normalize else cost
 
 

@@ -9,6 +9,8 @@ from torch import Tensor
 from mpcs_torch.functional.concern.terms import MANY_SAMPLES
 from mpcs_torch.functional.inputs.dtypes import widest_float
 
+LEAST = 1e-7
+"""Stands for interval 0, whose logarithm would be infinite."""
 TABLED_INTERVALS = 4096
 """Up to this number of intervals t, punishments are looked up in a table, which is quicker than taking logarithms."""
 
@@ -52,8 +54,8 @@ def _table(formula: Callable[[Tensor, int], Tensor], t: int, device: torch.devic
 
 
 def _of_true_class(interval: Tensor, t: int) -> Tensor:
-    return -(interval.clamp(1e-7, t - 1) / (t - 1)).log()
+    return -(interval.clamp(LEAST, t - 1) / (t - 1)).log()
 
 
 def _of_wrong_class(interval: Tensor, t: int) -> Tensor:
-    return -((t - 1 - interval).clamp(min=1e-7) / (t - 1)).log()
+    return -((t - 1 - interval).clamp(min=LEAST) / (t - 1)).log()

@@ -119,10 +119,8 @@ def meta_pattern_concern_score(
 
 
 def sum_scores(values: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
-    """Sum values of samples, (M,), over all of them, or over those of each true class, (C,)."""
-    if average == "micro":
-        return values.sum()
-    return values.new_zeros(labels.num_classes).index_add_(0, labels.target, values)
+    """Sum values of samples, (M,), over all of them, or over those of each true class, (C,); (B, ...) with bins."""
+    return labels.sum(values) if average == "micro" else labels.sum_by(labels.target, labels.num_classes, values)
 
 
 def default_k(num_classes: int) -> int:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.bins import Bins
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault
 
@@ -28,12 +29,28 @@ class Labels(NamedTuple):
     """True if neither weights nor a label to ignore were given, so that all weights are 1."""
     ignores: bool
     """True if a label to ignore was given."""
+    bins: Bins | None = None
+    """The bin of each sample; None if sums are over all of them."""
 
     def at(self, rows: slice) -> "Labels":
         """Return the labels of some of the samples."""
         return self._replace(
-            target=self.target[rows], weight=self.weight[rows], counted=self.counted[rows], given=self.given[rows]
+            target=self.target[rows],
+            weight=self.weight[rows],
+            counted=self.counted[rows],
+            given=self.given[rows],
+            bins=None if self.bins is None else self.bins.at(rows),
         )
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Sum values (M,), already weighted, over all samples, a scalar, or over those of each bin, (B,)."""
+        return values.sum() if self.bins is None else self.bins.sum(values)
+
+    def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
+        """Sum values (M,) by codes in [0, size), such as true classes: (size,), or (B, size) with bins."""
+        if self.bins is None:
+            return values.new_zeros(size).index_add(0, codes, values)
+        return self.bins.sum_by(codes, size, values)
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
+from mpcs_torch.functional.inputs.bins import Bins
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, find_bad_weights, flatten_weight
 
@@ -32,8 +33,8 @@ class SoftSamples(NamedTuple):
     """(M, 1), widest float; None stands for 1 everywhere."""
     given: tuple[Tensor, Tensor]
     """(M, C) each: labels and predictions before they were clamped."""
-    draws: Tensor | None = None
-    """(R, M), widest float: how often each of R resamples draws each sample, in place of weights."""
+    bins: Bins | None = None
+    """The bin of each sample; None if sums are over all of them."""
 
     def find_faults(self) -> tuple[Fault, ...]:
         """Find the samples that break each rule of `SOFT_RULES`, in that order."""
@@ -48,10 +49,9 @@ class SoftSamples(NamedTuple):
         )
 
     def sum(self, values: Tensor, dtype: torch.dtype) -> Tensor:
-        """Sum values (M, C) over the samples with their weights, in a wide dtype: (C,), or (R, C) of resamples."""
-        if self.draws is not None:
-            return self.draws @ values.to(dtype)
-        return (values if self.weight is None else values * self.weight).sum(dim=0, dtype=dtype)
+        """Sum values (M, C) over the samples with their weights, in a wide dtype: (C,), or (B, C) with bins."""
+        weighted = values if self.weight is None else values * self.weight
+        return weighted.sum(dim=0, dtype=dtype) if self.bins is None else self.bins.sum(weighted.to(dtype))
 
 
 def flatten_soft(

@@ -13,7 +13,7 @@ OverClasses = Literal["sum", "mean"]
 
 
 class BrierSums(NamedTuple):
-    """Sums over samples, each multiplied by its weight: scalars in the widest float."""
+    """Sums over samples, each multiplied by its weight: (...), in the widest float."""
 
     squared_error: Tensor
     """Squared differences of all classes."""
@@ -79,6 +79,9 @@ def brier_sums(samples: Samples) -> BrierSums:
     probs = samples.scores if samples.scale == "probs" else samples.log_probs().exp()
     label, weight = samples.labels.target.unsqueeze(1), samples.labels.weight
     squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
+    if samples.labels.bins is not None:
+        squared_error = samples.labels.sum(squares.sum(1, dtype=weight.dtype) * weight)
+        return BrierSums(squared_error, samples.labels.sum(weight))
     if not samples.labels.is_unweighted:  # a product with ones would only be a larger tensor
         squares = squares * weight.unsqueeze(1)
     return BrierSums(squares.sum(dtype=weight.dtype), weight.sum())

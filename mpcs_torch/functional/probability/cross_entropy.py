@@ -84,4 +84,4 @@ def entropy_sums(samples: Samples) -> EntropySums:
     else:
         log_prob = samples.of_true_class(samples.log_probs()).to(weight.dtype)
     weighed = torch.where(weight > 0, -log_prob * weight, 0.0)  # a weight of 0 would not cancel an infinity
-    return EntropySums(weighed.sum(), weight.sum())
+    return EntropySums(samples.labels.sum(weighed), samples.labels.sum(weight))

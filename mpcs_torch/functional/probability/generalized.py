@@ -9,11 +9,20 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
 from mpcs_torch.functional.probability.log_mean import log_generalized_mean
 
 GEOMETRIC, DECISIVE, ROBUST = 0.0, 1.0, -2 / 3
 """The powers of the three means."""
+
+
+class PowerSums(NamedTuple):
+    """Sums over samples, each multiplied by its weight: (...), in the widest float."""
+
+    powers: Tensor
+    """Powers of the floored probabilities of true classes, or their logarithms."""
+    samples: Tensor
+    """1 for each sample."""
 
 
 class ProbabilityMeans(NamedTuple):
@@ -149,11 +158,18 @@ def robustness(
     return _reported(preds, target, sample_weight, ROBUST, num_classes, from_logits, epsilon, ignore_index)
 
 
-def power_sum(probs: Tensor, weights: Tensor, power: float, epsilon: float) -> Tensor:
-    """Sum the weighted powers of floored probabilities (for power 0, their logarithms) in the dtype of the weights."""
+def power_sums_of(samples: Samples, power: float, epsilon: float) -> PowerSums:
+    """Sum the powers of the probabilities of true classes, without looking at a value."""
+    labels = samples.labels
+    powers = weighted_powers(samples.of_true_class(samples.probs()), labels.weight, power, epsilon)
+    return PowerSums(labels.sum(powers), labels.sum(labels.weight))
+
+
+def weighted_powers(probs: Tensor, weights: Tensor, power: float, epsilon: float) -> Tensor:
+    """Return the weighted powers of floored probabilities (for power 0, their logarithms) in the weights' dtype."""
     floored = probs.to(weights.dtype).clamp(min=epsilon)
     powers = floored.log() if power == 0 else floored**power
-    return torch.where(weights > 0, weights * powers, 0.0).sum()  # a weight of 0 would not cancel an infinity
+    return torch.where(weights > 0, weights * powers, 0.0)  # a weight of 0 would not cancel an infinity
 
 
 def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
@@ -166,7 +182,7 @@ def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans
     """Return the three means of weighted probabilities."""
     total = weights.sum()
     return ProbabilityMeans(
-        *(mean_of(power_sum(probs, weights, r, epsilon), total, r) for r in (GEOMETRIC, DECISIVE, ROBUST))
+        *(mean_of(weighted_powers(probs, weights, r, epsilon).sum(), total, r) for r in (GEOMETRIC, DECISIVE, ROBUST))
     )
 
 
@@ -197,6 +213,4 @@ def _reported(
         sample_weight=sample_weight,
     )
     raise_first(samples.find_faults())
-    weight = samples.labels.weight
-    total = power_sum(samples.of_true_class(samples.probs()), weight, power, epsilon)
-    return mean_of(total, weight.sum(), power)
+    return mean_of(*power_sums_of(samples, power, epsilon), power)

@@ -12,7 +12,7 @@ from mpcs_torch.functional.probability.generalized import (
     ROBUST,
     ProbabilityMeans,
     mean_of,
-    power_sum,
+    weighted_powers,
 )
 from mpcs_torch.functional.probability.measured import Span, calibration_slope, check_bins, measure
 from mpcs_torch.functional.probability.measured_counts import count_probabilities, measure_counts
@@ -96,7 +96,7 @@ def probability_accuracy(
 
 def power_sums(of_true: Tensor, weight: Tensor, epsilon: float) -> Tensor:
     """Sum the weighted powers of the probabilities of true classes for each of `POWERS`: (3,)."""
-    return torch.stack([power_sum(of_true, weight, power, epsilon) for power in POWERS])
+    return torch.stack([weighted_powers(of_true, weight, power, epsilon).sum() for power in POWERS])
 
 
 def reported_means(sums: Tensor, weight: Tensor) -> ProbabilityMeans:

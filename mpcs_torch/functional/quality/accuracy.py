@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts
 from mpcs_torch.functional.quality.confusion import weighted_confusion
 
 
@@ -38,11 +38,10 @@ def accuracy(
         >>> accuracy(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    return accuracy_of(
-        weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    )
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return accuracy_of(class_counts(confusion))
 
 
-def accuracy_of(confusion: Tensor) -> Tensor:
-    """Return the accuracy of a confusion matrix (C, C) of counts or weights: a scalar in the widest float."""
-    return confusion.trace().to(widest_float(confusion.device)) / confusion.sum()
+def accuracy_of(counts: ClassCounts) -> Tensor:
+    """Return the accuracy of counts (..., C): (...)."""
+    return counts.right.sum(-1) / counts.true.sum(-1)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts
 from mpcs_torch.functional.quality.confusion import confusion_of
 
 
@@ -36,12 +36,10 @@ def class_error_rates(
         >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
-    return class_error_rates_of(
-        confusion_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    )
+    confusion = confusion_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return class_error_rates_of(class_counts(confusion))
 
 
-def class_error_rates_of(confusion: Tensor) -> Tensor:
-    """Return the error rates of a confusion matrix (C, C) of counts or weights: (C,) in the widest float."""
-    counts = confusion.to(widest_float(confusion.device))
-    return 1 - counts.diagonal() / counts.sum(dim=1)
+def class_error_rates_of(counts: ClassCounts) -> Tensor:
+    """Return the error rates of counts (..., C): (..., C)."""
+    return 1 - counts.right / counts.true

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_counts import ClassCounts
 from mpcs_torch.functional.quality.class_error_rates import class_error_rates_of
 
 
@@ -19,8 +19,6 @@ class ClassRates(NamedTuple):
     """1 minus recall; lower is better."""
 
 
-def class_rates(confusion: Tensor) -> ClassRates:
-    """Compute the rates of each class from counts (C, C), rows true classes."""
-    counts = confusion.to(widest_float(confusion.device))
-    right = counts.diagonal()
-    return ClassRates(right / counts.sum(dim=0), right / counts.sum(dim=1), class_error_rates_of(counts))
+def class_rates(counts: ClassCounts) -> ClassRates:
+    """Compute the rates of each class."""
+    return ClassRates(counts.right / counts.predicted, counts.right / counts.true, class_error_rates_of(counts))

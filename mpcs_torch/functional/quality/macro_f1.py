@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts
 from mpcs_torch.functional.quality.confusion import weighted_confusion
 
 
@@ -40,15 +40,13 @@ def macro_f1(
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7778, dtype=torch.float64)
     """
-    return macro_f1_of(
-        weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    )
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return macro_f1_of(class_counts(confusion))
 
 
-def macro_f1_of(confusion: Tensor) -> Tensor:
-    """Return the macro F1 of a confusion matrix (C, C) of counts or weights: a scalar in the widest float."""
-    right = confusion.diagonal().to(widest_float(confusion.device))
-    occurrences = confusion.sum(dim=0) + confusion.sum(dim=1)
+def macro_f1_of(counts: ClassCounts) -> Tensor:
+    """Return the macro F1 of counts (..., C): (...)."""
+    occurrences = counts.true + counts.predicted
     occurs = occurrences > 0
-    per_class = 2 * right / torch.where(occurs, occurrences, 1)
-    return per_class.sum() / occurs.sum()
+    per_class = 2 * counts.right / torch.where(occurs, occurrences, 1)
+    return per_class.sum(-1) / occurs.sum(-1)

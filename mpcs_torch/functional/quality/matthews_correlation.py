@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts
 from mpcs_torch.functional.quality.confusion import weighted_confusion
 
 
@@ -42,16 +42,15 @@ def matthews_correlation(
         >>> matthews_correlation(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7000, dtype=torch.float64)
     """
-    return matthews_correlation_of(
-        weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    )
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return matthews_correlation_of(class_counts(confusion))
 
 
-def matthews_correlation_of(confusion: Tensor) -> Tensor:
-    """Return the correlation of a confusion matrix (C, C) of counts or weights: a scalar in the widest float."""
-    counts = confusion.to(widest_float(confusion.device))
-    true, predicted, total = counts.sum(dim=1), counts.sum(dim=0), counts.sum()
-    covariance = counts.trace() * total - true @ predicted
-    spread = (total**2 - true @ true) * (total**2 - predicted @ predicted)
+def matthews_correlation_of(counts: ClassCounts) -> Tensor:
+    """Return the correlation of counts (..., C): (...)."""
+    right, true, predicted = counts
+    total = true.sum(-1)
+    covariance = right.sum(-1) * total - (true * predicted).sum(-1)
+    spread = (total**2 - true.square().sum(-1)) * (total**2 - predicted.square().sum(-1))
     is_defined = spread > 0
     return torch.where(is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0)

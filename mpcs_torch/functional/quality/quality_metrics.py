@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_zero_division
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts
 from mpcs_torch.functional.quality.confusion import confusion_of
 
 
@@ -62,18 +62,17 @@ def multiclass_quality_metrics(
     """
     check_quality_settings(beta, zero_division)
     confusion = confusion_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return quality_of(confusion, beta=beta, zero_division=zero_division)
+    return quality_of(class_counts(confusion), beta=beta, zero_division=zero_division)
 
 
-def quality_of(confusion: Tensor, *, beta: float, zero_division: float) -> dict[str, Tensor]:
-    """Return the metrics of a confusion matrix (C, C) of counts or weights by name."""
-    counts = confusion.to(widest_float(confusion.device))
-    right, actual, predicted, total = counts.diagonal(), counts.sum(dim=1), counts.sum(dim=0), counts.sum()
-    accuracy = _divide(right.sum(), total, zero_division)
-    precision = _divide(right, predicted, zero_division).mean()
-    recall = _divide(right, actual, zero_division).mean()
+def quality_of(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
+    """Return the metrics of counts (..., C) by name: (...) each."""
+    all_right, total = counts.right.sum(-1), counts.true.sum(-1)
+    accuracy = _divide(all_right, total, zero_division)
+    precision = _divide(counts.right, counts.predicted, zero_division).mean(-1)
+    recall = _divide(counts.right, counts.true, zero_division).mean(-1)
     # A wrong sample is a false negative of its class and a false positive of another.
-    error_rate = 2 * (total - right.sum()) / (total * len(confusion))
+    error_rate = 2 * (total - all_right) / (total * counts.right.shape[-1])
     return {
         "average_accuracy": 1 - error_rate,
         "error_rate": error_rate,

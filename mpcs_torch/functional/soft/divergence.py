@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 
 class DivergenceSums(NamedTuple):
-    """Sums over elements, each multiplied by the weight of its sample: scalars, or (R,), in the widest float."""
+    """Sums over elements, each multiplied by the weight of its sample: (...), in the widest float."""
 
     divergence: Tensor
     """Sum of the binary divergences."""

@@ -16,7 +16,7 @@ TNorm = Literal["minimum", "product", "lukasiewicz"]
 
 
 class SoftSums(NamedTuple):
-    """Degrees of truth of each class times the weights of the samples, summed over samples: (C,), or (R, C), each."""
+    """Degrees of truth of each class times the weights of the samples, summed over samples: (..., C) each."""
 
     shared: Tensor
     """Sum of T(p, y), by default of min(p, y)."""
@@ -62,7 +62,7 @@ def _both(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
 def score_of(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
     """Return the F of sums; its limit for beta = 0 is precision, and for an infinite beta recall.
 
-    Of sums (C,), it is a scalar, or (C,) with the average "none"; of those of resamples (R, C), it is (R,), or (R, C).
+    Of sums (..., C) it has the shape (...), or (..., C) with the average "none".
     """
     of_actual = 1.0 if beta == float("inf") else beta**2 / (1 + beta**2)
     pooled = SoftSums(*(field.sum(-1) for field in sums)) if average == "micro" else sums

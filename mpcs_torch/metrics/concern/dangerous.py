@@ -13,11 +13,11 @@ from mpcs_torch.functional.concern.dangerous import (
     normalized_count,
 )
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
-from mpcs_torch.functional.inputs.decisions import decision_rules, flatten_decisions
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
+from mpcs_torch.metrics.additive import AdditiveMetric
 
 
-class DangerousErrors(SumMetric):
+class DangerousErrors(AdditiveMetric):
     """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
     Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`.
@@ -49,6 +49,9 @@ class DangerousErrors(SumMetric):
         tensor(2., dtype=torch.float64)
     """
 
+    sums_type = DangerousErrorCounts
+    interval_rule = "bounded"
+
     dangerous: Tensor
     """Scalar: the weights of dangerous errors, summed."""
     errors: Tensor
@@ -76,12 +79,10 @@ class DangerousErrors(SumMetric):
             value_rules=decision_rules(num_classes, referral=True),
             state_settings=("num_classes", "dangerous_pairs", "ignore_index"),
         )
-        for name in DangerousErrorCounts._fields:
-            self.add_sum(name)
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, ...) classes, -1 for referred, or (N, C, ...) scores; labels and weights (N, ...)."""
-        decisions = flatten_decisions(
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
+        """Return a batch as flat decisions: preds are (N, ...) classes, -1 for referred, or (N, C, ...) scores."""
+        return flatten_decisions(
             preds,
             target,
             num_classes=self.num_classes,
@@ -89,17 +90,33 @@ class DangerousErrors(SumMetric):
             sample_weight=sample_weight,
             referral=True,
         )
-        self.admit(decisions.find_faults)
-        self.add(**count_dangerous(decisions, self.dangerous_pairs)._asdict())
 
-    def compute(self) -> Tensor:
-        """Return the number of dangerous errors, or its ratio to something else: a float64 scalar."""
-        return normalized_count(self.details(), self.normalize)
+    def sums_of(self, samples: Decisions) -> DangerousErrorCounts:
+        """Return the sums of decisions."""
+        return count_dangerous(samples, self.dangerous_pairs)
+
+    def value_of(self, sums: DangerousErrorCounts) -> Tensor:
+        """Return the number of dangerous errors, or its ratio to something else."""
+        return normalized_count(sums, self.normalize)
+
+    def ratio_of(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the dangerous errors, and what they are divided by."""
+        per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
+        return sums.dangerous, per
+
+    def of_ratio(self, ratio: float, whole: DangerousErrorCounts) -> float:
+        """Return the rate, or the number of dangerous errors."""
+        return ratio if self.normalize else ratio * whole.samples.item()
+
+    def row_ratios(self, whole: DangerousErrorCounts) -> list[tuple[float, float]]:  # noqa: ARG002
+        """Return a row that is no dangerous error, and one that is."""
+        return [(0, 1), (1, 1)]
 
     def details(self) -> DangerousErrorCounts:
         """Return the numbers of dangerous errors, errors, decided samples and all samples: float64 scalars."""
         self.check_computable()
-        return DangerousErrorCounts(self.dangerous, self.errors, self.decided, self.samples)
+        counts: DangerousErrorCounts = self.sums()
+        return counts
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the counts hold more
         from mpcs_torch.plots.bars import decision_shares

@@ -9,6 +9,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.expected_concern import (
     CostSums,
     DecideBy,
+    Decided,
     checked_ratio,
     cost_rules,
     decide,
@@ -17,10 +18,10 @@ from mpcs_torch.functional.concern.expected_concern import (
 )
 from mpcs_torch.functional.inputs.arrays import costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.additive import AdditiveMetric
 
 
-class ExpectedConcern(SumMetric):
+class ExpectedConcern(AdditiveMetric):
     """Compute the mean concern of decisions relative to the best constant decision; lower is better, 0 is perfect.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`.
@@ -57,6 +58,9 @@ class ExpectedConcern(SumMetric):
         least_concern tensor(1., dtype=torch.float64)
     """
 
+    sums_type = CostSums
+    interval_rule = "bounded"
+
     cost: Tensor
     """(C,): the concern of the decisions times the weights of the samples, summed over the samples of each class."""
     samples: Tensor
@@ -86,13 +90,12 @@ class ExpectedConcern(SumMetric):
             locals(),
             value_rules=cost_rules(concern, from_logits=from_logits),
             state_settings=("num_classes", "concern", "decision", "from_logits", "ratio", "ignore_index"),
+            shape=(num_classes,),
         )
-        for name in CostSums._fields:
-            self.add_sum(name, shape=(num_classes,))
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, C, ...) scores or (N, ...) decisions, target and sample_weight (N, ...)."""
-        decided = decide(
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decided:
+        """Return a batch as flat decisions: preds are (N, C, ...) scores or (N, ...) decisions."""
+        return decide(
             preds,
             target,
             concern=self.concern,
@@ -102,23 +105,38 @@ class ExpectedConcern(SumMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.admit(decided.find_faults)
-        self.add(**sum_costs(decided, self.concern)._asdict())
 
-    def compute(self) -> Tensor:
-        """Return the (normalized) mean concern of all decisions: a float64 scalar."""
-        self.check_computable()
-        return self._mean(normalize=self.normalize)
+    def sums_of(self, samples: Decided) -> CostSums:
+        """Return the sums of samples."""
+        return sum_costs(samples, self.concern)
 
-    def _mean(self, *, normalize: bool) -> Tensor:
-        return mean_cost(CostSums(self.cost, self.samples), self.concern, priors=self.priors, normalize=normalize)
+    def value_of(self, sums: CostSums) -> Tensor:
+        """Return the (normalized) mean concern of decisions."""
+        return mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
+
+    def ratio_of(self, sums: CostSums, whole: CostSums) -> tuple[Tensor, Tensor]:
+        """Return the cost of the decisions, and that of the constant decision that is best for all samples."""
+        return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
+
+    def row_ratios(self, whole: CostSums) -> list[tuple[float, float]]:
+        """Return the lowest and the highest cost of a decision in each class, and what the constant one costs there."""
+        per = self._baseline(whole).tolist()
+        highest = self.concern.amax(1).tolist()
+        return [(cost, own) for most, own in zip(highest, per, strict=True) for cost in (0.0, most)]
+
+    def _baseline(self, whole: CostSums) -> Tensor:
+        """Return what the samples of each class add to the denominator: (C,)."""
+        if not self.normalize:
+            return torch.ones_like(whole.samples)
+        constant = (whole.samples @ self.concern.to(whole.samples)).argmin()
+        return self.concern[:, constant].to(whole.samples)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be relative to a constant decision
         from mpcs_torch.plots.bars import class_bars
 
         if self.normalize:
             title += " of the best constant decision"
-        mean = self._mean(normalize=False).item()
+        mean = mean_cost(self.sums(), self.concern, priors=self.priors, normalize=False).item()
         return class_bars((self.cost / self.samples).tolist(), mean, title, ylabel="mean concern", on=on)
 
 

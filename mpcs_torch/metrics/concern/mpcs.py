@@ -1,6 +1,7 @@
 """MetaPatternConcernScore: the Metric of `functional.meta_pattern_concern_score`."""
 
-from typing import Any
+from math import log
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -8,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
 from mpcs_torch.functional.concern.concession import chosen_intervals
+from mpcs_torch.functional.concern.intervals import LEAST
 from mpcs_torch.functional.concern.mpcs import (
     ScoreAverage,
     check_mpcs_settings,
@@ -16,17 +18,42 @@ from mpcs_torch.functional.concern.mpcs import (
     sum_scores,
 )
 from mpcs_torch.functional.concern.pattern import dense_concern, pattern_terms
-from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
+from mpcs_torch.functional.concern.terms import CorrectConcern, PatternTerms, score_terms
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
-from mpcs_torch.functional.inputs.probabilities import flatten_given, sample_rules, scale_of
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.probabilities import GivenSamples, flatten_given, sample_rules, scale_of
+from mpcs_torch.metrics.additive import AdditiveMetric
 
 MOST_GUESSED = 1000
 """The score of a uniform guess is left out of figures of more classes: it takes C x C numbers."""
 
 
-class MetaPatternConcernScore(SumMetric):
+class ScoreSums(NamedTuple):
+    """Sums over samples, each multiplied by its weight: (...), or (..., C) by true class, in the widest float."""
+
+    score_by_sum: Tensor
+    """Scores with ``correct_concern="sum"``."""
+    score_by_count: Tensor
+    """Scores with ``correct_concern="count"``."""
+    weight: Tensor
+    """1 for each sample."""
+
+
+class ScoredSamples(NamedTuple):
+    """A batch of M samples with the sums over their prediction patterns."""
+
+    labels: Labels
+    terms: PatternTerms
+    samples: GivenSamples
+
+    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+        """Find the samples that break each rule."""
+        return self.samples.find_faults(self.terms.is_bad)
+
+
+class MetaPatternConcernScore(AdditiveMetric):
     """Compute the mean Meta Pattern Concern Score (MPCS) of all samples; in nats, lower is better, 0 is perfect.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.meta_pattern_concern_score`. Metrics that differ in
@@ -64,6 +91,10 @@ class MetaPatternConcernScore(SumMetric):
         red as yellow 1.04, red as green 1.22, both 1.13
     """
 
+    sums_type = ScoreSums
+    interval_rule = "mean"
+    interval_scale = "log"
+
     score_by_sum: Tensor
     """The weighted scores with ``correct_concern="sum"``, summed over samples: a scalar, or (C,) by true class."""
     score_by_count: Tensor
@@ -98,12 +129,11 @@ class MetaPatternConcernScore(SumMetric):
             locals(),
             value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
             state_settings=("num_classes", "k", "t", "concern", "from_logits", "ignore_index", "average"),
+            shape=() if average == "micro" else (num_classes,),
         )
-        for name in ("score_by_sum", "score_by_count", "weight"):
-            self.add_sum(name, shape=() if average == "micro" else (num_classes,))
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> ScoredSamples:
+        """Return a batch as flat samples with their prediction patterns."""
         samples = flatten_given(
             preds,
             target,
@@ -113,28 +143,39 @@ class MetaPatternConcernScore(SumMetric):
             sample_weight=sample_weight,
         )
         terms = pattern_terms(samples, k=self.k, t=self.t, concern=self.concern)
-        self.admit(lambda: samples.find_faults(terms.is_bad))
-        by_sum = score_terms(terms, k=self.k, correct_concern="sum")
+        return ScoredSamples(samples.labels, terms, samples)
+
+    def sums_of(self, samples: ScoredSamples) -> ScoreSums:
+        """Return the sums of samples."""
+        by_sum = score_terms(samples.terms, k=self.k, correct_concern="sum")
         # Where all concern is 1, its sum is the count.
-        by_count = by_sum if self.concern is None else score_terms(terms, k=self.k, correct_concern="count")
+        is_same = self.concern is None
+        by_count = by_sum if is_same else score_terms(samples.terms, k=self.k, correct_concern="count")
         weight = samples.labels.weight
-        sums = {"score_by_sum": by_sum * weight, "score_by_count": by_count * weight, "weight": weight}
-        self.add(**{name: sum_scores(values, samples.labels, self.average) for name, values in sums.items()})
+        weighted = (by_sum * weight, by_count * weight, weight)
+        return ScoreSums(*(sum_scores(values, samples.labels, self.average) for values in weighted))
 
-    def compute(self) -> Tensor:
-        """Return the weighted mean score of all samples: a float64 scalar or (C,), NaN without weight."""
-        self.check_computable()
-        return self._sums() / self.weight
+    def value_of(self, sums: ScoreSums) -> Tensor:
+        """Return the weighted mean score of samples, NaN without weight."""
+        return self._score(sums) / sums.weight
 
-    def _sums(self) -> Tensor:
-        return self.score_by_sum if self.correct_concern == "sum" else self.score_by_count
+    def ratio_of(self, sums: ScoreSums, whole: ScoreSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the scores and the weights."""
+        return self._score(sums), sums.weight
+
+    def row_ratios(self, whole: ScoreSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return the lowest and the highest score of a sample, whose concern sums to 1."""
+        return [(0, 1), (log((self.t - 1) / LEAST), 1)]
+
+    def _score(self, sums: ScoreSums) -> Tensor:
+        return sums.score_by_sum if self.correct_concern == "sum" else sums.score_by_count
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
         if self.average == "micro":
             return super()._draw(title, value, on)
         from mpcs_torch.plots.bars import class_bars
 
-        mean = (self._sums().sum() / self.weight.sum()).item()
+        mean = (self._score(self.sums()).sum() / self.weight.sum()).item()
         return class_bars(value.tolist(), mean, title, ylabel="MPCS", on=on)
 
     def _references(self) -> dict[str, float]:

@@ -6,12 +6,12 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
 from mpcs_torch.functional.probability.brier_score import BrierSums, OverClasses, brier_of, brier_sums
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.additive import AdditiveMetric
 
 
-class BrierScore(SumMetric):
+class BrierScore(AdditiveMetric):
     """Compute the Brier score of probabilities; lower is better, 0 is perfect.
 
     The equation, shapes and rules are those of `mpcs_torch.functional.brier_score`.
@@ -37,6 +37,10 @@ class BrierScore(SumMetric):
         tensor(0.3125, dtype=torch.float64)
     """
 
+    sums_type = BrierSums
+    interval_rule = "mean"
+    interval_scale = "log"
+
     squared_error: Tensor
     """Scalar: the squared differences of all classes times the weights of the samples, summed."""
     samples: Tensor
@@ -59,12 +63,10 @@ class BrierScore(SumMetric):
             value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
             state_settings=("num_classes", "from_logits", "ignore_index"),
         )
-        self.add_sum("squared_error")
-        self.add_sum("samples")
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
-        samples = flatten_samples(
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Return a batch as flat samples."""
+        return flatten_samples(
             detached(preds),
             target,
             num_classes=self.num_classes,
@@ -72,13 +74,22 @@ class BrierScore(SumMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.admit(samples.find_faults)
-        self.add(**brier_sums(samples)._asdict())
 
-    def compute(self) -> Tensor:
-        """Return the mean over all samples: a float64 scalar, NaN without samples."""
-        self.check_computable()
-        return brier_of(BrierSums(self.squared_error, self.samples), self.num_classes, self.over_classes)
+    def sums_of(self, samples: Samples) -> BrierSums:
+        """Return the sums of samples."""
+        return brier_sums(samples)
+
+    def value_of(self, sums: BrierSums) -> Tensor:
+        """Return the mean over samples, NaN without samples."""
+        return brier_of(sums, self.num_classes, self.over_classes)
+
+    def of_ratio(self, ratio: float, whole: BrierSums) -> float:  # noqa: ARG002  # the same for any samples
+        """Return the mean over classes, if it is asked for."""
+        return ratio if self.over_classes == "sum" else ratio / self.num_classes
+
+    def row_ratios(self, whole: BrierSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return the lowest and the highest score of a sample."""
+        return [(0, 1), (2, 1)]
 
     def _references(self) -> dict[str, float]:
         of_sum = 1 - 1 / self.num_classes

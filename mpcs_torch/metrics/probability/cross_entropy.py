@@ -7,12 +7,12 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
-from mpcs_torch.functional.probability.cross_entropy import entropy_scale, entropy_sums
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules
+from mpcs_torch.functional.probability.cross_entropy import EntropySums, entropy_scale, entropy_sums
+from mpcs_torch.metrics.additive import AdditiveMetric
 
 
-class CrossEntropy(SumMetric):
+class CrossEntropy(AdditiveMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 
     The equation, shapes and rules are those of `mpcs_torch.functional.cross_entropy`.
@@ -37,6 +37,10 @@ class CrossEntropy(SumMetric):
         tensor(0.4581, dtype=torch.float64)
     """
 
+    sums_type = EntropySums
+    interval_rule = "mean"
+    interval_scale = "log"
+
     entropy: Tensor
     """Scalar: -log of the probabilities of true classes times the weights of the samples, summed."""
     samples: Tensor
@@ -55,12 +59,10 @@ class CrossEntropy(SumMetric):
         check_num_classes(num_classes)
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)
         super().__init__(locals(), value_rules=sample_rules(num_classes, scale=scale))
-        self.add_sum("entropy")
-        self.add_sum("samples")
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
-        samples = flatten_samples(
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Return a batch as flat samples."""
+        return flatten_samples(
             detached(preds),
             target,
             num_classes=self.num_classes,
@@ -68,13 +70,14 @@ class CrossEntropy(SumMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.admit(samples.find_faults)
-        self.add(**entropy_sums(samples)._asdict())
 
-    def compute(self) -> Tensor:
-        """Return the mean over all samples: a float64 scalar, NaN without samples."""
-        self.check_computable()
-        return self.entropy / self.samples
+    def sums_of(self, samples: Samples) -> EntropySums:
+        """Return the sums of samples."""
+        return entropy_sums(samples)
+
+    def value_of(self, sums: EntropySums) -> Tensor:
+        """Return the mean over samples, NaN without samples."""
+        return sums.entropy / sums.samples
 
     def _references(self) -> dict[str, float]:
         return {**super()._references(), "uniform guess": log(self.num_classes)}

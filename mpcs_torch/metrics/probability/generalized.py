@@ -1,17 +1,26 @@
 """Generalized means of the probability of the true class: the Metrics of the functions in the file of this name."""
 
+from math import exp, inf, log
 from typing import Any
 
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
-from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, check_floor, mean_of, power_sum
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.probability.generalized import (
+    DECISIVE,
+    GEOMETRIC,
+    ROBUST,
+    PowerSums,
+    check_floor,
+    mean_of,
+    power_sums_of,
+)
+from mpcs_torch.metrics.additive import AdditiveMetric, IntervalRule
 
 
-class GeometricAccuracy(SumMetric):
+class GeometricAccuracy(AdditiveMetric):
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.geometric_accuracy`.
@@ -39,6 +48,9 @@ class GeometricAccuracy(SumMetric):
     higher_is_better = True
     plot_upper_bound = 1.0
     power = GEOMETRIC
+    sums_type = PowerSums
+    interval_rule: IntervalRule = "mean"
+    interval_scale = "logit"
 
     powers: Tensor
     """Scalar: the weighted powers of the floored probabilities of true classes (or their logarithms), summed."""
@@ -62,12 +74,10 @@ class GeometricAccuracy(SumMetric):
             value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
             state_settings=("power", "num_classes", "from_logits", "epsilon", "ignore_index"),
         )
-        self.add_sum("powers")
-        self.add_sum("samples")
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
-        samples = flatten_samples(
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Return a batch as flat samples."""
+        return flatten_samples(
             detached(preds),
             target,
             num_classes=self.num_classes,
@@ -75,15 +85,28 @@ class GeometricAccuracy(SumMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        self.admit(samples.find_faults)
-        weight = samples.labels.weight
-        of_true = samples.of_true_class(samples.probs())
-        self.add(powers=power_sum(of_true, weight, self.power, self.epsilon), samples=weight.sum())
 
-    def compute(self) -> Tensor:
-        """Return the mean over all samples: a float64 scalar, NaN without samples."""
-        self.check_computable()
-        return mean_of(self.powers, self.samples, self.power)
+    def sums_of(self, samples: Samples) -> PowerSums:
+        """Return the sums of samples."""
+        return power_sums_of(samples, self.power, self.epsilon)
+
+    def value_of(self, sums: PowerSums) -> Tensor:
+        """Return the mean over samples, NaN without samples."""
+        return mean_of(sums.powers, sums.samples, self.power)
+
+    def of_ratio(self, ratio: float, whole: PowerSums) -> float:  # noqa: ARG002  # the same for any samples
+        """Return the generalized mean of a mean of powers."""
+        if self.power == GEOMETRIC:
+            return min(1.0, exp(ratio))
+        return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
+
+    def row_ratios(self, whole: PowerSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return the powers of the lowest and the highest probability."""
+        if self.epsilon == 0 and self.power != DECISIVE:
+            return []
+        if self.power == GEOMETRIC:
+            return [(log(self.epsilon), 1), (0, 1)]
+        return [(self.epsilon**self.power, 1), (1, 1)]
 
     def _references(self) -> dict[str, float]:
         return {**super()._references(), "uniform guess": max(self.epsilon, 1 / self.num_classes)}
@@ -119,3 +142,4 @@ class Robustness(GeometricAccuracy):
     """
 
     power = ROBUST
+    interval_rule = "bounded"  # a few unlikely labels make it, of which a sample of 100 often has none

@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.quality.accuracy import accuracy_of
+from mpcs_torch.functional.quality.class_counts import ClassCounts
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
 
@@ -31,6 +32,7 @@ class Accuracy(ConfusionMetric):
     """
 
     higher_is_better = True
+    interval_rule = "bounded"
 
     def __init__(
         self,
@@ -42,7 +44,6 @@ class Accuracy(ConfusionMetric):
     ) -> None:
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the share: a float64 scalar, NaN without samples."""
-        self.check_computable()
-        return accuracy_of(self.confusion)
+    def value_of(self, sums: ClassCounts) -> Tensor:
+        """Return the share of right decisions, NaN without samples."""
+        return accuracy_of(sums)

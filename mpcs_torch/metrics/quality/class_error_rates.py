@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.quality.class_counts import ClassCounts
 from mpcs_torch.functional.quality.class_error_rates import class_error_rates_of
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
@@ -42,7 +43,6 @@ class ClassErrorRates(ConfusionMetric):
     ) -> None:
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the error rate of each class: float64 (C,), NaN for a class without samples."""
-        self.check_computable()
-        return class_error_rates_of(self.confusion)
+    def value_of(self, sums: ClassCounts) -> Tensor:
+        """Return the error rate of each class: (..., C), NaN for a class without samples."""
+        return class_error_rates_of(sums)

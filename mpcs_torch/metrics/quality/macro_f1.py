@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.quality.class_counts import ClassCounts
 from mpcs_torch.functional.quality.macro_f1 import macro_f1_of
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
@@ -43,7 +44,6 @@ class MacroF1(ConfusionMetric):
     ) -> None:
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the mean F1: a float64 scalar, NaN without samples."""
-        self.check_computable()
-        return macro_f1_of(self.confusion)
+    def value_of(self, sums: ClassCounts) -> Tensor:
+        """Return the mean F1, NaN without samples."""
+        return macro_f1_of(sums)

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from mpcs_torch.functional.quality.class_counts import ClassCounts
 from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation_of
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
@@ -32,6 +33,7 @@ class MatthewsCorrelation(ConfusionMetric):
 
     higher_is_better = True
     plot_lower_bound = -1.0
+    interval_scale = "atanh"
 
     def __init__(
         self,
@@ -43,7 +45,9 @@ class MatthewsCorrelation(ConfusionMetric):
     ) -> None:
         super().__init__(locals())
 
-    def compute(self) -> Tensor:
-        """Return the correlation: a float64 scalar, 0 where it is undefined."""
-        self.check_computable()
-        return matthews_correlation_of(self.confusion)
+    def averaged_classes(self, sums: ClassCounts) -> None:
+        """Return None: classes count by their samples."""
+
+    def value_of(self, sums: ClassCounts) -> Tensor:
+        """Return the correlation."""
+        return matthews_correlation_of(sums)

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from mpcs_torch.functional.quality.class_counts import ClassCounts
 from mpcs_torch.functional.quality.quality_metrics import check_quality_settings, quality_of
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
@@ -24,10 +26,9 @@ class _Quality(ConfusionMetric):
         check_quality_settings(beta, zero_division)
         super().__init__(locals())
 
-    def quality(self) -> dict[str, Tensor]:
-        """Return all values by name: float64 scalars."""
-        self.check_computable()
-        return quality_of(self.confusion, beta=self.beta, zero_division=self.zero_division)
+    def qualities_of(self, sums: ClassCounts) -> dict[str, Tensor]:
+        """Return all values of counts (..., C) by name: (...) each."""
+        return quality_of(sums, beta=self.beta, zero_division=self.zero_division)
 
 
 class MulticlassQualityMetrics(_Quality):
@@ -61,9 +62,9 @@ class MulticlassQualityMetrics(_Quality):
 
     higher_is_better = None
 
-    def compute(self) -> dict[str, Tensor]:
-        """Return all values by name: float64 scalars."""
-        return self.quality()
+    def value_of(self, sums: ClassCounts) -> dict[str, Tensor]:  # type: ignore[override]  # several values
+        """Return all values by name."""
+        return self.qualities_of(sums)
 
 
 class _OneQuality(_Quality):
@@ -74,12 +75,23 @@ class _OneQuality(_Quality):
 
     entry: str
 
-    def compute(self) -> Tensor:
-        """Return the value: a float64 scalar."""
-        return self.quality()[self.entry]
+    def value_of(self, sums: ClassCounts) -> Tensor:
+        """Return the value."""
+        return self.qualities_of(sums)[self.entry]
 
 
-class AverageAccuracy(_OneQuality):
+class _OfAccuracy(_OneQuality):
+    """Compute a value that the share of right decisions determines."""
+
+    interval_rule = "bounded"
+
+    def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
+        """Return the value for a share of right decisions."""
+        shares = torch.eye(self.num_classes, dtype=torch.float64)[0]
+        return self.value_of(ClassCounts(ratio * shares, shares, shares)).item()
+
+
+class AverageAccuracy(_OfAccuracy):
     """Compute 1 minus the Hamming loss of the one-hot labels; in [0, 1], higher is better.
 
     It is far above the share of right decisions (`Accuracy`), and it is not the mean of the classes' recalls, which
@@ -94,7 +106,7 @@ class AverageAccuracy(_OneQuality):
     entry, higher_is_better = "average_accuracy", True
 
 
-class ErrorRate(_OneQuality):
+class ErrorRate(_OfAccuracy):
     """Compute 1 minus `AverageAccuracy`, 2 / C times the share of wrong decisions; lower is better.
 
     Example:
@@ -106,7 +118,7 @@ class ErrorRate(_OneQuality):
     entry, higher_is_better = "error_rate", False
 
 
-class MicroPrecision(_OneQuality):
+class MicroPrecision(_OfAccuracy):
     """Compute the precision of all classes together, the share of right decisions; higher is better.
 
     Example:
@@ -118,7 +130,7 @@ class MicroPrecision(_OneQuality):
     entry, higher_is_better = "micro_precision", True
 
 
-class MicroRecall(_OneQuality):
+class MicroRecall(_OfAccuracy):
     """Compute the recall of all classes together, the share of right decisions; higher is better.
 
     Example:
@@ -130,7 +142,7 @@ class MicroRecall(_OneQuality):
     entry, higher_is_better = "micro_recall", True
 
 
-class MicroFScore(_OneQuality):
+class MicroFScore(_OfAccuracy):
     """Compute the F of micro precision and micro recall; higher is better.
 
     As in torchmetrics, but NaN (0 with another zero_division) where all decisions are wrong.
@@ -186,7 +198,7 @@ class MacroFScore(_OneQuality):
     entry, higher_is_better = "macro_fscore", True
 
 
-class WeightedErrorRate(_OneQuality):
+class WeightedErrorRate(_OfAccuracy):
     """Compute the share of wrong decisions; lower is better.
 
     Example:

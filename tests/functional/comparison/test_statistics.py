@@ -20,14 +20,11 @@ from mpcs_torch.functional import (
     cllr_statistic,
     equal_error_rate,
     equal_error_statistic,
-    expected_concern,
-    expected_concern_statistic,
     mean_statistic,
     partial_auc,
 )
 
 POINT = OperatingPoint(0.2, c_miss=3)
-COSTS = torch.tensor([[0.0, 1, 9, 0.5], [2, 0, 1, 0.5], [1, 4, 0, 0.5]])
 
 Metric = Callable[[Tensor, Tensor], Tensor]
 DETECTION: dict[str, tuple[Callable[[Tensor, Tensor], Statistic], Metric]] = {
@@ -73,14 +70,11 @@ def test_concern_and_means_are_those_of_repeated_samples() -> None:
     target = torch.randint(3, (60,), generator=generator)
     decisions = torch.randint(-1, 3, (60,), generator=generator)
     values = torch.rand(60, generator=generator)
-    concern = expected_concern_statistic(decisions, target, num_classes=3, concern=COSTS)
     for weights in Resamples(60, number=5):
-        means, ratios = mean_statistic(values)(weights), concern(weights)
+        means = mean_statistic(values)(weights)
         wrong = mean_statistic(decisions != target)(weights)
         for number, row in enumerate(weights):
             drawn = [each.repeat_interleave(row) for each in (decisions, target, values)]
-            ratio = expected_concern(drawn[0], drawn[1], num_classes=3, concern=COSTS)
-            assert ratios[number].item() == pytest.approx(ratio.item())
             assert means[number].item() == pytest.approx(drawn[2].double().mean().item())
             assert wrong[number].item() == pytest.approx((drawn[0] != drawn[1]).double().mean().item())
 
@@ -95,14 +89,6 @@ def test_an_infinite_value_counts_where_it_is_drawn() -> None:
     [
         (lambda: mean_statistic(torch.tensor([1.0, torch.nan])), "values must not be NaN or -inf, but got nan."),
         (lambda: mean_statistic(torch.ones(2, dtype=torch.int64)), "values must be floating point or bools (N,)"),
-        (
-            lambda: expected_concern_statistic(torch.ones(2, 2), torch.zeros(2).long(), num_classes=2),
-            "decisions must be integer decisions (N,), but got torch.float32 (2, 2).",
-        ),
-        (
-            lambda: expected_concern_statistic(torch.tensor([0, 5]), torch.tensor([0, 1]), num_classes=2),
-            "preds must hold",
-        ),
         (lambda: equal_error_statistic(torch.ones(2), torch.ones(2).long()), "but holds no non-targets"),
         (
             lambda: actual_cost_statistic(torch.ones(2), torch.arange(2), point=POINT, threshold=torch.nan),

@@ -8,7 +8,7 @@ import torch
 from mpcs_torch import metrics
 from mpcs_torch.functional.probability.brier_score import brier_sums
 from mpcs_torch.functional.probability.cross_entropy import entropy_sums
-from mpcs_torch.functional.probability.generalized import power_sum
+from mpcs_torch.functional.probability.generalized import power_sums_of
 from mpcs_torch.functional.probability.measured_counts import count_probabilities
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
@@ -37,11 +37,7 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
         make_other=lambda: kind(CLASSES, epsilon=0.2),
         agreeing_batch=CERTAIN,
         oracle=oracle,
-        core=lambda logits, target: (
-            power_sum(
-                logits.softmax(1).gather(1, target.unsqueeze(1)).squeeze(1), torch.ones(40).double(), power, 0.005
-            ),
-        ),
+        core=lambda logits, target: power_sums_of(flat(logits, target), power, 0.005),
         fed=HARD,
     )
 

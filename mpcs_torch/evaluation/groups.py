@@ -5,7 +5,7 @@ from math import inf, isfinite, isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from mpcs_torch.errors import shown
-from mpcs_torch.scoring.scores import Scores
+from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
@@ -15,13 +15,6 @@ MOST_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""
 MOST_COLUMNS = 6
 """The number of metrics above which a table, for a terminal, shows only the main ones."""
-IN_TABLES = (
-    *("misclassification_rate", "dangerous_rate", "balanced_error_rate", "mpcs", "expected_concern", "cross_entropy"),
-    *("soft_precision_macro", "soft_recall_macro", "soft_f1_macro", "soft_f1_micro", "soft_kl_divergence"),
-)
-"""The main metrics, of hard and of soft labels."""
-RANKED_BY = ("mpcs", "misclassification_rate", "soft_f1_macro")
-"""The first of these that is measured ranks the groups: others may be undefined for a group that lacks a class."""
 
 
 class GroupScores(NamedTuple):
@@ -33,13 +26,12 @@ class GroupScores(NamedTuple):
     """Of all rows."""
     groups: dict[str, Scores]
     """By group, without confusion matrices."""
-    directions: "dict[str, Direction | None]"
-    """By metric: which values are better."""
 
     @property
-    def values(self) -> dict[str, dict[str, float]]:
-        """The values, by group and metric."""
-        return {name: scores.values for name, scores in self.groups.items()}
+    def directions(self) -> "dict[str, Direction | None]":
+        """By metric: which values are better. Counts, which grow with a group, are left out, unless all are counts."""
+        entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
+        return {entry.name: entry.direction for entry in entries}
 
     @property
     def has_intervals(self) -> bool:
@@ -49,9 +41,9 @@ class GroupScores(NamedTuple):
     @property
     def ranked_by(self) -> str:
         """The metric by which groups are ranked."""
-        named = next((name for name in RANKED_BY if name in self.directions), None)
+        ranks = [(entry.group_rank, entry.name) for entry in self.pooled.entries if entry.group_rank is not None]
         directed = (name for name, direction in self.directions.items() if direction is not None)
-        return named or next(directed, next(iter(self.directions)))
+        return min(ranks)[1] if ranks else next(directed, next(iter(self.directions)))
 
     def order(self) -> str:
         """Say how the groups are ordered."""
@@ -88,7 +80,7 @@ class GroupScores(NamedTuple):
         """Return the metrics of tables: all if they are few."""
         metrics = list(self.directions)
         if len(metrics) > MOST_COLUMNS:
-            metrics = [name for name in IN_TABLES if name in self.directions]
+            metrics = [entry.name for entry in self.pooled.entries if entry.in_group_tables]
         return metrics or list(self.directions)[:MOST_COLUMNS]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:

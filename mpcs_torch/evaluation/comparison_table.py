@@ -1,6 +1,7 @@
-"""A table of the comparisons of systems."""
+"""The comparisons of systems as a table, or as plain values."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from mpcs_torch.functional import Comparison
 from mpcs_torch.tables import Table
@@ -37,3 +38,17 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         for row in comparisons
     ]
     return Table(header, rows)
+
+
+def plain_comparisons(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return the values of comparisons by name."""
+    return [
+        {
+            "measure": row.measure,
+            "systems": [row.first, row.second],
+            **row.found._asdict(),
+            "adjusted_p_value": row.adjusted_p_value,
+            "verdict": row.verdict,
+        }
+        for row in comparisons
+    ]

@@ -1,0 +1,26 @@
+"""Values, intervals, groups and comparisons of classifiers, from tensors or streams.
+
+Names are imported when they are first used: the tables of comparisons need no torchmetrics.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpcs_torch.evaluation.evaluation import Evaluation, evaluate, evaluate_confusion
+    from mpcs_torch.evaluation.result import Result
+    from mpcs_torch.evaluation.with_interval import WithInterval
+
+__all__ = ["Evaluation", "Result", "WithInterval", "evaluate", "evaluate_confusion"]
+
+_FILES = {"Result": "result", "WithInterval": "with_interval"}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        """Import a public name."""
+        from importlib import import_module
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(import_module(f"{__name__}.{_FILES.get(name, 'evaluation')}"), name)
+        return globals()[name]

@@ -1,0 +1,115 @@
+"""Sums of rows in bins: what values, intervals, groups and comparisons are all computed from."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+BUDGET = 2**22
+"""The most numbers that the bins of all rows hold: 32 MiB."""
+BITS = 62
+"""Of an identifier that was hashed. Bins are folded by leaving out bits."""
+FEWEST_BITS = 5
+"""With fewer than 32 bins, deviations would be known too badly."""
+
+
+class BinnedSums:
+    """The sums of rows for each bin of each group.
+
+    A bin is a row while there are few, or a cluster of rows that are not independent. If the numbers become more than
+    ``budget``, bins are joined by the hash of their identifiers, so that those of several models stay the same.
+
+    Args:
+        budget: The most numbers that may be held.
+    """
+
+    def __init__(self, budget: int = BUDGET) -> None:
+        self._budget = budget
+        self.bits: int | None = None
+        """The bits of a hash that tell bins apart; None while each identifier has its own bin."""
+        self.groups = torch.zeros(0, dtype=torch.int64)
+        """(B,): the code of the group of each bin."""
+        self.ids = torch.zeros(0, dtype=torch.int64)
+        """(B,): the identifier of each bin; groups may have bins with the same one."""
+        self.sums = torch.zeros(0, 0, dtype=torch.float64)
+        """(B, K)."""
+
+    def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
+        """Add sums (n, K) of bins (n,) with as many ``bits`` of groups (n,); they may occur more than once."""
+        if len(self.ids):
+            groups, bins = torch.cat([self.groups, groups]), torch.cat([self.ids, bins])
+            sums = torch.cat([self.sums, sums])
+        self._join(groups, bins, sums)
+        while self.sums.numel() > self._budget and self.bits != FEWEST_BITS:
+            self.fold(max(FEWEST_BITS, int(np.log2(max(2, len(self.ids.unique()) // 2)))))  # type: ignore[no-untyped-call]
+
+    def fold(self, bits: int) -> None:
+        """Join bins, so that at most so many bits tell them apart."""
+        if self.bits is None or bits < self.bits:
+            self._join(self.groups, in_bits(self.ids, self.bits, bits), self.sums)
+            self.bits = bits
+
+    def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
+        """Add the sums of other rows.
+
+        Args:
+            other: The sums, which stay as they are.
+            groups: The codes here of its groups, by their codes there. Default: the same.
+            first: What to add to its identifiers, if they are numbers of rows.
+        """
+        added = BinnedSums(other._budget)
+        added.__dict__.update(other.__dict__)
+        if added.bits is None:
+            added.ids = added.ids + first
+        bits = min(each.bits or BITS for each in (self, added))
+        if bits < BITS:
+            self.fold(bits)
+            added.fold(bits)
+        self.add(added.groups if groups is None else groups[added.groups], added.ids, added.sums)
+
+    def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Yield each group with its bins' identifiers (B,), in ascending order, and their sums (B, K)."""
+        order = self.groups.argsort(stable=True)
+        codes, counts = self.groups[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
+        for code, places in zip(codes.tolist(), order.tensor_split(counts.cumsum(0)[:-1]), strict=True):
+            yield code, self.ids[places], self.sums[places]
+
+    def _join(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
+        """Add up the sums of equal bins of equal groups, and order them by identifier, then group."""
+        order = _stable_order(ids, groups)
+        groups, ids = groups[order], ids[order]
+        is_new = torch.ones(len(ids), dtype=torch.bool)
+        is_new[1:] = (ids[1:] != ids[:-1]) | (groups[1:] != groups[:-1])
+        places = torch.empty_like(order)
+        places[order] = is_new.long().cumsum(0) - 1
+        self.groups, self.ids = groups[is_new], ids[is_new]
+        self.sums = sums.new_zeros(len(self.ids), sums.shape[1]).index_add_(0, places, sums)
+
+
+def _stable_order(first: Tensor, second: Tensor) -> Tensor:
+    """Return the order by one key, then by another."""
+    order = second.argsort(stable=True)
+    return order[first[order].argsort(stable=True)]
+
+
+def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
+    """Return identifiers with some bits of a hash, None for identifiers themselves, with fewer bits: (n,)."""
+    if bits == wanted or wanted is None:
+        return ids
+    return hashed(ids) >> (BITS - wanted) if bits is None else ids >> (bits - wanted)
+
+
+def hashed(numbers: Tensor) -> Tensor:
+    """Return a hash of 62 bits of each number (SplitMix64; Steele, Lea, Flood, OOPSLA 2014)."""
+    mixed = numbers.numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return torch.from_numpy(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64))
+
+
+def ids_of_names(names: Sequence[str]) -> Tensor:
+    """Return an identifier for each name, the same on every machine: (n,), int64."""
+    digests = (hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest() for name in names)
+    return torch.tensor([int.from_bytes(digest, "little") >> 2 for digest in digests], dtype=torch.int64)

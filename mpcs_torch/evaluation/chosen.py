@@ -1,0 +1,120 @@
+"""The metrics that classifiers are evaluated by."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.evaluation.result import sections_of
+from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes
+from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.metrics.metric_set import MetricSet
+
+
+class ChosenMetrics(NamedTuple):
+    """Metrics, ready to be made."""
+
+    entries: tuple[MetricEntry, ...]
+    num_classes: int
+    concern: ConcernSpec | None
+    settings: Mapping[str, Any]
+    is_soft: bool
+    """Whether the labels are soft."""
+
+    def make(self, *, additive: bool) -> MetricSet:
+        """Make those metrics whose value is a function of sums, or the others.
+
+        Raises:
+            ValueError: If a setting breaks a rule of its metric.
+        """
+        entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
+        return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
+
+    def notes(self, *, is_default: bool) -> list[str]:
+        """Return which metrics were left out, and why, unless they were named."""
+        if not is_default:
+            return []
+        notes = []
+        if has_free_errors(self.concern):
+            notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
+        if self.num_classes > MAX_MATRIX_CLASSES and not self.is_soft:
+            left_out = "metrics of pairs of classes, such as accuracy, are left out"
+            notes.append(f"more than {MAX_MATRIX_CLASSES} classes: {left_out}")
+        return notes
+
+
+def choose_metrics(
+    num_classes: int,
+    concern: ConcernSpec | None,
+    entries: Sequence[MetricEntry] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    is_soft: bool = False,
+) -> ChosenMetrics:
+    """Choose the metrics that are asked for, or all that the labels allow.
+
+    Args:
+        num_classes: C.
+        concern: Which errors matter.
+        entries: The metrics. Default: all that are measured by default.
+        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
+        is_soft: Whether the labels are soft.
+
+    Raises:
+        ValueError: If a metric does not fit the labels or the number of classes.
+    """
+    if is_soft and concern is not None:
+        raise ValueError("has soft labels, but a concern needs one class for each row")
+    if entries is None:
+        entries = _defaults(num_classes, concern, is_soft=is_soft)
+    wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
+    if wrong:
+        kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
+        raise ValueError(f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels")
+    large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
+    if large:
+        rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
+        raise ValueError(f"{rule}, but has {num_classes}")
+    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft)
+
+
+def _defaults(num_classes: int, concern: ConcernSpec | None, *, is_soft: bool) -> list[MetricEntry]:
+    takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
+    is_without_mpcs = has_free_errors(concern)
+    allowed = [
+        entry
+        for entry in ENTRIES
+        if entry.takes in takes
+        and entry.is_default
+        and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
+        and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
+    ]
+    return in_order(allowed, has_concern=concern is not None)
+
+
+def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
+    """Return metrics in the order in which sections show them."""
+    names = [name for section in sections_of(entries, has_concern=has_concern) for name in section.names]
+    by_name = {entry.name: entry for entry in entries}
+    return [by_name[name] for name in names]
+
+
+def has_free_errors(concern: ConcernSpec | None) -> bool:
+    """Return whether an error costs nothing, so that MPCS, which divides by costs, is not defined."""
+    if concern is None or concern.weights is None:  # a factor is above 0
+        return False
+    return bool((concern.matrix() == 0).any())
+
+
+def inputs_of(probs: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
+    """Return the forms of probabilities that metrics take."""
+    inputs = dict.fromkeys(takes, probs)
+    if "decisions" in takes:
+        inputs["decisions"] = probs.argmax(dim=1)
+    if "log_probabilities" in takes:
+        inputs["log_probabilities"] = probs.log()
+    return inputs

@@ -1,0 +1,333 @@
+"""Evaluate classifiers: values, intervals, groups and comparisons from sums, which merge."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import ids_of_names
+from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
+from mpcs_torch.evaluation.groups import GroupScores
+from mpcs_torch.evaluation.model_sums import ALL, ModelSums, Rows, SumLayout
+from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
+from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.bins import Bins
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry
+
+MODEL = "model"
+"""The name of a single model."""
+INDEPENDENT = (
+    "95 % intervals assume independent rows; rows that share something, such as a patient, need clusters "
+    "(--cluster COLUMN)."
+)
+REPEATED = (
+    "Without --concern, every error is dangerous and costs the same: models are compared by wrong decisions and MPCS."
+)
+Groups = Mapping[str, Sequence[object] | Tensor]
+
+
+class Evaluation:
+    """Add up what evaluating classifiers needs, batch by batch, and merge it with that of other processes.
+
+    Memory does not grow with the rows beyond 32 MiB for each model, 128 MiB for each column of groups, and 8 bytes for
+    each group or cluster.
+
+    Args:
+        class_names: The names of the C classes, or C.
+        concern: Which errors matter.
+        metrics: Names of the register, or entries of it. Default: all that the labels allow.
+        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
+        is_soft: Whether labels are degrees of truth, (N, C).
+        intervals: Whether values get intervals and models are compared.
+
+    Raises:
+        ValueError: If a metric does not fit the labels or the number of classes, or a setting breaks its rule.
+
+    Example:
+        >>> import torch
+        >>> probs, target = torch.tensor([[0.9, 0.1], [0.3, 0.7], [0.4, 0.6], [0.8, 0.2]]), torch.tensor([0, 1, 0, 0])
+        >>> halves = [Evaluation(2, metrics=["accuracy"]) for _ in range(2)]
+        >>> for half, rows in zip(halves, (slice(2), slice(2, 4)), strict=True):
+        ...     half.update(probs[rows], target[rows])
+        >>> halves[0].merge(halves[1])
+        >>> result = halves[0].result()
+        >>> print(f"{result.value('accuracy'):.2f} ({result.first.interval('accuracy')})")
+        0.75 (0.1941 to 0.9937)
+    """
+
+    def __init__(
+        self,
+        class_names: Sequence[str] | int,
+        *,
+        concern: ConcernSpec | None = None,
+        metrics: Sequence[str | MetricEntry] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        is_soft: bool = False,
+        intervals: bool = True,
+    ) -> None:
+        names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else list(class_names)
+        if concern is not None and len(concern.classes) != len(names):
+            rule = f"concern must have the {len(names)} classes of the predictions"
+            raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
+        self.class_names = list(concern.classes) if concern is not None and isinstance(class_names, int) else names
+        found = None if metrics is None else [find_entry(each) if isinstance(each, str) else each for each in metrics]
+        self.chosen: ChosenMetrics = choose_metrics(len(names), concern, found, settings, is_soft=is_soft)
+        self._notes = self.chosen.notes(is_default=metrics is None)
+        self._intervals = intervals
+        self._models = dict[str, ModelSums]()
+        self._columns = dict[str, dict[str, int]]()
+        """The code of each group, by column."""
+        self._cluster: str | None = None
+        self._is_numbered = True
+        """Whether rows are told apart by their numbers."""
+        self.chosen.make(additive=True), self.chosen.make(additive=False)  # refuse bad settings now
+
+    def update(
+        self,
+        preds: Tensor | Mapping[str, Tensor],
+        target: Tensor,
+        *,
+        groups: Groups | None = None,
+        clusters: Sequence[object] | Tensor | None = None,
+    ) -> None:
+        """Add a batch of rows.
+
+        Args:
+            preds: ``(N, C)`` probabilities, of one model or by model; models must have the same rows.
+            target: ``(N,)`` integer classes, or ``(N, C)`` degrees of truth.
+            groups: ``(N,)`` names of the group of each row, by column.
+            clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
+
+        Raises:
+            ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
+        """
+        by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
+        target = as_tensor(target, "target")
+        checked = {name: self._checked(as_tensor(own, "preds"), target) for name, own in by_model.items()}
+        number = len(target)
+        codes = {column: self.codes_of(column, held) for column, held in (groups or {}).items()}
+        ids = None if clusters is None else ids_of_names([str(each) for each in _plain(clusters)])
+        for name, held in {**codes, **({} if ids is None else {"clusters": ids})}.items():
+            if len(held) != number:
+                raise ValueError(f"{name} must be one name for each of the {number} rows, but got {len(held)}.")
+        for name, (probs, labels) in checked.items():
+            self.add(name, probs, labels, codes, ids=ids, cluster=None if clusters is None else "clusters")
+
+    def add(
+        self,
+        model: str,
+        probs: Tensor,
+        target: Tensor,
+        groups: Mapping[str, Tensor],
+        *,
+        ids: Tensor | None = None,
+        cluster: str | None = None,
+    ) -> None:
+        """Add checked rows of one model.
+
+        Args:
+            model: Its name.
+            probs: ``(N, C)`` probabilities.
+            target: ``(N,)`` classes, or ``(N, C)`` degrees of truth.
+            groups: ``(N,)`` codes of `codes_of` by column.
+            ids: ``(N,)``, int64: identifiers of the clusters, or of the rows. Default: their numbers.
+            cluster: What rows with the same identifier share; None if rows are independent.
+
+        Raises:
+            ValueError: If the columns differ from those before, or there are too many groups.
+        """
+        if model not in self._models:
+            self._models[model] = ModelSums(self.chosen, list(groups), keeps_bins=self._intervals)
+        own = self._models[model]
+        if list(own.tables)[1:] != list(groups) or (own.rows and cluster != self._cluster):
+            raise ValueError("groups and clusters must be the same columns in every batch of every model.")
+        self._cluster, self._is_numbered = cluster, ids is None
+        ids = torch.arange(own.rows, own.rows + len(probs)) if ids is None else ids
+        own.add(Rows(probs, target, ids, groups))
+
+    def codes_of(self, column: str, names: Sequence[object] | Tensor) -> Tensor:
+        """Return the code of the group of each row, (n,), which may be new."""
+        known = self._columns.setdefault(column, {})
+        return torch.tensor([known.setdefault(str(name), len(known)) for name in _plain(names)], dtype=torch.int64)
+
+    def merge(self, other: "Evaluation") -> None:
+        """Add what another evaluation with the same arguments has added up of other rows, or of other models.
+
+        Raises:
+            ValueError: If its classes, metrics or columns differ.
+        """
+        same = (self.class_names, [entry.name for entry in self.chosen.entries], self._intervals)
+        if same != (other.class_names, [entry.name for entry in other.chosen.entries], other._intervals):
+            raise ValueError("other must be an Evaluation with the same classes and metrics, but is not.")
+        if self._models and other._models and self._cluster != other._cluster:
+            raise ValueError("other must have clusters where this one has them, but does not.")
+        if other._models:
+            self._cluster, self._is_numbered = other._cluster, other._is_numbered
+        codes = {column: self.codes_of(column, list(names)) for column, names in other._columns.items()}
+        for name, sums in other._models.items():
+            if name not in self._models:
+                columns = list(sums.tables)[1:]
+                self._models[name] = ModelSums(self.chosen, columns, keeps_bins=self._intervals)
+            elif list(self._models[name].tables) != list(sums.tables):
+                raise ValueError("other must have the same columns of groups, but does not.")
+            self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
+
+    def result(self) -> Result:
+        """Return all values of all rows so far, with intervals, by group, and the comparison of models.
+
+        Raises:
+            ValueError: If there is no row, or models have different rows.
+        """
+        if not any(sums.rows for sums in self._models.values()):
+            raise ValueError("result needs at least one row: call update first.")
+        models, groups, notes = dict[str, Scores](), list[GroupScores](), list[str]()
+        for sums in self._models.values():
+            sums.measure()
+        for name, sums in self._models.items():
+            [(_, _, numbers)] = sums.tables[ALL].by_group()
+            models[name] = self._scores(sums, ALL, 0, numbers)
+        for column, known in self._columns.items():
+            for name, sums in self._models.items():
+                numbers_of = {code: numbers for code, _, numbers in sums.tables[column].by_group()}
+                of_groups = {
+                    group: self._scores(sums, column, code, numbers_of[code])
+                    for group, code in known.items()
+                    if code in numbers_of
+                }
+                groups.append(GroupScores(name, column, models[name], of_groups))
+        if self._intervals:
+            notes.append(INDEPENDENT if self._cluster is None else self._of_clusters())
+        is_compared = self._intervals and len(models) > 1 and not self.chosen.is_soft
+        comparisons = compare(self._models, self.chosen, self._cluster) if is_compared else []
+        has_concern = self.chosen.concern is not None
+        notes += [REPEATED] if comparisons and not has_concern else []
+        return Result(models, groups, comparisons, has_concern, notes)
+
+    def _of_clusters(self) -> str:
+        table = next(iter(self._models.values())).tables[ALL]
+        number = f"{len(table.ids)} clusters" if table.bits is None else "clusters"
+        return f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
+
+    def _checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Refuse bad values; return probabilities and labels on the CPU."""
+        classes = len(self.class_names)
+        if self.chosen.is_soft:
+            soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
+            raise_first(soft.find_faults())
+            return soft.predicted.double().cpu(), soft.actual.double().cpu()
+        samples = flatten_samples(
+            preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
+        )
+        raise_first(samples.find_faults())
+        return samples.scores.detach().double().cpu(), samples.labels.target.cpu()
+
+    def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> Scores:
+        """Return the scores of a group from the numbers of its bins, (B, K)."""
+        units, others = sums.layout.units(numbers, self._cluster), sums.values_of_others(column, code)
+        found = scores_of(self.chosen, sums.layout, numbers, units, self.class_names, others, intervals=self._intervals)
+        if column != ALL:
+            return found
+        by_class = class_intervals(sums.layout, numbers, units, self.class_names) if self._intervals else {}
+        return found._replace(
+            confusion=sums.confusion, class_intervals=by_class, notes=self._notes, **sums.probability_means()
+        )
+
+
+def evaluate(
+    preds: Tensor | Mapping[str, Tensor],
+    target: Tensor,
+    *,
+    concern: ConcernSpec | None = None,
+    metrics: Sequence[str | MetricEntry] | None = None,
+    groups: Groups | None = None,
+    clusters: Sequence[object] | Tensor | None = None,
+    class_names: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    intervals: bool = True,
+) -> Result:
+    """Evaluate one or several classifiers on the same rows: all metrics, with intervals, by group, and compared.
+
+    Args:
+        preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays.
+        target: ``(N,)`` integer classes, or ``(N, C)`` degrees of truth.
+        concern: Which errors matter.
+        metrics: Names of the register, or entries of it. Default: all that the labels allow.
+        groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
+        clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent.
+        class_names: Default: those of the concern, or numbers.
+        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
+        intervals: Whether values get intervals and models are compared.
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule above.
+
+    Example:
+        >>> import torch
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> target = torch.randint(3, (300,), generator=generator)
+        >>> probs = {
+        ...     name: (torch.randn(300, 3, generator=generator) + skill * torch.eye(3)[target]).softmax(1)
+        ...     for name, skill in (("small", 1.0), ("large", 3.0))
+        ... }
+        >>> result = evaluate(probs, target, metrics=["accuracy", "misclassification_rate"])
+        >>> print(result.comparisons[0].better, f"{result.value('accuracy', model='large'):.3f}")
+        large 0.963
+    """
+    first = as_tensor(next(iter(preds.values())) if isinstance(preds, Mapping) else preds, "preds")
+    if first.ndim != 2:
+        raise ValueError(f"preds must be probabilities (N, C), but got shape {tuple(first.shape)}.")
+    evaluation = Evaluation(
+        first.shape[1] if class_names is None else class_names,
+        concern=concern,
+        metrics=metrics,
+        settings=settings,
+        is_soft=as_tensor(target, "target").ndim == 2,
+        intervals=intervals,
+    )
+    evaluation.update(preds, target, groups=groups, clusters=clusters)
+    return evaluation.result()
+
+
+def evaluate_confusion(
+    confusion: Tensor,
+    class_names: list[str],
+    *,
+    model: str = MODEL,
+    concern: ConcernSpec | None = None,
+    metrics: Sequence[MetricEntry] | None = None,
+    intervals: bool = True,
+) -> Result:
+    """Evaluate the decisions of independent rows that a confusion matrix counts.
+
+    Args:
+        confusion: ``(C, C)``, int64, rows true classes.
+        class_names: C names.
+        model: The name of the model.
+        concern: Which errors matter.
+        metrics: Entries of the register that take decisions. Default: all of them.
+        intervals: Whether values get intervals.
+    """
+    if metrics is None:
+        of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions"]
+        metrics = in_order(of_decisions, has_concern=concern is not None)
+    chosen = choose_metrics(len(class_names), concern, metrics)
+    layout, (true, predicted) = SumLayout(chosen), confusion.nonzero(as_tuple=True)
+    cells = Bins(torch.arange(len(true)), len(true))
+    numbers = layout.sums_of({"decisions": predicted}, true, predicted != true, cells)
+    units = layout.units(numbers, None)._replace(counts=confusion[true, predicted].double())
+    found = scores_of(chosen, layout, numbers, units, class_names, {}, intervals=intervals)
+    by_class = class_intervals(layout, numbers, units, class_names) if intervals else {}
+    found = found._replace(confusion=confusion, class_intervals=by_class)
+    return Result({model: found}, has_concern=concern is not None, notes=[INDEPENDENT] if intervals else [])
+
+
+def _plain(names: Sequence[object] | Tensor) -> Sequence[object]:
+    return names.tolist() if isinstance(names, Tensor) or hasattr(names, "tolist") else names

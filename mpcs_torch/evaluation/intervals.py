@@ -1,0 +1,276 @@
+"""Confidence intervals of metrics, and of their differences, from sums in bins.
+
+There are two rules, and a metric declares which is its own (`AdditiveMetric.interval_rule`):
+
+- **bounded**: rates and costs, of which a row has at most a known one, have Gaffke's bound, which holds however rare
+  the dear errors are (`bounded_mean_interval`). For rates it is that of Clopper and Pearson, and for a difference of
+  rates its test is McNemar's.
+- **smooth**: other functions of sums have the delete-one-bin jackknife: Student's t interval, on the scale that the
+  metric declares, with the spread of the values that leave out a bin, where enough bins have a wrong decision. With
+  fewer, rare rows may make the value; a **mean** over rows then has Gaffke's bound, if that is narrow enough.
+"""
+
+from collections.abc import Callable
+from math import inf, isfinite, sqrt
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import PairedDifference, bounded_mean_interval, bounded_mean_test, clopper_pearson
+from mpcs_torch.metrics.additive import AdditiveMetric, Scale
+
+CONFIDENCE = 0.95
+FEWEST = 10
+"""The fewest bins by which a spread is judged."""
+FEWEST_WRONG = {"mean": 10, "smooth": 5}
+"""The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
+FEWEST_OF_CLASS = {"rows": 2, "clusters": 5}
+"""The fewest bins with samples of each class that an average over classes needs."""
+MOST_DISTINCT = 128
+"""Different values beyond which those near each other count as one: Gaffke's bound takes time for each."""
+WIDEST = 0.1
+"""The share of the possible values beyond which Gaffke's bound of a mean is of no use."""
+RATE = [(0, 1), (1, 1)]
+Interval = tuple[float, float]
+Reason = str
+"""Why there is no interval."""
+
+
+class Units(NamedTuple):
+    """What is known of B bins beside the sums of metrics."""
+
+    rows: Tensor
+    """(B,): the number of rows of each."""
+    errors: Tensor
+    """(B,): the number of its wrong decisions; NaN for soft labels."""
+    counts: Tensor
+    """(B,): how many bins are like this one: 1, but for the cells of a confusion matrix."""
+    cluster: str | None
+    """What makes a bin: a column of clusters; None for rows that are independent."""
+
+    @property
+    def name(self) -> str:
+        """What a bin is."""
+        return "rows" if self.cluster is None else "clusters"
+
+    @property
+    def size(self) -> float:
+        """The most rows of a bin that are not independent of each other."""
+        return 1.0 if self.cluster is None else self.rows.max().item()
+
+
+def interval_of(metric: AdditiveMetric, bins: Any, units: Units) -> Interval | Reason:
+    """Return the interval of a metric of all rows, or why it has none.
+
+    Args:
+        metric: The metric.
+        bins: Its sums: ``sums_type`` of tensors (B, ...).
+        units: The bins.
+    """
+    whole = whole_of(bins, units)
+    value = metric.value_of(whole).item()
+    if not isfinite(value):
+        return "without a value, there is none"
+    if metric.interval_rule == "bounded":
+        return _bounded(metric, bins, whole, units)
+    fewest = FEWEST_WRONG[metric.interval_rule]
+    is_hard = not bool(units.errors.isnan().any())
+    if is_hard and _seen(units.errors > 0, units) < fewest:
+        found = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
+        ends = sorted(metric.of_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
+        if isinstance(found, str) or found[1] - found[0] > WIDEST * (ends[-1] - ends[0]):
+            return f"fewer than {fewest} {units.name} have a wrong decision, so rare ones may make the value"
+        return found
+    return _jackknife(metric, bins, whole, units)
+
+
+def difference_of(metric: AdditiveMetric, first: Any, second: Any, units: Units) -> PairedDifference:
+    """Return how much the value of a second model exceeds that of a first, with an interval and a p-value.
+
+    Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates and costs of
+    independent rows, and whatever differs in few bins, have Gaffke's bound; others the jackknife of the difference.
+
+    Args:
+        metric: The metric.
+        first: The sums of the first model: ``sums_type`` of tensors (B, ...).
+        second: The sums of the second model in the same bins.
+        units: The bins.
+    """
+    whole = [whole_of(bins, units) for bins in (first, second)]
+    values = [metric.value_of(each).item() for each in whole]
+    first_value, second_value = values
+    difference = second_value - first_value
+    unknown = PairedDifference(first_value, second_value, difference, -inf, inf, 1.0)
+    if not isfinite(difference):
+        return unknown
+    possible = metric.row_ratios(whole[0])
+    if metric.interval_rule != "smooth":
+        ratios = [metric.ratio_of(bins, each) for bins, each in zip((first, second), whole, strict=True)]
+        apart = ratios[1][0] - ratios[0][0]
+        is_rare = _seen(apart != 0, units) < FEWEST
+        is_exact = metric.interval_rule == "bounded" and units.cluster is None
+        if (is_exact or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
+            both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
+            low, high, p_value = _gaffke(apart, ratios[0][1], both, units)
+            at = [metric.of_ratio(ratio, whole[0]) - metric.of_ratio(0.0, whole[0]) for ratio in (low, high)]
+            return PairedDifference(first_value, second_value, difference, min(at), max(at), p_value)
+        if is_rare:
+            return unknown
+    jackknife = _jackknife_difference(metric, (first, second), whole, difference, units)
+    if jackknife is None:
+        return unknown
+    half, p_value = jackknife
+    return PairedDifference(first_value, second_value, difference, difference - half, difference + half, p_value)
+
+
+def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
+    """Return the interval of a rate from its numerators and denominators in bins (B,); None without any."""
+    wanted, total = (round((held * units.counts).sum().item()) for held in (right, of))
+    if total == 0:
+        return None
+    if units.cluster is None:
+        return clopper_pearson(wanted, total, confidence=CONFIDENCE)
+    most = of.max().item()
+    low, high, _ = _gaffke(right, of, [(0, most), (most, most)], units._replace(cluster=None))
+    return max(0.0, low), min(1.0, high)
+
+
+def whole_of(bins: Any, units: Units) -> Any:
+    """Return the sums of all bins."""
+    return type(bins)(*(torch.tensordot(units.counts, held, 1) for held in bins))
+
+
+def _seen(is_wanted: Tensor, units: Units) -> float:
+    return (is_wanted * units.counts).sum().item()
+
+
+def _bounded(metric: AdditiveMetric, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+    numerator, per = metric.ratio_of(bins, whole)
+    possible = metric.row_ratios(whole)
+    if not possible:
+        return "a row can add any number"
+    if not (per * units.counts).sum() > 0:
+        return "there is nothing to divide by"
+    if list(possible) == RATE:
+        ends = rate_interval(numerator, per, units)
+        assert ends is not None
+    else:
+        ends = _gaffke(numerator, per, possible, units)[:2]
+    low, high = (metric.of_ratio(end, whole) for end in ends)
+    return min(low, high), max(low, high)
+
+
+def _gaffke(
+    numerator: Tensor, per: Tensor, possible: "list[tuple[float, float]] | Any", units: Units
+) -> tuple[float, float, float]:
+    """Return the ends of Gaffke's interval of a ratio, and the p-value of its test that the ratio is 0.
+
+    Args:
+        numerator: ``(B,)``.
+        per: ``(B,)``: denominators.
+        possible: Pairs that bound those of a row.
+        units: The bins: the largest possible one has as many rows as the largest cluster.
+    """
+    pairs, counts = _distinct(torch.stack([numerator, per], 1), units.counts)
+    bounds = units.size * torch.tensor(possible, dtype=torch.float64)
+    values, weights = torch.cat([pairs, bounds]).unbind(1)
+    counted = torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)])
+    low, high = bounded_mean_interval(values, counted, per=weights, confidence=CONFIDENCE)
+    return low, high, bounded_mean_test(values, counted)
+
+
+def _distinct(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return different pairs (P, 2) of a numerator and a denominator, and how many bins have each (P,)."""
+    different, places = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
+    counted = torch.zeros(len(different), dtype=torch.float64).index_add_(0, places, counts)
+    if len(different) <= MOST_DISTINCT:
+        return different, counted
+    total = (different * counted.unsqueeze(1)).sum(0)
+    rest = different[:, 0] - total[0] / total[1] * different[:, 1]
+    order = rest.argsort()
+    # The ends of the order are kept apart: they have the most influence.
+    share = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MOST_DISTINCT / 1.6).round()
+    codes = torch.empty_like(order)
+    codes[order] = share.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+    size = int(codes.max()) + 1
+    joined = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
+    summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, different * counted.unsqueeze(1))
+    return summed / joined.unsqueeze(1), joined
+
+
+def _jackknife(metric: AdditiveMetric, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+    reason = _too_few(metric, bins, units)
+    if reason is not None:
+        return reason
+    forward, back = SCALES[metric.interval_scale]
+    value = forward(metric.value_of(whole))
+    spread = _spread(forward(metric.value_of(_without_each(bins, whole))), units)
+    if spread is None or not isfinite(value.item()):
+        return f"some values without one of the {units.name} do not exist"
+    if spread <= 1e-12 * max(1.0, abs(value.item())):
+        return f"all {units.name} agree, which does not tell how far the value may be off"
+    half = spread * _quantile(units)
+    low, high = (back(value + sign * half).item() for sign in (-1, 1))
+    return low, high
+
+
+def _jackknife_difference(
+    metric: AdditiveMetric, both: tuple[Any, Any], whole: list[Any], difference: float, units: Units
+) -> tuple[float, float] | None:
+    """Return half the length of the interval of a difference, and the p-value; None if its spread is not known."""
+    from scipy.special import stdtr  # scipy.stats takes longer to import
+
+    if any(_too_few(metric, bins, units) is not None for bins in both):
+        return None
+    without = [metric.value_of(_without_each(bins, each)) for bins, each in zip(both, whole, strict=True)]
+    spread = _spread(without[1] - without[0], units)
+    if spread is None or spread <= 1e-12 * abs(difference) or spread == 0:
+        return None
+    p_value = 2 * float(stdtr(units.counts.sum().item() - 1, -abs(difference) / spread))
+    return spread * _quantile(units), p_value
+
+
+def _too_few(metric: AdditiveMetric, bins: Any, units: Units) -> Reason | None:
+    if units.counts.sum() < FEWEST:
+        return f"a spread is judged by at least {FEWEST} {units.name}"
+    of_classes = metric.averaged_classes(bins)
+    if of_classes is not None:
+        seen = torch.tensordot(units.counts, (of_classes > 0).double(), 1)
+        fewest = FEWEST_OF_CLASS[units.name]
+        if bool((seen < fewest).any()):
+            return f"an average over classes needs {fewest} {units.name} with samples of each class"
+    return None
+
+
+def _without_each(bins: Any, whole: Any) -> Any:
+    """Return the sums of all bins but one, for each that is left out: (B, ...)."""
+    return type(bins)(*(total - held for total, held in zip(whole, bins, strict=True)))
+
+
+def _spread(without: Tensor, units: Units) -> float | None:
+    """Return the standard error of a value from those that leave out a bin (B,); None if one does not exist."""
+    if not bool(without.isfinite().all()):
+        return None
+    number = units.counts.sum().item()
+    mean = (units.counts @ without) / number
+    return sqrt((number - 1) / number * (units.counts @ (without - mean).square()).item())
+
+
+def _quantile(units: Units) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(units.counts.sum().item() - 1, (1 + CONFIDENCE) / 2))
+
+
+def _same(values: Tensor) -> Tensor:
+    return values
+
+
+SCALES: dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "plain": (_same, _same),
+    "log": (torch.log, torch.exp),
+    "logit": (torch.logit, torch.sigmoid),
+    "atanh": (torch.atanh, torch.tanh),
+}
+"""The scale of a jackknife, and the way back."""

@@ -1,0 +1,219 @@
+"""What is added up of the rows of one model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import nan
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
+from mpcs_torch.evaluation.chosen import ChosenMetrics, inputs_of
+from mpcs_torch.evaluation.intervals import Units
+from mpcs_torch.functional.inputs.bins import Bins
+from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.by_name import Takes
+from mpcs_torch.metrics.metric_set import States, numbers_in
+from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+
+WAITING = 2**20
+"""Scores that wait until they are measured (8 MiB): few rows at a time would take long."""
+BUDGET_OF_GROUPS = 4 * BUDGET
+"""The most numbers that the bins of all groups of a column hold: 128 MiB."""
+MOST_NUMBERS = 2**27
+"""The most numbers (1 GiB) that all groups of a column may hold."""
+ALL = ""
+"""Stands for no column: all rows are one group."""
+
+
+class Rows(NamedTuple):
+    """Rows of a model."""
+
+    probs: Tensor
+    """(n, C)."""
+    target: Tensor
+    """(n,), or (n, C) soft labels."""
+    ids: Tensor
+    """(n,), int64: identifiers of what is independent, a row or its cluster."""
+    groups: Mapping[str, Tensor]
+    """(n,), int64 codes by column."""
+
+
+class SumLayout:
+    """Where the sums of each metric are in a row of numbers: the number of rows, that of errors, then the metrics'."""
+
+    def __init__(self, chosen: ChosenMetrics) -> None:
+        self.metrics = chosen.make(additive=True)
+        self.shapes: list[list[tuple[int, ...]]] = []
+
+    def sums_of(self, inputs: Mapping[Takes, Tensor], target: Tensor, wrong: Tensor, bins: Bins) -> Tensor:
+        """Return the numbers of each bin: (B, K), float64.
+
+        Args:
+            inputs: The predictions in each form that a metric takes.
+            target: ``(n,)``, or ``(n, C)`` soft labels.
+            wrong: ``(n,)`` whether decisions are wrong; NaN for soft labels.
+            bins: Of the n rows.
+        """
+        ones = torch.ones(len(target), dtype=torch.float64)
+        found = [bins.sum(torch.stack([ones, wrong.double()], dim=1))]
+        shapes = []
+        for group in self.metrics.groups:
+            first: Any = group.first
+            sums = first.binned_sums(inputs[group.takes], target, bins)
+            shapes.append([tuple(each.shape[1:]) for each in sums])
+            found += [each.reshape(bins.number, -1).double() for each in sums]
+        self.shapes = shapes
+        return torch.cat(found, dim=1)
+
+    def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
+        """Yield each metric by name with its sums in bins: ``sums_type`` of tensors (B, ...)."""
+        place = 2
+        for group, shapes in zip(self.metrics.groups, self.shapes, strict=True):
+            parts = []
+            for shape in shapes:
+                size = int(torch.Size(shape).numel())
+                parts.append(numbers[:, place : place + size].reshape(len(numbers), *shape))
+                place += size
+            for name, metric in group.metrics.items():
+                assert isinstance(metric, AdditiveMetric)
+                yield name, metric, metric.sums_type(*parts)
+
+    @staticmethod
+    def units(numbers: Tensor, cluster: str | None) -> Units:
+        """Return what is known of bins beside the sums of metrics."""
+        return Units(numbers[:, 0], numbers[:, 1], torch.ones(len(numbers), dtype=torch.float64), cluster)
+
+
+class ModelSums:
+    """The sums of the rows of one model, in bins, of all and of each group.
+
+    Args:
+        chosen: The metrics.
+        columns: The columns of groups.
+        keeps_bins: Whether bins are kept apart, as intervals need them.
+    """
+
+    def __init__(self, chosen: ChosenMetrics, columns: Sequence[str], *, keeps_bins: bool) -> None:
+        self.layout, self._others = SumLayout(chosen), chosen.make(additive=False)
+        self._keeps_bins = keeps_bins
+        self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
+        """By column; the first holds all rows."""
+        self._states = {column: dict[int, States]() for column in self.tables}
+        self._waiting: list[Rows] = []
+        self.rows = 0
+        classes = chosen.num_classes
+        has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
+        self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
+        """(C, C), rows true classes; None if no metric counts decisions."""
+
+    def add(self, rows: Rows) -> None:
+        """Add rows.
+
+        Raises:
+            ValueError: If there are too many groups.
+        """
+        self.rows += len(rows.probs)
+        self._waiting.append(rows)
+        if sum(each.probs.numel() for each in self._waiting) >= WAITING:
+            self.measure()
+
+    def measure(self) -> None:
+        """Measure the rows that wait."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        groups = {column: torch.cat([each.groups[column] for each in waiting]) for column in waiting[0].groups}
+        probs, target, ids = (torch.cat(parts) for parts in zip(*(each[:3] for each in waiting), strict=True))
+        rows = Rows(probs, target, ids, groups)
+        if self.confusion is not None:
+            classes = len(self.confusion)
+            pairs = rows.target * classes + rows.probs.argmax(1)
+            self.confusion += pairs.bincount(minlength=classes**2).view(classes, classes)
+        self._add_sums(rows)
+        if self._others.groups:
+            self._add_others(rows)
+
+    def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
+        """Add what another process or part has measured.
+
+        Args:
+            other: Of the same metrics.
+            codes: For each column, the codes here of its groups there.
+            first: What to add to its numbers of rows.
+        """
+        self.measure()
+        other.measure()
+        self.rows += other.rows
+        if self.confusion is not None and other.confusion is not None:
+            self.confusion += other.confusion
+        self.layout.shapes = self.layout.shapes or other.layout.shapes
+        for column, table in other.tables.items():
+            self.tables[column].merge(table, codes.get(column), first=first)
+        for column, states in other._states.items():
+            for code, own in states.items():
+                here = int(codes[column][code]) if column in codes else code
+                held = self._states[column].get(here)
+                self._others.load(held)
+                self._others.merge(own)
+                self._states[column][here] = self._others.states()
+
+    def values_of_others(self, column: str, code: int) -> dict[str, float]:
+        """Return the values of the metrics of a group that no sums determine."""
+        if not self._others.groups:
+            return {}
+        self._others.load(self._states[column][code])
+        metrics = self._others.metrics()
+        return {entry.name: entry.value(metrics[entry.name]) for entry in self._others.entries}
+
+    def probability_means(self) -> dict[str, Any]:
+        """Return the reported and the measured means of all rows by name, if they are measured."""
+        if self._others.groups:
+            self._others.load(self._states[ALL][0])
+            for metric in self._others.metrics().values():
+                if isinstance(metric, ProbabilityAccuracy):
+                    return {"reported": metric.reported(), "measured": metric.bins()}
+        return {}
+
+    def _add_sums(self, rows: Rows) -> None:
+        tables = self.tables.values()
+        bits = None if any(table.bits is None for table in tables) else max(table.bits or 0 for table in tables)
+        bins = in_bits(rows.ids, None, bits) if self._keeps_bins else torch.zeros_like(rows.ids)
+        codes, places = _joint([bins, *rows.groups.values()])
+        is_soft = rows.target.ndim == 2
+        wrong = torch.full((len(codes),), nan) if is_soft else rows.probs.argmax(1) != rows.target
+        inputs = inputs_of(rows.probs, self.layout.metrics.takes)
+        numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)))
+        for column, table in self.tables.items():
+            groups = rows.groups.get(column, torch.zeros_like(rows.ids))
+            table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
+            if column != ALL and table.sums.numel() > MOST_NUMBERS:
+                self._refuse_groups(column)
+
+    def _add_others(self, rows: Rows) -> None:
+        for column, states in self._states.items():
+            groups = rows.groups.get(column, torch.zeros_like(rows.ids))
+            for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
+                own = groups == code if column else slice(None)
+                self._others.load(states.get(code))
+                self._others.update(inputs_of(rows.probs[own], self._others.takes), rows.target[own])
+                states[code] = self._others.states()
+            if column and sum(map(numbers_in, states.values())) > MOST_NUMBERS:
+                self._refuse_groups(column)
+
+    def _refuse_groups(self, column: str) -> None:
+        raise ValueError(
+            f"column {quoted(column)} must have fewer groups: their sums take more than {8 * MOST_NUMBERS >> 30} GiB"
+        )
+
+
+def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return a code for each different combination of keys, (n,), and a place where each code occurs."""
+    codes = torch.zeros_like(keys[0])
+    for key in keys:
+        own = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        codes = (codes * (int(own.max()) + 1) + own).unique(return_inverse=True)[1]
+    places = torch.empty(int(codes.max()) + 1, dtype=torch.int64)
+    places[codes] = torch.arange(len(codes))
+    return codes, places

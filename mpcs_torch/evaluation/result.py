@@ -1,0 +1,243 @@
+"""All that was measured of one or several classifiers: values, intervals, groups, comparisons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.comparison_table import comparison_table, plain_comparisons
+from mpcs_torch.evaluation.groups import GroupScores
+from mpcs_torch.evaluation.scores import Interval, Scores
+from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:
+    from mpcs_torch.metrics.by_name import MetricEntry
+
+ALL_IN_ONE = 12
+"""Up to this number of metrics, such as those that were named, one table shows them in their order."""
+ABOUT_AVERAGES = (
+    "Averages of each class against the rest, by oneDAL's definitions: with many classes, most of these yes-or-no "
+    "decisions are a right no, so average_accuracy is near 1 and error_rate near 0 "
+    "however many predictions are wrong."
+)
+OF_GROUPS = (
+    "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
+    "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
+)
+
+
+class Section(NamedTuple):
+    """Metrics that are shown together."""
+
+    about: str
+    """A sentence for the reader; empty if the names say it all."""
+    names: list[str]
+
+
+def sections_of(entries: "Sequence[MetricEntry]", *, has_concern: bool) -> list[Section]:
+    """Return the sections that metrics are shown in, none of them empty.
+
+    Args:
+        entries: Metrics in any order.
+        has_concern: Whether a concern says which errors matter; otherwise metrics of concern repeat the error rate, so
+            only MPCS comes first.
+    """
+    if len(entries) <= ALL_IN_ONE:
+        return [Section("", [entry.name for entry in entries])]
+    leading = ("main", "concern") if has_concern else ("main",)
+    found = {about: list[str]() for about in ("first", "other", ABOUT_AVERAGES)}
+    for entry in entries:
+        is_first = entry.section in leading
+        place = "first" if is_first else ABOUT_AVERAGES if entry.section == "averages" else "other"
+        found[place].append(entry.name)
+    return [Section(about if about == ABOUT_AVERAGES else "", names) for about, names in found.items() if names]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The values of models on the same rows, with 95 % intervals, by group and class, and the models' comparison.
+
+    It prints as tables.
+    """
+
+    models: Mapping[str, Scores]
+    """By model."""
+    groups: Sequence[GroupScores] = ()
+    """One for each column and model."""
+    comparisons: Sequence[Comparison] = ()
+    has_concern: bool = False
+    """Whether a concern says which errors matter."""
+    notes: Sequence[str] = ()
+    """Sentences about intervals and comparisons for the reader."""
+
+    @property
+    def first(self) -> Scores:
+        """The scores of the first model."""
+        return next(iter(self.models.values()))
+
+    def scores(self, model: str | None = None, group: tuple[str, str] | None = None) -> Scores:
+        """Return the scores of a model, or of a group of its rows.
+
+        Args:
+            model: Its name; not needed for one model.
+            group: A column and one of its groups, such as ``("site", "north")``. Default: all rows.
+
+        Raises:
+            ValueError: If there is no such model or group.
+        """
+        if model is None and len(self.models) == 1:
+            model = next(iter(self.models))
+        if model is None or model not in self.models:
+            raise ValueError(f"model must be one of {quoted(list(self.models))}, but got {quoted(model)}.")
+        if group is None:
+            return self.models[model]
+        column, name = group
+        found = next((each.groups for each in self.groups if (each.model, each.column) == (model, column)), {})
+        if name not in found:
+            known = [(each.column, name) for each in self.groups if each.model == model for name in each.groups]
+            raise ValueError(f"group must be one of {quoted(known)}, but got {quoted(group)}.")
+        return found[name]
+
+    def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
+        """Return a value; the arguments are those of `scores`.
+
+        Raises:
+            ValueError: If there is no such metric, model or group.
+        """
+        values = self.scores(model, group).values
+        if metric not in values:
+            raise ValueError(f"metric must be one of {quoted(list(values))}, but got {quoted(metric)}.")
+        return values[metric]
+
+    def interval(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Interval | None:
+        """Return the 95 % interval of a value, (low, high), or None; the arguments and errors are those of `value`."""
+        self.value(metric, model, group)
+        return self.scores(model, group).intervals.get(metric)
+
+    def sections(self) -> list[tuple[str, Table]]:
+        """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
+        found = sections_of(self.first.entries, has_concern=self.has_concern)
+        return [(section.about, self.table(section.names)) for section in found]
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
+        if len(self.models) == 1:
+            return self.first.table(names)
+        names = list(self.first.values) if names is None else names
+        rows = [[name, *(_cell(scores, name) for scores in self.models.values())] for name in names]
+        return Table(["metric", *self.models], rows)
+
+    def told(self) -> list[str]:
+        """Return how rows were read, why metrics have no value or interval, and how intervals were made: sentences."""
+        remarks = dict[str, list[str]]()
+        for name, scores in self.models.items():
+            for remark in scores.remarks():
+                remarks.setdefault(remark, []).append(name)
+        several = len(self.models) > 1
+        added = [f"{', '.join(names)}: {remark}" if several else remark for remark, names in remarks.items()]
+        of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
+        return [*added, *self.notes, *of_groups]
+
+    def warnings(self) -> list[str]:
+        """Return what the values say against using the predictions as they are, with the model if there are several."""
+        named = [(name, warning) for name, scores in self.models.items() for warning in scores.warnings()]
+        return [f"{name}: {warning}" if len(self.models) > 1 else warning for name, warning in named]
+
+    def parts(self) -> list[Table | str]:
+        """Return the tables and sentences that say it all, in order."""
+        first = self.first
+        names = ", ".join(first.class_names[:10]) + (", ..." if len(first.class_names) > 10 else "")
+        parts: list[Table | str] = [f"{first.rows} rows, {len(first.class_names)} classes: {names}"]
+        for about, table in self.sections():
+            parts += [*([about] if about else []), table]
+        parts += map(printable, self.told())
+        if len(self.models) == 1 and (by_class := first.class_table()) is not None:
+            parts.append(by_class)
+        if self.comparisons:
+            parts += [comparison_table(self.comparisons), "\n".join(summarize_comparisons(self.comparisons))]
+        for groups in self.groups:
+            parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
+        return parts
+
+    def __str__(self) -> str:
+        """Return the tables and sentences as text."""
+        return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in self.parts())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
+        first = self.first
+        plain: dict[str, Any] = {"rows": first.rows, "classes": list(first.class_names)}
+        if len(self.models) == 1:
+            plain |= _plain_scores(first)
+        else:
+            plain["models"] = {name: _plain_scores(scores) for name, scores in self.models.items()}
+        if told := self.told():
+            plain["notes"] = told
+        if self.comparisons:
+            plain["comparisons"] = plain_comparisons(self.comparisons)
+            plain["verdicts"] = summarize_comparisons(self.comparisons)
+        if self.groups:
+            plain["groups"] = [
+                {
+                    "model": groups.model,
+                    "column": groups.column,
+                    "groups": {
+                        name: {"rows": groups.groups[name].rows, **_plain_values(groups.groups[name])}
+                        for name in groups.worst_first()
+                    },
+                    **groups.summaries(),
+                }
+                for groups in self.groups
+            ]
+        return plain
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame: a row for each model, group and metric, with value, low and high.
+
+        Raises:
+            ModuleNotFoundError: If pandas is missing.
+        """
+        import pandas as pd  # type: ignore[import-untyped]  # an extra that mypy does not know
+
+        rows = [
+            (model, column, group, name, value, *scores.intervals.get(name, (float("nan"),) * 2))
+            for model, column, group, scores in self._all_scores()
+            for name, value in scores.values.items()
+        ]
+        return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high"])
+
+    def _all_scores(self) -> list[tuple[str, str, str, Scores]]:
+        pooled = [(model, "", "", scores) for model, scores in self.models.items()]
+        return pooled + [
+            (each.model, each.column, name, scores) for each in self.groups for name, scores in each.groups.items()
+        ]
+
+
+def _cell(scores: Scores, name: str) -> str:
+    if name not in scores.values:
+        return ""
+    interval = scores.interval(name)
+    return f"{scores.values[name]:.5g}" + (f" ({interval})" if interval else "")
+
+
+def _plain_values(scores: Scores) -> dict[str, Any]:
+    plain: dict[str, Any] = {"metrics": dict(scores.values)}
+    if scores.intervals:
+        plain |= {"intervals": dict(scores.intervals), "without_interval": dict(scores.without_interval)}
+    return plain
+
+
+def _plain_scores(scores: Scores) -> dict[str, Any]:
+    plain = _plain_values(scores)
+    if undefined := scores.undefined():
+        plain["undefined"] = undefined
+    if scores.confusion is not None:
+        intervals = scores.class_intervals
+        plain["confusion"] = scores.confusion.tolist()
+        plain["per_class"] = {
+            name: {**rates, **({"intervals": dict(intervals[name])} if name in intervals else {})}
+            for name, rates in scores.per_class().items()
+        }
+    return plain

@@ -1,0 +1,151 @@
+"""From sums in bins to values, intervals and comparisons."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from math import isnan
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.bins import BITS, BinnedSums
+from mpcs_torch.evaluation.chosen import ChosenMetrics
+from mpcs_torch.evaluation.intervals import (
+    CONFIDENCE,
+    RATE,
+    Units,
+    difference_of,
+    interval_of,
+    rate_interval,
+    whole_of,
+)
+from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
+from mpcs_torch.evaluation.scores import Interval, Scores
+from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted
+from mpcs_torch.functional.comparison.measure import Measure
+from mpcs_torch.functional.comparison.verdict import better_of, verdict_of
+from mpcs_torch.functional.quality.class_counts import ClassCounts
+
+NOT_ADDITIVE = "its value is not known as a function of sums"
+
+
+def scores_of(
+    chosen: ChosenMetrics,
+    layout: SumLayout,
+    numbers: Tensor,
+    units: Units,
+    class_names: list[str],
+    others: Mapping[str, float],
+    *,
+    intervals: bool,
+) -> Scores:
+    """Return the values of the rows in bins, and their intervals.
+
+    Args:
+        chosen: The metrics.
+        layout: Where their sums are.
+        numbers: ``(B, K)`` the sums of each bin.
+        units: The bins.
+        class_names: C names.
+        others: The values of the metrics that no sums determine.
+        intervals: Whether values get intervals.
+    """
+    entries = {entry.name: entry for entry in chosen.entries}
+    values, found = dict[str, float](others), dict[str, Interval | str]()
+    for name, metric, bins in layout.of_metrics(numbers):
+        value = metric.value_of(whole_of(bins, units)).item()
+        values[name] = round(value) if entries[name].is_count else value
+        if intervals:
+            found[name] = interval_of(metric, bins, units)
+    if intervals and "destructive_rate" in values and chosen.concern is None:
+        found["destructive_rate"] = "without a concern, every error is dangerous"
+    given = {name: found.get(name, entry.no_interval or NOT_ADDITIVE) for name, entry in entries.items() if intervals}
+    return Scores(
+        round((units.counts @ units.rows).item()),
+        class_names,
+        chosen.entries,
+        {name: values[name] for name in entries},
+        {name: each for name, each in given.items() if not isinstance(each, str)},
+        {name: each for name, each in given.items() if isinstance(each, str) and not isnan(values[name])},
+    )
+
+
+def class_intervals(
+    layout: SumLayout, numbers: Tensor, units: Units, class_names: Sequence[str]
+) -> dict[str, dict[str, Interval]]:
+    """Return the intervals of precision, recall and error rate of each class, by class and rate."""
+    counts = next((bins for _, _, bins in layout.of_metrics(numbers) if isinstance(bins, ClassCounts)), None)
+    if counts is None:
+        return {}
+    found = dict[str, dict[str, Interval]]()
+    for label, name in enumerate(class_names):
+        right, true, predicted = (summed[:, label] for summed in counts)
+        recall = rate_interval(right, true, units)
+        ends = {
+            "precision": rate_interval(right, predicted, units),
+            "recall": recall,
+            "error_rate": None if recall is None else (1 - recall[1], 1 - recall[0]),
+        }
+        found[name] = {rate: interval for rate, interval in ends.items() if interval is not None}
+    return found
+
+
+def compare(models: Mapping[str, ModelSums], chosen: ChosenMetrics, cluster: str | None) -> list[Comparison]:
+    """Compare each pair of models by the metrics that the register names for it.
+
+    Without a concern, dangerous errors and expected concern say what wrong decisions say, so they are left out: more
+    comparisons would need lower p-values.
+
+    Raises:
+        ValueError: If models have different rows.
+    """
+    tables = _same_bins([sums.tables[ALL] for sums in models.values()])
+    units = SumLayout.units(tables[0].sums, cluster)
+    by_model = {
+        name: {metric: (made, bins) for metric, made, bins in models[name].layout.of_metrics(table.sums)}
+        for name, table in zip(models, tables, strict=True)
+    }
+    rows = list[tuple[str, str, Measure, PairedDifference]]()
+    names = {entry.name for entry in chosen.entries}
+    has_errors = any(entry.section == "main" and entry.takes == "decisions" for entry in chosen.entries)
+    for entry in chosen.entries:
+        is_repeated = has_errors and chosen.concern is None and entry.section == "concern"
+        if not entry.compared_as or is_repeated or entry.repeats in names:
+            continue
+        for a, b in combinations(by_model, 2):
+            (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
+            is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
+            measure = Measure(entry.compared_as, (), entry.direction == "min", is_rate)
+            rows.append((a, b, measure, difference_of(metric, one, other, units)))
+    if not rows:
+        return []
+    adjusted = holm_adjusted(torch.tensor([found.p_value for *_, found in rows], dtype=torch.float64))
+    level = 1 - CONFIDENCE
+    return [
+        Comparison(
+            a,
+            b,
+            measure.name,
+            found,
+            p,
+            better_of(a, b, measure, found, p, level),
+            verdict_of(a, b, measure, found, p, len(rows), level),
+        )
+        for (a, b, measure, found), p in zip(rows, adjusted.tolist(), strict=True)
+    ]
+
+
+def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
+    """Return copies that are folded to the same bins."""
+    bits = min(table.bits or BITS for table in tables)
+    copies = []
+    for table in tables:
+        copy = BinnedSums()
+        copy.merge(table)
+        if bits < BITS:
+            copy.fold(bits)
+        copies.append(copy)
+    first = copies[0]
+    for other in copies[1:]:
+        if not first.ids.equal(other.ids) or not first.sums[:, 0].equal(other.sums[:, 0]):
+            raise ValueError("models must have the same rows to be compared, but do not.")
+    return copies

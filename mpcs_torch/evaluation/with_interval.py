@@ -1,0 +1,140 @@
+"""WithInterval: a Metric that gives another one an interval, in a training loop too."""
+
+from collections.abc import Sequence
+from math import nan
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from mpcs_torch.evaluation.bins import BUDGET, ids_of_names
+from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
+from mpcs_torch.functional.inputs.arrays import as_tensors
+from mpcs_torch.functional.inputs.bins import Bins, in_bins
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.metrics.additive import AdditiveMetric
+
+NO_CLUSTER = -1
+
+
+class WithInterval(Metric):
+    """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
+
+    It holds the sums of the metric for each row while that takes less than 32 MiB, then of rows together; with
+    clusters, for each of them.
+
+    Args:
+        metric: A metric of this package that is one value of sums, such as `MetaPatternConcernScore`. Its settings
+            count; samples are added to the wrapper alone.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: If the metric is not computed from sums; as the metric's `update` does; from `update`, if
+            ``clusters`` are given for some batches alone; and from `compute`, if no batch was seen.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import Accuracy
+        >>> accuracy = WithInterval(Accuracy(num_classes=3))
+        >>> accuracy.update(torch.tensor([0, 1, 2, 0]).repeat(20), torch.tensor([0, 1, 2, 2]).repeat(20))
+        >>> print({name: f"{value:.3f}" for name, value in accuracy.compute().items()})
+        {'value': '0.750', 'low': '0.641', 'high': '0.840'}
+    """
+
+    full_state_update = False
+    is_differentiable = False
+
+    clusters: list[Tensor]
+    """(B,), int64, for each part: identifiers of clusters, -1 where rows are independent."""
+    sums: list[Tensor]
+    """(B, K) for each part: the numbers of rows and of wrong decisions (NaN for soft labels), and the metric's sums."""
+
+    def __init__(self, metric: AdditiveMetric, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not isinstance(metric, AdditiveMetric):
+            raise ValueError(f"metric must be computed from sums, but got {type(metric).__name__}.")
+        self.metric = metric
+        self.add_state("clusters", [], dist_reduce_fx="cat")
+        self.add_state("sums", [], dist_reduce_fx="cat")
+
+    def update(
+        self, preds: Tensor, target: Tensor, clusters: Sequence[object] | Tensor | None = None, **given: Any
+    ) -> None:
+        """Add a batch.
+
+        Args:
+            preds: ``(N, ...)``, as the metric takes them.
+            target: ``(N, ...)``, as the metric takes it.
+            clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
+            **given: Further arguments of the metric's `update`, such as ``sample_weight``.
+        """
+        preds, target, _ = as_tensors(preds, target)
+        samples = self.metric.samples_of(preds, target, **given)
+        if self.metric.validate_args:
+            raise_first(samples.find_faults())
+        number, flat = len(target), len(samples.labels.target if hasattr(samples, "labels") else samples.predicted)
+        ids = torch.full((number,), NO_CLUSTER)
+        if clusters is not None:
+            ids = ids_of_names(
+                [str(each) for each in (clusters.tolist() if isinstance(clusters, Tensor) else clusters)]
+            )
+        if len(ids) != number:
+            raise ValueError(f"clusters must be one name for each of the {number} rows, but got {len(ids)}.")
+        if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (clusters is None):
+            raise ValueError("clusters must be given for every batch or for none.")
+        rows = torch.arange(number, device=target.device)
+        bins = Bins(rows.repeat_interleave(flat // max(1, number)), number)
+        found = self.metric.sums_of(in_bins(samples, bins))
+        numbers = [torch.ones(number, 1, device=target.device), _wrong(preds, target).view(number, 1)]
+        numbers += [each.reshape(number, -1) for each in found]
+        self.clusters.append(ids.to(target.device))
+        self.sums.append(torch.cat([part.to(found[0].dtype) for part in numbers], dim=1))
+        if sum(each.numel() for each in self.sums) > BUDGET:
+            self._join()
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return ``value``, ``low`` and ``high``: float64 scalars, the ends NaN where there is no interval."""
+        if not len(self.sums):
+            raise ValueError("WithInterval.compute needs at least one batch: call update first.")
+        numbers, is_clustered = self._joined()
+        numbers = numbers.cpu().double()
+        ones = torch.ones(len(numbers), dtype=torch.float64)
+        units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None)
+        shapes = [tuple(each.shape) for each in self.metric.sums()]
+        parts = numbers[:, 2:].split_with_sizes([int(torch.Size(shape).numel()) for shape in shapes], dim=1)
+        bins = self.metric.sums_type(
+            *(part.reshape(len(part), *shape) for part, shape in zip(parts, shapes, strict=True))
+        )
+        found = interval_of(self.metric, bins, units)
+        ends = (nan, nan) if isinstance(found, str) else found
+        low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
+        return {"value": self.metric.value_of(whole_of(bins, units)), "low": low, "high": high}
+
+    def _joined(self) -> tuple[Tensor, bool]:
+        """Return the sums of all bins, (B, K), with one bin for each cluster, and whether there are clusters."""
+        clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
+        if bool((clusters == NO_CLUSTER).all()):
+            return sums, False
+        distinct, places = clusters.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        return Bins(places, len(distinct)).sum(sums), True
+
+    def _join(self) -> None:
+        """Hold fewer bins: one for each cluster, or one for two rows that are far from each other."""
+        sums, is_clustered = self._joined()
+        if is_clustered:
+            clusters = torch.cat(self.clusters).unique()  # type: ignore[no-untyped-call]
+        else:
+            half = (len(sums) + 1) // 2
+            sums = Bins(torch.arange(len(sums), device=sums.device) % half, half).sum(sums)
+            clusters = torch.full((half,), NO_CLUSTER, device=sums.device)
+        self.clusters, self.sums = [clusters], [sums]
+
+
+def _wrong(preds: Tensor, target: Tensor) -> Tensor:
+    """Return the number of wrong decisions of each row, (N,), NaN for soft labels."""
+    if target.is_floating_point():
+        return torch.full((len(target),), nan, device=target.device)
+    decided = preds.argmax(1) if preds.is_floating_point() and preds.ndim > target.ndim else preds
+    wrong = (decided > 0.5) != target if decided.is_floating_point() else decided != target
+    return wrong.reshape(len(target), -1).sum(1).double()

@@ -1,0 +1,105 @@
+"""AdditiveMetric: the base of all Metrics whose value is a function of sums over samples."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.bins import Bins, in_bins
+from mpcs_torch.metrics.base import SumMetric
+
+IntervalRule = Literal["bounded", "mean", "smooth"]
+"""How a value gets an interval. See `mpcs_torch.evaluation.intervals`.
+
+``"bounded"``: a rate or a cost, of which a row can add no more than `AdditiveMetric.row_ratios` says, however rare.
+``"mean"``: a mean over rows, which rare rows may make. ``"smooth"``: any other smooth function of sums.
+"""
+Scale = Literal["plain", "log", "logit", "atanh"]
+"""The scale on which a value is nearly normal: ``"log"`` for positive means, ``"logit"`` for values in [0, 1]."""
+
+
+class AdditiveMetric(SumMetric):
+    """A metric whose value is a function of sums over samples.
+
+    A subclass says how a batch becomes samples (`samples_of`), what they add up to (`sums_of`), and which value sums
+    have (`value_of`). The states are these sums, under the names of ``sums_type``. Sums over bins of samples, of which
+    `value_of` takes as many as there are, give the value its interval.
+    """
+
+    sums_type: ClassVar[Any]
+    """The NamedTuple of the sums."""
+    interval_rule: IntervalRule = "smooth"
+    interval_scale: Scale = "plain"
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        value_rules: Sequence[str],
+        state_settings: Sequence[str] | None = None,
+        shape: tuple[int, ...] = (),
+    ) -> None:
+        """As `SumMetric`, and declare the states, each of this shape."""
+        super().__init__(arguments, value_rules=value_rules, state_settings=state_settings)
+        for name in self.sums_type._fields:
+            self.add_sum(name, shape=shape)
+
+    @abstractmethod
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Any:
+        """Return a batch as flat samples with a method ``find_faults``, without looking at a value."""
+
+    @abstractmethod
+    def sums_of(self, samples: Any) -> Any:
+        """Return the sums of flat samples: ``sums_type`` of tensors (...), or (B, ...) if they are in bins."""
+
+    @abstractmethod
+    def value_of(self, sums: Any) -> Tensor:
+        """Return the value of sums (...), or the values of those of bins (B, ...): (B,)."""
+
+    def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins) -> Any:
+        """Return the sums of each bin of a batch, whose values are not checked: tensors (B, ...)."""
+        return self.sums_of(in_bins(self.samples_of(preds, target), bins))
+
+    def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:
+        """Return the numerator and the denominator, (B,) each, of the ratio that the value is made of.
+
+        By default the first two sums.
+
+        Args:
+            sums: Of bins.
+            whole: Of all samples.
+        """
+        del whole
+        numerator, denominator, *_ = sums
+        return numerator, denominator
+
+    def of_ratio(self, ratio: float, whole: Any) -> float:
+        """Return the value that a ratio stands for, by default the same: a monotonic function."""
+        del whole
+        return ratio
+
+    def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:
+        """Return pairs of numerator and denominator that bound those of a row; none if a row can add any number."""
+        del whole
+        return ()
+
+    def averaged_classes(self, sums: Any) -> Tensor | None:
+        """Return how much of each class, (B, C), is in bins, if the value is an average over classes."""
+        del sums
+        return None
+
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""
+        samples = self.samples_of(preds, target, sample_weight)
+        self.admit(samples.find_faults)
+        self.add(**self.sums_of(samples)._asdict())
+
+    def compute(self) -> Tensor:
+        """Return the value of all samples: a float64 scalar."""
+        self.check_computable()
+        return self.value_of(self.sums())
+
+    def sums(self) -> Any:
+        """Return the sums of all samples so far."""
+        return self.sums_type(*(getattr(self, name) for name in self.sums_type._fields))

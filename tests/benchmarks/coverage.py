@@ -1,0 +1,184 @@
+"""Show on simulated data how often 95 % intervals of values and of differences hold the true value.
+
+Run: python -m tests.benchmarks.coverage [REPETITIONS] [DESIGN ...]
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import isfinite, sqrt
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.evaluation import Result
+from mpcs_torch.metrics.by_name import ENTRIES
+from mpcs_torch.tables import Table
+
+TRUTH = 400_000
+"""The rows by which true values are estimated."""
+HARD = [entry.name for entry in ENTRIES if entry.takes not in ("trials", "soft_labels") and not entry.no_interval]
+SOFT = [entry.name for entry in ENTRIES if entry.takes == "soft_labels"]
+
+
+class Sample(NamedTuple):
+    """Rows of two models."""
+
+    preds: dict[str, Tensor]
+    target: Tensor
+    clusters: Tensor | None = None
+
+
+class Design(NamedTuple):
+    """A population, and how many rows of it are drawn."""
+
+    draw: Callable[[int, torch.Generator], Sample]
+    rows: int
+    concern: ConcernSpec | None = None
+    metrics: Sequence[str] = HARD
+    truth: int = TRUTH
+
+
+def classes(
+    number: int, skill: float, *, spread: float = 1.5, size: int = 1, shared: float = 0.0, bad: float = 0.0
+) -> Callable[[int, torch.Generator], Sample]:
+    """Return a function that draws rows of two models that are equally good.
+
+    Args:
+        number: The number of classes, the last of which is the rarest.
+        skill: How far the score of the true class is above the others.
+        spread: The deviation of scores.
+        size: Rows of a cluster.
+        shared: The part of the variance of scores that the rows of a cluster share.
+        bad: The share of clusters in which the models know nothing.
+    """
+
+    def draw(rows: int, generator: torch.Generator) -> Sample:
+        units = rows // size
+        shares = torch.linspace(2, 0.5, number)
+        target = torch.multinomial(shares, rows, replacement=True, generator=generator)
+        patient = torch.arange(units).repeat_interleave(size)
+        is_bad = (torch.rand(units, generator=generator) < bad)[patient]
+        raised = torch.where(is_bad, 0.0, skill).double()
+        preds = {}
+        for name in ("A", "B"):
+            own = torch.randn(rows, number, generator=generator, dtype=torch.float64)
+            common = torch.randn(units, number, generator=generator, dtype=torch.float64)[patient]
+            scores = spread * (sqrt(1 - shared) * own + sqrt(shared) * common)
+            scores[torch.arange(rows), target] += raised
+            preds[name] = scores.softmax(1)
+        return Sample(preds, target, patient if size > 1 else None)
+
+    return draw
+
+
+def soft(rows: int, generator: torch.Generator) -> Sample:
+    """Draw probabilities of 4 labels, and the shares of 5 annotators who gave each; the last label is rare."""
+    shares = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
+    truth = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) + shares).mul(1.5)
+    votes = torch.rand(5, rows, 4, generator=generator, dtype=torch.float64) < truth.sigmoid()
+    noise = (torch.randn(rows, 4, generator=generator, dtype=torch.float64) for _ in "AB")
+    return Sample(
+        {name: (truth + own).sigmoid() for name, own in zip("AB", noise, strict=True)}, votes.double().mean(0)
+    )
+
+
+def dear(cost: float) -> ConcernSpec:
+    """Return a concern of 4 classes, in which one error costs much more than the others."""
+    weights = torch.ones(4, 4)
+    weights[3, 0] = cost
+    return ConcernSpec(list("abcd"), weights=weights.tolist(), dangerous=cost)
+
+
+RELEASED = ConcernSpec(list("abcd"), releases=[["a", "b"]], factor=0.3)
+COSTS = ("dangerous_rate", "expected_concern", "least_concern_cost", "mpcs", "accuracy")
+DESIGNS = {
+    "4 classes, 50 rows": Design(classes(4, 2), 50, RELEASED),
+    "4 classes, 300 rows": Design(classes(4, 2), 300, RELEASED),
+    "10 classes, 1000 rows": Design(classes(10, 3), 1000),
+    "100 classes, 1000 rows": Design(classes(100, 5), 1000),
+    "100 classes, 10000 rows": Design(classes(100, 5), 10_000),
+    "4 classes, 100000 rows": Design(classes(4, 2), 100_000, RELEASED, truth=4_000_000),
+    "20 clusters of 5": Design(classes(4, 2, size=5, shared=0.5), 100, RELEASED),
+    "20 clusters of 20": Design(classes(4, 2, size=20, shared=0.5), 400, RELEASED),
+    "50 clusters of 50": Design(classes(4, 2, size=50, shared=0.3), 2500, RELEASED),
+    "100 clusters of 10, 3 % bad": Design(classes(4, 4, size=10, shared=0.3, bad=0.03), 1000, RELEASED),
+    "40 clusters of 50, 3 % bad": Design(classes(4, 6, size=50, shared=0.1, bad=0.03), 2000, RELEASED),
+    "cost 20, 200 rows": Design(classes(4, 4), 200, dear(20), COSTS),
+    "cost 50, 200 rows": Design(classes(4, 4), 200, dear(50), COSTS),
+    "cost 100, 200 rows": Design(classes(4, 4), 200, dear(100), COSTS),
+    "cost 100, 2000 rows": Design(classes(4, 4), 2000, dear(100), COSTS),
+    "0.15 % errors, 300 rows": Design(classes(4, 7.3), 300, RELEASED),
+    "0.15 % errors, 3000 rows": Design(classes(4, 7.3), 3000, RELEASED),
+    "soft labels, 100 rows": Design(soft, 100, None, SOFT),
+    "soft labels, 1000 rows": Design(soft, 1000, None, SOFT),
+}
+
+
+def measured(design: Design, sample: Sample, *, intervals: bool = True) -> Result:
+    """Evaluate a sample."""
+    return evaluate(
+        sample.preds if intervals else sample.preds["A"],
+        sample.target,
+        concern=design.concern,
+        metrics=design.metrics,
+        clusters=sample.clusters if intervals else None,
+        intervals=intervals,
+    )
+
+
+def coverage(
+    design: Design, repetitions: int, seed: int = 0
+) -> tuple[dict[str, tuple[int, int]], dict[str, list[int]]]:
+    """Return for each metric how many intervals hold the true value, and how many samples have one.
+
+    Returns:
+        That; and by metric of comparison, how many intervals of the difference leave out 0, which is the true one, how
+        many p-values are at most 5 %, and how many contradict their interval.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    true = measured(design, design.draw(design.truth, generator), intervals=False).first.values
+    held, given = Counter[str](), Counter[str]()
+    compared = dict[str, list[int]]()
+    for _ in range(repetitions):
+        result = measured(design, design.draw(design.rows, generator))
+        scores = result.models["A"]
+        for name, (low, high) in scores.intervals.items():
+            given[name] += 1
+            held[name] += low <= true[name] <= high
+        for row in result.comparisons:
+            misses = row.found.low > 0 or row.found.high < 0
+            counts = compared.setdefault(row.measure, [0, 0, 0])
+            for place, wrong in enumerate((misses, row.found.p_value <= 0.05, misses != (row.found.p_value <= 0.05))):
+                counts[place] += wrong
+    names = [name for name in scores.values if isfinite(true[name]) and name != "dangerous"]
+    return {name: (held[name], given[name]) for name in names}, compared
+
+
+def main() -> None:
+    """Print a table for each design."""
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 300
+    for name, design in DESIGNS.items():
+        if len(sys.argv) > 2 and not any(wanted in name for wanted in sys.argv[2:]):
+            continue
+        found, compared = coverage(design, repetitions)
+        rows = [
+            [metric, f"{100 * held / given:.1f} %" if given else "", f"{100 * given / repetitions:.0f} %"]
+            for metric, (held, given) in found.items()
+        ]
+        print(
+            f"\n{name}\n\n{Table(['metric', 'hold the true value', 'have an interval'], rows).markdown()}\n", flush=True
+        )
+        for metric, (misses, rejected, against) in compared.items():
+            shares = (
+                f"{100 * misses / repetitions:.1f} % of intervals, {100 * rejected / repetitions:.1f} % of p-values"
+            )
+            print(
+                f"difference in {metric}: {shares} of intervals and p-values find one, {against} contradict", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

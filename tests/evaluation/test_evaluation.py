@@ -1,0 +1,172 @@
+"""Evaluating tensors and streams: what a user asks for, what merges, and what is refused."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.evaluation import bins, model_sums
+from tests.metrics.batches import random_batch
+
+LOGITS, TARGET = random_batch(240, seed=5)
+FIRST = LOGITS.double().softmax(1)
+SECOND = (LOGITS.double() + 1.5 * torch.nn.functional.one_hot(TARGET, 4)).softmax(1)
+MODELS = {"A": FIRST, "B": SECOND}
+SITES, PATIENTS = [f"s{row % 3}" for row in range(240)], torch.arange(240) // 8
+CONCERN = ConcernSpec(["a", "b", "c", "d"], releases=[["a", "b"], ["b", "c", "d"]], factor=0.25)
+
+
+def test_a_result_answers_for_models_and_groups() -> None:
+    result = evaluate(MODELS, TARGET, concern=CONCERN, groups={"site": SITES}, clusters=PATIENTS)
+    rows = torch.arange(240) % 3 == 1
+    alone = evaluate(SECOND[rows], TARGET[rows], concern=CONCERN, clusters=PATIENTS[rows])
+    for name, value in alone.first.values.items():
+        assert result.value(name, "B", ("site", "s1")) == pytest.approx(value), name
+        interval = alone.interval(name)
+        assert result.interval(name, "B", ("site", "s1")) == (None if interval is None else pytest.approx(interval))
+    assert len(result.comparisons) == 4
+    assert "mpcs" in str(result)
+    json.dumps(result.to_dict())
+    frame = result.to_frame()
+    assert len(frame) == 8 * len(alone.first.values)
+    chosen = frame[(frame.model == "A") & (frame.group == "s2") & (frame.metric == "mpcs")]
+    assert chosen.value.item() == result.value("mpcs", "A", ("site", "s2"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"metric": "f1"}, "metric must be one of"),
+        ({"metric": "mpcs", "model": "C"}, "model must be one of"),
+        ({"metric": "mpcs", "model": None}, "model must be one of"),
+        ({"metric": "mpcs", "group": ("site", "s9")}, "group must be one of"),
+    ],
+)
+def test_what_was_not_measured_is_refused(asked: dict[str, Any], message: str) -> None:
+    result = evaluate(MODELS, TARGET, metrics=["mpcs"], groups={"site": SITES})
+    with pytest.raises(ValueError, match=message):
+        result.value(**{"model": "A", **asked})
+
+
+@pytest.mark.parametrize("clusters", [None, PATIENTS])
+def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
+    whole, halves = (
+        Evaluation(CONCERN.classes, concern=CONCERN),
+        [Evaluation(CONCERN.classes, concern=CONCERN) for _ in range(2)],
+    )
+    for half, rows in zip(halves, (slice(120), slice(120, 240)), strict=True):
+        given = {
+            "target": TARGET[rows],
+            "groups": {"site": SITES[rows]},
+            "clusters": None if clusters is None else clusters[rows],
+        }
+        half.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
+        whole.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
+    halves[0].merge(halves[1])
+    for name, sums in whole._models.items():
+        sums.measure()
+        for column, table in sums.tables.items():
+            merged = halves[0]._models[name].tables[column]
+            assert merged.ids.equal(table.ids)
+            torch.testing.assert_close(merged.sums, table.sums, rtol=1e-14, atol=0)
+    found, expected = halves[0].result().to_dict(), whole.result().to_dict()
+    assert found["notes"] == expected["notes"]
+    for name in MODELS:
+        assert found["models"][name]["metrics"] == pytest.approx(expected["models"][name]["metrics"])
+        assert found["models"][name]["confusion"] == expected["models"][name]["confusion"]
+    models = Evaluation(CONCERN.classes, concern=CONCERN), Evaluation(CONCERN.classes, concern=CONCERN)
+    for evaluation, (name, preds) in zip(models, MODELS.items(), strict=True):
+        evaluation.update({name: preds}, TARGET, groups={"site": SITES}, clusters=clusters)
+    models[0].merge(models[1])
+    assert [row.found.p_value for row in models[0].result().comparisons] == pytest.approx(
+        [row.found.p_value for row in whole.result().comparisons]
+    )
+
+
+def test_bins_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(6000, 4, generator=generator, dtype=torch.float64)
+    target = torch.randint(4, (6000,), generator=generator)
+    preds = {"A": logits.softmax(1), "B": (logits + 0.1 * torch.nn.functional.one_hot(target, 4)).softmax(1)}
+    groups = {"site": [f"s{row % 2}" for row in range(6000)]}
+    every = evaluate(preds, target, groups=groups)
+    for module in (bins, model_sums):
+        monkeypatch.setattr(module, "BUDGET", 2**15)
+    monkeypatch.setattr(bins.BinnedSums.__init__, "__defaults__", (2**15,))
+    monkeypatch.setattr(model_sums, "BUDGET_OF_GROUPS", 2**16)
+    monkeypatch.setattr(model_sums, "WAITING", 4000)
+    evaluation = Evaluation(4)
+    for rows in torch.arange(6000).split(700):
+        part = {"site": [groups["site"][row] for row in rows.tolist()]}
+        evaluation.update({name: own[rows] for name, own in preds.items()}, target[rows], groups=part)
+    folded = evaluation.result()
+    assert evaluation._models["A"].tables[""].bits is not None
+    assert evaluation._models["A"].tables["site"].bits is not None
+    for model in preds:
+        for group in (None, ("site", "s1")):
+            scores = folded.scores(model, group)
+            assert scores.values == pytest.approx(every.scores(model, group).values, rel=1e-9)
+            for name, (low, high) in every.scores(model, group).intervals.items():
+                found = scores.intervals[name]
+                assert sum(found) == pytest.approx(low + high, abs=0.3 * (high - low)), name
+                assert found[1] - found[0] == pytest.approx(high - low, rel=0.3), name
+    for one, other in zip(folded.comparisons, every.comparisons, strict=True):
+        assert one.found.high - one.found.low == pytest.approx(other.found.high - other.found.low, rel=0.3)
+
+
+def test_arrays_soft_labels_and_names_are_taken() -> None:
+    result = evaluate(FIRST.numpy(), TARGET.numpy(), groups={"site": np.array(SITES)}, class_names=list("wxyz"))
+    assert list(result.first.per_class()) == list("wxyz")
+    assert result.value("accuracy") == evaluate(FIRST, TARGET).value("accuracy")
+    soft = evaluate(FIRST, torch.rand(240, 4), intervals=False)
+    assert "soft_f1_macro" in soft.first.values
+    assert not soft.first.intervals
+    assert evaluate(FIRST, TARGET, metrics=["mpcs"], settings={"k": 2}).value("mpcs") != result.value("mpcs")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"preds": LOGITS}, "preds must be probabilities >= 0"),
+        ({"preds": FIRST[:, :1]}, "num_classes must be at least 2"),
+        ({"preds": FIRST[:5]}, "target must"),
+        ({"target": TARGET + 1}, "target must hold class indices from 0 to 3"),
+        ({"groups": {"site": SITES[:9]}}, "site must be one name for each of the 240 rows, but got 9"),
+        ({"clusters": [1, 2]}, "clusters must be one name for each of the 240 rows, but got 2"),
+        ({"metrics": ["acuracy"]}, "did you mean accuracy"),
+        ({"concern": ConcernSpec(["a", "b"])}, "concern must have the 4 classes of the predictions"),
+        ({"settings": {"k": 9}}, "k must be from 1 to"),
+    ],
+)
+def test_bad_input_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        evaluate(**{"preds": FIRST, "target": TARGET, **given})
+
+
+def test_what_does_not_belong_together_is_refused() -> None:
+    evaluation = Evaluation(4)
+    with pytest.raises(ValueError, match="result needs at least one row"):
+        evaluation.result()
+    evaluation.update(FIRST, TARGET)
+    with pytest.raises(ValueError, match="groups and clusters must be the same columns in every batch"):
+        evaluation.update(FIRST, TARGET, groups={"site": SITES})
+    with pytest.raises(ValueError, match="groups and clusters must be the same columns in every batch"):
+        evaluation.update(FIRST, TARGET, clusters=PATIENTS)
+    with pytest.raises(ValueError, match="other must be an Evaluation with the same classes and metrics"):
+        evaluation.merge(Evaluation(4, metrics=["mpcs"]))
+    clustered = Evaluation(4)
+    clustered.update(FIRST, TARGET, clusters=PATIENTS)
+    with pytest.raises(ValueError, match="other must have clusters where this one has them"):
+        evaluation.merge(clustered)
+    grouped = Evaluation(4)
+    grouped.update(FIRST, TARGET, groups={"site": SITES})
+    with pytest.raises(ValueError, match="other must have the same columns of groups"):
+        evaluation.merge(grouped)
+    several = Evaluation(4)
+    several.update({"A": FIRST}, TARGET)
+    several.update({"B": FIRST[:100]}, TARGET[:100])
+    with pytest.raises(ValueError, match="models must have the same rows to be compared"):
+        several.result()

@@ -1,0 +1,123 @@
+"""Sums in bins: they add up to those of all rows, whatever the bins, the order and the parts."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.evaluation.bins import BinnedSums, ids_of_names, in_bits
+from mpcs_torch.evaluation.chosen import choose_metrics, inputs_of
+from mpcs_torch.functional.inputs.bins import Bins
+from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.by_name import ENTRIES
+from tests.metrics.batches import random_batch
+
+CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
+ADDITIVE = [entry for entry in ENTRIES if issubclass(entry.metric, AdditiveMetric)]
+
+
+@pytest.mark.parametrize("entry", ADDITIVE, ids=lambda entry: entry.name)
+def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
+    logits, target = random_batch(120, seed=1)
+    probs = logits.double().softmax(1)
+    labels: Tensor = torch.rand(120, 4, dtype=torch.float64) if entry.takes == "soft_labels" else target
+    inputs = inputs_of(probs, {entry.takes})[entry.takes]
+    metric = entry.make(4, concern=CONCERN)
+    metric.update(inputs, labels)
+    codes = torch.arange(120) % 3
+    bins = metric.binned_sums(inputs, labels, Bins(codes, 4))
+    for binned, whole in zip(bins, metric.sums(), strict=True):
+        torch.testing.assert_close(binned.sum(0), whole)
+    values = metric.value_of(type(bins)(*(each[:3] for each in bins)))
+    for code in range(3):
+        alone = entry.make(4, concern=CONCERN)
+        alone.update(inputs[codes == code], labels[codes == code])
+        torch.testing.assert_close(values[code], alone.compute())
+    if metric.interval_rule != "smooth":
+        whole = metric.sums()
+        numerator, per = metric.ratio_of(whole, whole)
+        assert metric.of_ratio((numerator / per).item(), whole) == pytest.approx(metric.compute().item())
+
+
+@pytest.mark.parametrize("entry", ADDITIVE, ids=lambda entry: entry.name)
+def test_no_row_adds_more_than_its_metric_says(entry: Any) -> None:
+    """For any ratio v, numerator - v denominator of a row is between the least and the most of possible rows."""
+    metric = entry.make(4, concern=CONCERN)
+    if metric.interval_rule == "smooth" or entry.takes == "soft_labels":
+        return
+    sure = torch.eye(4, dtype=torch.float64).repeat(4, 1).clamp(1e-12)
+    probs = torch.cat([sure / sure.sum(1, keepdim=True), torch.full((4, 4), 0.25, dtype=torch.float64)])
+    target = torch.cat([torch.arange(4).repeat_interleave(4), torch.arange(4)])
+    inputs = inputs_of(probs, {entry.takes})[entry.takes]
+    metric.update(inputs, target)
+    whole, rows = metric.sums(), metric.binned_sums(inputs, target, Bins(torch.arange(20), 20))
+    numerator, per = metric.ratio_of(rows, whole)
+    possible = torch.tensor(metric.row_ratios(whole), dtype=torch.float64)
+    for ratio in (0.0, 0.3, 1.0) if len(possible) else ():
+        most, least = (possible[:, 0] - ratio * possible[:, 1]).aminmax()[::-1]
+        rest = numerator - ratio * per
+        assert (rest <= most + 1e-9).all()
+        assert (rest >= least - 1e-9).all()
+
+
+def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    groups = torch.randint(3, (rows,), generator=generator)
+    return groups, torch.randint(40, (rows,), generator=generator), torch.randn(rows, 2, generator=generator).double()
+
+
+def by_bin(table: BinnedSums) -> dict[tuple[int, int], list[float]]:
+    return {
+        (code, int(bin_id)): row.tolist()
+        for code, ids, sums in table.by_group()
+        for bin_id, row in zip(ids, sums, strict=True)
+    }
+
+
+def test_parts_merge_to_the_whole_bit_for_bit() -> None:
+    groups, ids, sums = drawn(200, 0)
+    whole, parts = BinnedSums(), [BinnedSums(), BinnedSums()]
+    whole.add(groups[:120], ids[:120], sums[:120])
+    whole.add(groups[120:], ids[120:], sums[120:])
+    parts[0].add(groups[:120], ids[:120], sums[:120])
+    parts[1].add(groups[120:], ids[120:], sums[120:])
+    parts[0].merge(parts[1])
+    assert by_bin(parts[0]) == by_bin(whole)
+    expected = torch.zeros(3, 40, 2, dtype=torch.float64).index_put_((groups, ids), sums, accumulate=True)
+    for (code, bin_id), row in by_bin(whole).items():
+        assert row == pytest.approx(expected[code, bin_id].tolist())
+
+
+def test_bins_are_folded_to_their_budget_by_hash_alike_in_every_part() -> None:
+    groups, ids, sums = drawn(3000, 1)
+    ids = torch.arange(3000)
+    small, large = BinnedSums(budget=600), BinnedSums()
+    for rows in torch.arange(3000).split(500):
+        small.add(groups[rows], in_bits(ids[rows], None, small.bits), sums[rows])
+        large.add(groups[rows], ids[rows], sums[rows])
+    assert small.sums.numel() <= 600
+    assert small.bits is not None
+    large.fold(small.bits)
+    assert by_bin(small).keys() == by_bin(large).keys()
+    for key, row in by_bin(large).items():
+        assert by_bin(small)[key] == pytest.approx(row)
+    unfolded = BinnedSums()
+    unfolded.add(groups, ids, sums)
+    unfolded.merge(small)
+    assert unfolded.bits == small.bits
+    torch.testing.assert_close(unfolded.sums.sum(0), 2 * sums.sum(0))
+
+
+def test_names_have_the_same_identifier_everywhere() -> None:
+    assert ids_of_names(["p7", "p8", "p7"]).tolist() == [286969151315059023, 3540737710092921294, 286969151315059023]
+
+
+def test_a_metric_of_few_numbers_is_read_from_many() -> None:
+    chosen = choose_metrics(4, CONCERN)
+    names = [entry.name for entry in chosen.entries]
+    assert {"mpcs", "accuracy", "measured_decisiveness"} < set(names)
+    assert not {"mpcs_count", "risk_coverage_area"} & set(names)
+    with pytest.raises(ValueError, match="has one class labels for each row, but soft_f1_micro must have soft labels"):
+        choose_metrics(4, None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])

@@ -1,0 +1,101 @@
+"""A metric with an interval: its value is that of the metric, its interval that of `evaluate`."""
+
+import pickle
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, WithInterval, evaluate, metrics
+from mpcs_torch.evaluation import with_interval
+from mpcs_torch.metrics.by_name import BY_NAME
+from tests.evaluation.test_sums import ADDITIVE
+from tests.metrics.batches import random_batch
+
+LOGITS, TARGET = random_batch(120, seed=4)
+PROBS = LOGITS.double().softmax(1)
+CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
+
+
+def wrapped(name: str) -> WithInterval:
+    made: Any = BY_NAME[name].make(4, concern=CONCERN)
+    return WithInterval(made)
+
+
+@pytest.mark.parametrize("entry", ADDITIVE, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("clusters", [None, torch.arange(120) % 24])
+def test_value_and_interval_are_those_of_evaluate(entry: Any, clusters: Tensor | None) -> None:
+    target = torch.rand(120, 4, dtype=torch.float64) if entry.takes == "soft_labels" else TARGET
+    concern = None if entry.takes == "soft_labels" else CONCERN
+    expected = evaluate(PROBS, target, concern=concern, metrics=[entry], clusters=clusters)
+    inputs = PROBS.log() if entry.takes == "log_probabilities" else PROBS
+    metric = wrapped(entry.name)
+    for rows in torch.arange(120).split(50):
+        metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])
+    found = {name: each.item() for name, each in metric.compute().items()}
+    assert found["value"] == pytest.approx(expected.value(entry.name))
+    interval = expected.interval(entry.name)
+    assert (found["low"], found["high"]) == pytest.approx(interval or (float("nan"),) * 2, nan_ok=True)
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
+def test_it_merges_resets_and_is_pickled_as_other_metrics() -> None:
+    whole, parts = wrapped("mpcs"), [wrapped("mpcs"), wrapped("mpcs")]
+    for part, rows in zip(parts, torch.arange(120).split(60), strict=True):
+        whole.update(PROBS[rows], TARGET[rows])
+        batch = part(PROBS[rows], TARGET[rows])
+        assert batch["value"] == pytest.approx(evaluate(PROBS[rows], TARGET[rows], concern=CONCERN).value("mpcs"))
+    parts[0].merge_state(parts[1])
+    expected = {name: each.item() for name, each in whole.compute().items()}
+    for metric in (parts[0], pickle.loads(pickle.dumps(parts[0])), whole.clone()):
+        assert {name: each.item() for name, each in metric.compute().items()} == pytest.approx(expected)
+    whole.reset()
+    with pytest.raises(ValueError, match="needs at least one batch"):
+        whole.compute()
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_memory_has_a_bound(clustered: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    free, bounded = wrapped("accuracy"), wrapped("accuracy")
+    generator = torch.Generator().manual_seed(0)
+    preds, target = (torch.randint(4, (4000,), generator=generator) for _ in range(2))
+    preds = torch.where(torch.rand(4000, generator=generator) < 0.7, target, preds)
+    for metric, budget in ((free, 10**6), (bounded, 4000)):
+        monkeypatch.setattr(with_interval, "BUDGET", budget)
+        for rows in torch.arange(4000).split(250):
+            metric.update(preds[rows], target[rows], rows % 200 if clustered else None)
+    assert sum(part.numel() for part in bounded.sums) <= 4000 + 250 * 14
+    ends = [metric.compute() for metric in (free, bounded)]
+    assert ends[0]["value"] == ends[1]["value"]
+    for name in ("low", "high"):
+        assert ends[0][name].item() == pytest.approx(ends[1][name].item(), abs=1e-3)
+
+
+def test_further_dimensions_are_of_their_row() -> None:
+    metric = WithInterval(metrics.Accuracy(4))
+    metric.update(torch.zeros(30, 4, 5).index_fill_(1, torch.tensor(2), 1), torch.full((30, 5), 2))
+    assert metric.compute()["value"] == 1
+    weighted = WithInterval(metrics.BrierScore(4, from_logits=False))
+    weighted.update(PROBS, TARGET, sample_weight=(torch.arange(120) < 60).double())
+    assert weighted.compute()["value"] == pytest.approx(evaluate(PROBS[:60], TARGET[:60]).value("brier_score"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"preds": PROBS * 2}, "preds must be probabilities"),
+        ({"clusters": [1, 2]}, "clusters must be one name for each of the 120 rows, but got 2"),
+        ({"clusters": TARGET}, "clusters must be given for every batch or for none"),
+    ],
+)
+def test_bad_input_is_refused_and_nothing_is_added(given: dict[str, Any], message: str) -> None:
+    metric = wrapped("brier_score")
+    metric.update(PROBS, TARGET)
+    before = metric.compute()
+    with pytest.raises(ValueError, match=message):
+        metric.update(**{"preds": PROBS, "target": TARGET, **given})
+    metric._computed = None
+    assert metric.compute() == before
+    with pytest.raises(ValueError, match="metric must be computed from sums, but got EqualErrorRate"):
+        WithInterval(metrics.EqualErrorRate())  # type: ignore[arg-type]
