@@ -214,5 +214,6 @@ def test_errors_of_a_call_name_the_wrong_argument() -> None:
         TemperatureScaling()(torch.tensor([[1, 2]]))
     with pytest.raises(ValueError, match=r"preds must have 4 classes in dimension 1, but got shape \(2, 3\)\."):
         VectorScaling(4)(torch.zeros(2, 3))
-    with pytest.raises(ValueError, match=r"num_classes must be at least 2, but got 1\."):
-        VectorScaling(1)
+    for one_class in (lambda: VectorScaling(1), lambda: TemperatureScaling().fit(torch.zeros(1, 1), torch.tensor([0]))):
+        with pytest.raises(ValueError, match=r"num_classes must be at least 2, but got 1\."):
+            one_class()

@@ -87,6 +87,11 @@ def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
         LogisticFusion(2)(torch.zeros(shape))
 
 
+def test_a_fusion_that_is_not_fitted_gives_the_mean_of_the_systems() -> None:
+    scores, _ = scores_of_systems(0)
+    torch.testing.assert_close(LogisticFusion(3)(scores), scores.mean(dim=1))
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(ValueError, match="num_systems must be at least 1, but got 0"):
         LogisticFusion(0)

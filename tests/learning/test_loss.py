@@ -133,11 +133,12 @@ def test_a_class_that_is_masked_out_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("module", [ConcernLoss, SoftmaxMarginLoss])
-def test_a_module_checks_its_concern_once(module: Callable[[Tensor], nn.Module]) -> None:
+def test_a_module_checks_its_concern_once_and_saves_no_settings(module: Callable[..., nn.Module]) -> None:
     with pytest.raises(ValueError, match=r"concern must hold (finite weights > 0|a cost above 0)"):
         module(torch.zeros(3, 3))
     with pytest.raises(ValueError, match=r"concern must cover 4 classes, but covers 3\."):
         module(torch.ones(3, 3))(torch.zeros(2, 4), torch.tensor([0, 1]))
+    assert not module(torch.ones(3, 3), weight=torch.ones(3)).state_dict(), "settings, no part of a checkpoint"
 
 
 def test_the_mean_over_no_samples_is_nan_as_in_torch() -> None:

@@ -86,11 +86,12 @@ def test_calibrated_rows_stay_logits_or_probabilities_and_keep_their_labels(
 @pytest.mark.parametrize("is_labelled", [True, False])
 def test_what_is_written_is_read_again(suffix: str, is_labelled: bool, tmp_path: Path) -> None:
     path, saved = tmp_path / f"p{suffix}", SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
-    write_predictions(path, LOGITS.t().contiguous().t(), TARGET if is_labelled else torch.empty(400, 0), NAMES)
+    logits, labels = LOGITS.repeat(41, 1), TARGET.repeat(41)  # more rows than csv is written at a time
+    write_predictions(path, logits.t().contiguous().t(), labels if is_labelled else torch.empty(16400, 0), NAMES)
     scores, target, names, _ = calibrate_predictions(saved, path, None, ignore)
-    assert torch.equal(scores, LOGITS)
+    assert torch.equal(scores, logits)
     assert names == NAMES
-    assert torch.equal(target, TARGET) if is_labelled else target.shape == (400, 0)
+    assert torch.equal(target, labels) if is_labelled else target.shape == (16400, 0)
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 

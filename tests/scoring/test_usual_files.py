@@ -123,7 +123,7 @@ def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
     ["0.5,0.4,0", "0.9,0.8,0", "0.71,0.27,0", "0.01,0.02,0", "0.333,0.333,0", "0,0,0", "1.00,0.02,1"],
 )
 def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: str) -> None:
-    (tmp_path / "p.csv").write_text(f"a,b,target\n0.25,0.75,1\n{row}\n")
+    (tmp_path / "p.csv").write_text(f"a,b,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n")  # the last is explained
     with pytest.raises(PredictionsError, match=r"row 2: the probabilities must sum to 1, but sum to .*pass --logits"):
         scored(tmp_path / "p.csv")
 

@@ -120,11 +120,13 @@ def test_the_mean_of_no_samples_is_nan() -> None:
         ({"delta": 0.0}, "delta must be 1 divided by a whole number, or None, but got 0.0."),
         ({"delta": 0.3}, "delta must be 1 divided by a whole number, or None, but got 0.3."),
         ({"span": "all"}, "span must be 'data' or 'unit', but got 'all'."),
+        ({"target": torch.tensor([0, 3])}, "target must hold class indices from 0 to 2 .*, but sample 1 has 3."),
     ],
 )
-def test_errors_name_the_wrong_setting(changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
+    arguments = {"preds": torch.zeros(2, 3), "target": torch.tensor([0, 1]), "num_classes": 3, **changed}
     with pytest.raises(ValueError, match=message):
-        measured_probabilities(torch.zeros(2, 3), torch.tensor([0, 1]), num_classes=3, **changed)
+        measured_probabilities(**arguments)
 
 
 def test_errors_of_generalized_mean_name_the_wrong_argument() -> None:

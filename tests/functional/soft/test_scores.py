@@ -119,6 +119,10 @@ def test_the_loss_learns_soft_labels() -> None:
         optimizer.step()
     assert value.item() == pytest.approx(0, abs=0.02)
     assert torch.allclose(logits.softmax(1), target, atol=0.05)
+    preds = torch.tensor([[0.9, 0.5], [0.6, 0.2]])
+    score = soft_f1(preds, target, num_classes=2, average="macro")
+    assert loss(preds, target).item() == pytest.approx(1 - score.item())
+    assert loss(torch.zeros(2, 2), torch.zeros(2, 2)) == 1, "nothing true is nothing learned"
     with pytest.raises(ValueError, match="average must be 'micro', 'macro' or 'weighted'"):
         SoftF1Loss("none")
 
