@@ -189,10 +189,6 @@ def test_a_seed_draws_the_samples_that_calibrate(tmp_path: Path) -> None:
     assert temperatures[1] == fitted(DecisionRule.load(tmp_path / "rule.pt")), "a file keeps the seed"
 
 
-def test_a_rule_with_a_limit_refers_everything_before_it_is_fitted() -> None:
-    assert set(DecisionRule(LIGHTS, max_dangerous=0.02)(NEW[0]).tolist()) == {-1}
-
-
 def test_a_failed_fit_leaves_the_rule_as_it_was() -> None:
     rule = DecisionRule(LIGHTS, max_dangerous=0.005, confidence=0.95)
     with pytest.raises(ValueError, match="cannot be guaranteed"):

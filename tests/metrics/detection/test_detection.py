@@ -71,19 +71,6 @@ def test_classes_are_evaluated_one_by_one_averaged_or_all_at_once() -> None:
     ]
 
 
-def test_several_points_have_costs_and_details() -> None:
-    metric = fed(MinDetectionCost(POINTS))
-    expected = [min_detection_cost_details(SCORES, LABELS, points=point) for point in POINTS]
-    assert metric.compute().tolist() == [cost.normalized.item() for cost in expected]
-    for name, values in metric.details()._asdict().items():
-        assert values.tolist() == [getattr(cost, name).item() for cost in expected]
-    plain = fed(MinDetectionCost(POINTS[1], normalize=False))
-    assert plain.compute() == expected[1].cost
-    assert plain.thresholds() == expected[1].threshold
-    bayes = fed(ActualDetectionCost(POINTS[1]))
-    assert bayes.details() == actual_detection_cost_details(SCORES, LABELS, points=POINTS[1])
-
-
 def test_points_and_classes_are_two_dimensions() -> None:
     metric = fed(MinDetectionCost(POINTS, num_classes=CLASSES, average="none"), BY_CLASS)
     assert metric.compute().shape == metric.thresholds().shape == (2, CLASSES)
