@@ -38,12 +38,19 @@ class BinnedSums:
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
         """Add sums (n, K) of bins (n,) with as many ``bits`` of groups (n,); they may occur more than once."""
+        if self.bits is not None and len(self.ids) and not bool(groups.any() | self.groups.any()):
+            places = torch.searchsorted(self.ids, bins).clamp_(max=len(self.ids) - 1)
+            if self.ids[places].equal(bins):  # as of most batches, once there are few bins
+                self.sums.index_add_(0, places, sums)
+                return
         if len(self.ids):
             groups, bins = torch.cat([self.groups, groups]), torch.cat([self.ids, bins])
             sums = torch.cat([self.sums, sums])
         self._join(groups, bins, sums)
         while self.sums.numel() > self._budget and self.bits != FEWEST_BITS:
-            self.fold(max(FEWEST_BITS, int(np.log2(max(2, len(self.ids.unique()) // 2)))))  # type: ignore[no-untyped-call]
+            # A quarter of them, so that they are not folded again soon.
+            distinct = len(self.ids.unique())  # type: ignore[no-untyped-call]
+            self.fold(max(FEWEST_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
         """Join bins, so that at most so many bits tell them apart."""

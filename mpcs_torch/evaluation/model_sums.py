@@ -127,11 +127,12 @@ class ModelSums:
         groups = {column: torch.cat([each.groups[column] for each in waiting]) for column in waiting[0].groups}
         probs, target, ids = (torch.cat(parts) for parts in zip(*(each[:3] for each in waiting), strict=True))
         rows = Rows(probs, target, ids, groups)
+        inputs = inputs_of(rows.probs, self.layout.metrics.takes | {"decisions"})
         if self.confusion is not None:
             classes = len(self.confusion)
-            pairs = rows.target * classes + rows.probs.argmax(1)
+            pairs = rows.target * classes + inputs["decisions"]
             self.confusion += pairs.bincount(minlength=classes**2).view(classes, classes)
-        self._add_sums(rows)
+        self._add_sums(rows, inputs)
         if self._others.groups:
             self._add_others(rows)
 
@@ -176,14 +177,13 @@ class ModelSums:
                     return {"reported": metric.reported(), "measured": metric.bins()}
         return {}
 
-    def _add_sums(self, rows: Rows) -> None:
+    def _add_sums(self, rows: Rows, inputs: Mapping[Takes, Tensor]) -> None:
         tables = self.tables.values()
         bits = None if any(table.bits is None for table in tables) else max(table.bits or 0 for table in tables)
         bins = in_bits(rows.ids, None, bits) if self._keeps_bins else torch.zeros_like(rows.ids)
         codes, places = _joint([bins, *rows.groups.values()])
         is_soft = rows.target.ndim == 2
-        wrong = torch.full((len(codes),), nan) if is_soft else rows.probs.argmax(1) != rows.target
-        inputs = inputs_of(rows.probs, self.layout.metrics.takes)
+        wrong = torch.full((len(codes),), nan) if is_soft else inputs["decisions"] != rows.target
         numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)))
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))

@@ -229,7 +229,7 @@ ENTRIES = (
     MetricEntry(
         "expected_concern",
         ExpectedConcern,
-        "probabilities",
+        "decisions",
         section="concern",
         in_group_tables=True,
         compared_as="expected concern",
