@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.groups import GroupScores
-from mpcs_torch.evaluation.model_sums import ALL, ModelSums, Rows, SumLayout
+from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
@@ -31,6 +31,8 @@ INDEPENDENT = (
 REPEATED = (
     "Without --concern, every error is dangerous and costs the same: models are compared by wrong decisions and MPCS."
 )
+MOST_OF_CELLS = 2**25
+"""The most numbers (256 MiB) that are kept of the pairs of classes of a confusion matrix."""
 Groups = Mapping[str, Sequence[object] | Tensor]
 
 
@@ -74,10 +76,12 @@ class Evaluation:
         intervals: bool = True,
     ) -> None:
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else list(class_names)
-        if concern is not None and len(concern.classes) != len(names):
-            rule = f"concern must have the {len(names)} classes of the predictions"
+        if concern is not None and isinstance(class_names, int) and len(concern.classes) == class_names:
+            names = list(concern.classes)
+        if concern is not None and list(concern.classes) != names:
+            rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
-        self.class_names = list(concern.classes) if concern is not None and isinstance(class_names, int) else names
+        self.class_names = names
         found = None if metrics is None else [find_entry(each) if isinstance(each, str) else each for each in metrics]
         self.chosen: ChosenMetrics = choose_metrics(len(names), concern, found, settings, is_soft=is_soft)
         self._notes = self.chosen.notes(is_default=metrics is None)
@@ -151,7 +155,11 @@ class Evaluation:
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         self._cluster, self._is_numbered = cluster, ids is None
         ids = torch.arange(own.rows, own.rows + len(probs)) if ids is None else ids
-        own.add(Rows(probs, target, ids, groups))
+        step = max(1, WAITING // probs.shape[1])
+        for start in range(0, len(probs), step):
+            piece = slice(start, start + step)
+            codes = {column: each[piece] for column, each in groups.items()}
+            own.add(Rows(probs[piece], target[piece], ids[piece], codes))
 
     def codes_of(self, column: str, names: Sequence[object] | Tensor) -> Tensor:
         """Return the code of the group of each row, (n,), which may be new."""
@@ -319,14 +327,24 @@ def evaluate_confusion(
         of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions"]
         metrics = in_order(of_decisions, has_concern=concern is not None)
     chosen = choose_metrics(len(class_names), concern, metrics)
-    layout, (true, predicted) = SumLayout(chosen), confusion.nonzero(as_tuple=True)
-    cells = Bins(torch.arange(len(true)), len(true))
-    numbers = layout.sums_of({"decisions": predicted}, true, predicted != true, cells)
-    units = layout.units(numbers, None)._replace(counts=confusion[true, predicted].double())
+    layout, pairs = SumLayout(chosen), confusion.nonzero()
+    counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
+    step = max(1, MOST_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
+    for start in range(0, len(pairs), step):
+        true, predicted = pairs[start : start + step].unbind(1)
+        bins = Bins(torch.arange(len(true)), len(true))
+        numbers = layout.sums_of({"decisions": predicted}, true, predicted != true, bins)
+        weights = counts[start : start + step]
+        parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
+    notes = [INDEPENDENT] if intervals else []
+    if len(parts) > 1:
+        counts, notes = torch.ones(len(parts), dtype=torch.float64), ["No intervals: too many pairs of classes occur."]
+    numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
+    units = layout.units(numbers, None)._replace(counts=counts)
     found = scores_of(chosen, layout, numbers, units, class_names, {}, intervals=intervals)
     by_class = class_intervals(layout, numbers, units, class_names) if intervals else {}
     found = found._replace(confusion=confusion, class_intervals=by_class)
-    return Result({model: found}, has_concern=concern is not None, notes=[INDEPENDENT] if intervals else [])
+    return Result({model: found}, has_concern=concern is not None, notes=notes)
 
 
 def _plain(names: Sequence[object] | Tensor) -> Sequence[object]:

@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation import evaluate_confusion, intervals
+from mpcs_torch.evaluation import evaluate_confusion, evaluation, intervals
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
 from tests.benchmarks.coverage import DESIGNS, coverage
 from tests.metrics.batches import random_batch
@@ -101,15 +101,19 @@ def test_many_different_values_are_counted_together() -> None:
     assert bounded_mean_interval(joined[:, 0], counts, per=joined[:, 1]) == pytest.approx(exact, rel=0.01)
 
 
-def test_a_confusion_matrix_says_what_its_rows_say() -> None:
+def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
     concern = ConcernSpec(list("abcd"), releases=[["a", "b"]])
     rows = evaluate(PROBS, TARGET, concern=concern)
     assert rows.first.confusion is not None
     found = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
-    assert len(found.first.intervals) == 17
+    assert len(found.first.intervals) == 18
     for name, interval in found.first.intervals.items():
         assert interval == pytest.approx(rows.first.intervals[name]), name
     assert found.first.class_intervals == rows.first.class_intervals
+    monkeypatch.setattr(evaluation, "MOST_OF_CELLS", 80)  # 5 cells at a time
+    large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
+    assert large.first.values == pytest.approx(found.first.values)
+    assert large.notes == ["No intervals: too many pairs of classes occur."]
 
 
 SURE = torch.eye(4, dtype=torch.float64)
