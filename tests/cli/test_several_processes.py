@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from mpcs_torch.cli.app import run_app
+from mpcs_torch.evaluation import evaluate  # noqa: F401  # imports torchmetrics once, before processes are forked
 from mpcs_torch.processes import world
 from mpcs_torch.scoring import chunks, write_predictions
 from mpcs_torch.scoring.trials import text
