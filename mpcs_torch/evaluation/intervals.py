@@ -10,7 +10,7 @@ There are two rules, and a metric declares which is its own (`AdditiveMetric.int
   fewer, rare rows may make the value; a **mean** over rows then has Gaffke's bound, if that is narrow enough.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
@@ -112,7 +112,9 @@ def difference_of(metric: AdditiveMetric, first: Any, second: Any, units: Units)
         is_exact = metric.interval_rule == "bounded" and units.cluster is None
         if (is_exact or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
-            low, high, p_value = _gaffke(apart, ratios[0][1], both, units)
+            counted = _counted(apart, ratios[0][1], both, units)
+            low, high = _gaffke(counted)
+            p_value = bounded_mean_test(counted.values, counted.counts)
             at = [metric.of_ratio(ratio, whole[0]) - metric.of_ratio(0.0, whole[0]) for ratio in (low, high)]
             return PairedDifference(first_value, second_value, difference, min(at), max(at), p_value)
         if is_rare:
@@ -132,7 +134,7 @@ def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
     if units.cluster is None:
         return clopper_pearson(wanted, total, confidence=CONFIDENCE)
     most = of.max().item()
-    low, high, _ = _gaffke(right, of, [(0, most), (most, most)], units._replace(cluster=None))
+    low, high = _gaffke(_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None)))
     return max(0.0, low), min(1.0, high)
 
 
@@ -156,28 +158,33 @@ def _bounded(metric: AdditiveMetric, bins: Any, whole: Any, units: Units) -> Int
         ends = rate_interval(numerator, per, units)
         assert ends is not None
     else:
-        ends = _gaffke(numerator, per, possible, units)[:2]
+        ends = _gaffke(_counted(numerator, per, possible, units))
     low, high = (metric.of_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
 
-def _gaffke(
-    numerator: Tensor, per: Tensor, possible: "list[tuple[float, float]] | Any", units: Units
-) -> tuple[float, float, float]:
-    """Return the ends of Gaffke's interval of a ratio, and the p-value of its test that the ratio is 0.
+class _Counted(NamedTuple):
+    """Different values of bins, and how many have each; the possible values are counted 0 times."""
 
-    Args:
-        numerator: ``(B,)``.
-        per: ``(B,)``: denominators.
-        possible: Pairs that bound those of a row.
-        units: The bins: the largest possible one has as many rows as the largest cluster.
+    values: Tensor
+    counts: Tensor
+    per: Tensor
+    """What they are divided by."""
+
+
+def _counted(numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units) -> _Counted:
+    """Count the bins with the same numerator and denominator, (B,) each.
+
+    The largest possible bin has as many rows as the largest cluster, each with one of the possible pairs.
     """
     pairs, counts = _distinct(torch.stack([numerator, per], 1), units.counts)
     bounds = units.size * torch.tensor(possible, dtype=torch.float64)
     values, weights = torch.cat([pairs, bounds]).unbind(1)
-    counted = torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)])
-    low, high = bounded_mean_interval(values, counted, per=weights, confidence=CONFIDENCE)
-    return low, high, bounded_mean_test(values, counted)
+    return _Counted(values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights)
+
+
+def _gaffke(found: _Counted) -> Interval:
+    return bounded_mean_interval(found.values, found.counts, per=found.per, confidence=CONFIDENCE)
 
 
 def _distinct(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
