@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch import MetaPatternConcernScore, WithInterval, evaluate
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.metrics import DetectionCurve
 from tests.integrations import plain_loop as plain
@@ -120,6 +120,30 @@ def test_a_metric_that_is_not_logged_is_named(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore}))
     with pytest.raises(LightningError, match=r"needs val_mpcs: log it .* logged are mpcs, accuracy"):
         fit(SelectCheckpoint(selector), epochs=1)
+
+
+class Sure(Classifier):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sure = WithInterval(plain.metrics()["mpcs"])
+
+    def validation_step(self, batch: list[Tensor], index: int) -> None:
+        super().validation_step(batch, index)
+        self.sure.update(self.net(batch[0]), batch[1])
+
+    def on_validation_epoch_end(self) -> None:
+        self.log_dict({f"mpcs_{name}": value for name, value in self.sure.compute().items()})
+        self.sure.reset()
+
+
+def test_intervals_are_logged() -> None:
+    model, trainer = fit(model=Sure(), epochs=1)
+    logged = {name: value.item() for name, value in trainer.callback_metrics.items()}
+    inputs, target = plain.data()[1].tensors
+    probs = model.net(inputs).detach().softmax(1)
+    expected = evaluate(probs, target, concern=plain.LIGHTS, metrics=["mpcs"])
+    assert logged["mpcs_value"] == pytest.approx(logged["mpcs"], rel=1e-6)
+    assert (logged["mpcs_low"], logged["mpcs_high"]) == pytest.approx(expected.interval("mpcs"), rel=1e-4)
 
 
 class WithCurve(Classifier):
