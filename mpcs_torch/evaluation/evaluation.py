@@ -26,10 +26,11 @@ MODEL = "model"
 """The name of a single model."""
 INDEPENDENT = (
     "95 % intervals assume independent rows; rows that share something, such as a patient, need clusters "
-    "(--cluster COLUMN)."
+    "(clusters=, or --cluster COLUMN)."
 )
 REPEATED = (
-    "Without --concern, every error is dangerous and costs the same: models are compared by wrong decisions and MPCS."
+    "Without a concern, every error is dangerous and costs the same: models are not compared by dangerous errors and "
+    "expected concern, which would say what wrong decisions say."
 )
 MOST_OF_CELLS = 2**25
 """The most numbers (256 MiB) that are kept of the pairs of classes of a confusion matrix."""

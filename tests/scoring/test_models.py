@@ -187,7 +187,7 @@ def test_no_error_in_any_cluster_does_not_promise_that_there_is_none(tmp_path: P
 def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Path) -> None:
     found = measured(plain(tmp_path), None)
     assert [row.measure for row in found.comparisons] == ["rate of wrong decisions", "MPCS"]
-    assert "Without --concern" in found.notes[1]
+    assert "Without a concern" in found.notes[1]
     assert [row.measure for row in measured(plain(tmp_path), None, metrics=["expected_concern"]).comparisons] == [
         "expected concern"
     ]
