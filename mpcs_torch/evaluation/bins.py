@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from math import isnan
+from typing import Any
 
 import numpy as np
 import torch
@@ -114,6 +116,27 @@ def hashed(numbers: Tensor) -> Tensor:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return torch.from_numpy(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64))
+
+
+def names_of(argument: str, values: Any, number: int) -> list[str]:
+    """Return the names of what each row belongs to.
+
+    Raises:
+        ValueError: If there is not one name for each of the rows, or one is missing.
+    """
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    names = [] if isinstance(plain, str) else list(plain)
+    if len(names) != number or any(isinstance(name, list) for name in names):
+        raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(names)}.")
+    missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
+    if missing is not None:
+        raise ValueError(f"{argument} must name something for every row, but row {missing} (from 0) has none.")
+    return [str(name) for name in names]
+
+
+def _is_missing(name: object) -> bool:
+    is_nan = isinstance(name, float) and isnan(name)
+    return name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""  # pandas'
 
 
 def ids_of_names(names: Sequence[str]) -> Tensor:

@@ -7,20 +7,20 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import ids_of_names
+from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.evaluation.bins import ids_of_names, names_of
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.groups import GroupScores
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
-from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.bins import Bins
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry
+from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry, settings_of
 
 MODEL = "model"
 """The name of a single model."""
@@ -76,14 +76,26 @@ class Evaluation:
         is_soft: bool = False,
         intervals: bool = True,
     ) -> None:
+        if isinstance(class_names, str):
+            raise ValueError(f"class_names must be a list of names, but got {quoted(class_names)}.")
+        if concern is not None and not isinstance(concern, ConcernSpec):
+            raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else list(class_names)
+        if len(set(names)) < len(names):
+            raise ValueError(f"class_names must differ, but got {quoted(names)}.")
         if concern is not None and isinstance(class_names, int) and len(concern.classes) == class_names:
             names = list(concern.classes)
         if concern is not None and list(concern.classes) != names:
             rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
-        found = None if metrics is None else [find_entry(each) if isinstance(each, str) else each for each in metrics]
+        found = None if metrics is None else _entries(metrics)
+        known = {name for entry in ENTRIES for name in settings_of(entry.metric)}
+        for name in settings or {}:
+            if name not in known:
+                meant = did_you_mean(name, known)
+                given = f"{quoted(name)}{f': {meant}' if meant else '.'}"
+                raise ValueError(f"settings must be those of metrics, but got {given}")
         self.chosen: ChosenMetrics = choose_metrics(len(names), concern, found, settings, is_soft=is_soft)
         self._notes = self.chosen.notes(is_default=metrics is None)
         self._intervals = intervals
@@ -107,7 +119,7 @@ class Evaluation:
 
         Args:
             preds: ``(N, C)`` probabilities, of one model or by model; models must have the same rows.
-            target: ``(N,)`` integer classes, or ``(N, C)`` degrees of truth.
+            target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
             groups: ``(N,)`` names of the group of each row, by column.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
 
@@ -115,16 +127,16 @@ class Evaluation:
             ValueError: If a shape, a dtype or a value breaks its rule above, or columns differ from those before.
         """
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
-        target = as_tensor(target, "target")
-        checked = {name: self._checked(as_tensor(own, "preds"), target) for name, own in by_model.items()}
-        number = len(target)
-        codes = {column: self.codes_of(column, held) for column, held in (groups or {}).items()}
-        ids = None if clusters is None else ids_of_names([str(each) for each in _plain(clusters)])
-        for name, held in {**codes, **({} if ids is None else {"clusters": ids})}.items():
-            if len(held) != number:
-                raise ValueError(f"{name} must be one name for each of the {number} rows, but got {len(held)}.")
-        for name, (probs, labels) in checked.items():
-            self.add(name, probs, labels, codes, ids=ids, cluster=None if clusters is None else "clusters")
+        labels = self._labels(target)
+        checked = {str(name): self._checked(as_tensor(own, "preds"), labels) for name, own in by_model.items()}
+        if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
+            wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
+            raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
+        names = {column: names_of(column, held, len(labels)) for column, held in (groups or {}).items()}
+        ids = None if clusters is None else ids_of_names(names_of("clusters", clusters, len(labels)))
+        codes = {column: self.codes_of(column, held) for column, held in names.items()}
+        for name, (probs, own) in checked.items():
+            self.add(name, probs, own, codes, ids=ids, cluster=None if clusters is None else "clusters")
 
     def add(
         self,
@@ -162,10 +174,10 @@ class Evaluation:
             codes = {column: each[piece] for column, each in groups.items()}
             own.add(Rows(probs[piece], target[piece], ids[piece], codes))
 
-    def codes_of(self, column: str, names: Sequence[object] | Tensor) -> Tensor:
+    def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the code of the group of each row, (n,), which may be new."""
         known = self._columns.setdefault(column, {})
-        return torch.tensor([known.setdefault(str(name), len(known)) for name in _plain(names)], dtype=torch.int64)
+        return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
 
     def merge(self, other: "Evaluation") -> None:
         """Add what another evaluation with the same arguments has added up of other rows, or of other models.
@@ -173,9 +185,8 @@ class Evaluation:
         Raises:
             ValueError: If its classes, metrics or columns differ.
         """
-        same = (self.class_names, [entry.name for entry in self.chosen.entries], self._intervals)
-        if same != (other.class_names, [entry.name for entry in other.chosen.entries], other._intervals):
-            raise ValueError("other must be an Evaluation with the same classes and metrics, but is not.")
+        if self._arguments() != other._arguments():
+            raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
         if self._models and other._models and self._cluster != other._cluster:
             raise ValueError("other must have clusters where this one has them, but does not.")
         if other._models:
@@ -220,10 +231,25 @@ class Evaluation:
         notes += [REPEATED] if comparisons and not has_concern else []
         return Result(models, groups, comparisons, has_concern, notes)
 
+    def _arguments(self) -> tuple[object, ...]:
+        names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
+        chosen = self.chosen
+        return self.class_names, names, chosen.concern, dict(chosen.settings), chosen.is_soft, self._intervals
+
     def _of_clusters(self) -> str:
         table = next(iter(self._models.values())).tables[ALL]
         number = f"{len(table.ids)} clusters" if table.bits is None else "clusters"
         return f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
+
+    def _labels(self, target: Any) -> Tensor:
+        """Return labels as a tensor; names of classes are looked up."""
+        given = target if isinstance(target, Tensor) else _plain(target)
+        if isinstance(given, Tensor) or not any(isinstance(each, str) for each in given):
+            return as_tensor(target, "target")
+        for each in given:
+            if each not in self.class_names:
+                raise ValueError(f"target must name classes, {quoted(self.class_names)}, but names {quoted(each)}.")
+        return torch.tensor([self.class_names.index(each) for each in given])
 
     def _checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Refuse bad values; return probabilities and labels on the CPU."""
@@ -235,7 +261,13 @@ class Evaluation:
         samples = flatten_samples(
             preds, target, num_classes=classes, scale=scale_of(False), ignore_index=None, sample_weight=None
         )
-        raise_first(samples.find_faults())
+        try:
+            raise_first(samples.find_faults())
+        except ValueError as error:  # of functions, which have more arguments
+            told = (
+                str(error).replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
+            )
+            raise ValueError(told) from None
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu()
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> Scores:
@@ -266,7 +298,7 @@ def evaluate(
 
     Args:
         preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays.
-        target: ``(N,)`` integer classes, or ``(N, C)`` degrees of truth.
+        target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
         concern: Which errors matter.
         metrics: Names of the register, or entries of it. Default: all that the labels allow.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
@@ -290,6 +322,8 @@ def evaluate(
         >>> print(result.comparisons[0].better, f"{result.value('accuracy', model='large'):.3f}")
         large 0.963
     """
+    if isinstance(preds, Mapping) and not preds:
+        raise ValueError("preds must hold at least one model, but is empty.")
     first = as_tensor(next(iter(preds.values())) if isinstance(preds, Mapping) else preds, "preds")
     if first.ndim != 2:
         raise ValueError(f"preds must be probabilities (N, C), but got shape {tuple(first.shape)}.")
@@ -298,7 +332,7 @@ def evaluate(
         concern=concern,
         metrics=metrics,
         settings=settings,
-        is_soft=as_tensor(target, "target").ndim == 2,
+        is_soft=getattr(target, "ndim", 1) == 2 or (isinstance(target, list) and isinstance(target[0], list)),
         intervals=intervals,
     )
     evaluation.update(preds, target, groups=groups, clusters=clusters)
@@ -348,5 +382,16 @@ def evaluate_confusion(
     return Result({model: found}, has_concern=concern is not None, notes=notes)
 
 
-def _plain(names: Sequence[object] | Tensor) -> Sequence[object]:
-    return names.tolist() if isinstance(names, Tensor) or hasattr(names, "tolist") else names
+def _entries(metrics: Sequence[str | MetricEntry]) -> list[MetricEntry]:
+    """Return the entries of named metrics."""
+    if isinstance(metrics, str) or not metrics:
+        raise ValueError(f"metrics must be a list of one or more names, but got {quoted(metrics)}.")
+    found = [find_entry(each) if isinstance(each, str) else each for each in metrics]
+    for each in found:
+        if not isinstance(each, MetricEntry):
+            raise ValueError(f"metrics must be names or entries of the register, but got {quoted(each)}.")
+    return found
+
+
+def _plain(values: Any) -> Any:
+    return values.tolist() if hasattr(values, "tolist") else values

@@ -69,9 +69,9 @@ class GroupScores(NamedTuple):
         found: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
         for name, direction in self.directions.items():
             values = (scores.values[name] for scores in self.groups.values())
-            held = [value for value in values if not isnan(value)] or [nan]
+            held = [value for value in values if isfinite(value)] or [nan]
             worst = {"min": max(held), "max": min(held), None: nan}[direction]
-            spread = max(held) - min(held) if isfinite(max(held)) else max(held)
+            spread = max(held) - min(held)
             for title, value in zip(found, (worst, sum(held) / len(held), spread), strict=True):
                 found[title][name] = value
         return found

@@ -23,6 +23,8 @@ BUDGET_OF_GROUPS = 4 * BUDGET
 """The most numbers that the bins of all groups of a column hold: 128 MiB."""
 MOST_NUMBERS = 2**27
 """The most numbers (1 GiB) that all groups of a column may hold."""
+OF_ROWS = 3
+"""The numbers of a bin that are no sums of metrics. Models with other labels have other rows."""
 ALL = ""
 """Stands for no column: all rows are one group."""
 
@@ -41,7 +43,7 @@ class Rows(NamedTuple):
 
 
 class SumLayout:
-    """Where the sums of each metric are in a row of numbers: the number of rows, that of errors, then the metrics'."""
+    """Where the sums of each metric are: after the numbers of rows and of errors, and the sum of the labels."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.metrics = chosen.make(additive=True)
@@ -56,8 +58,8 @@ class SumLayout:
             wrong: ``(n,)`` whether decisions are wrong; NaN for soft labels.
             bins: Of the n rows.
         """
-        ones = torch.ones(len(target), dtype=torch.float64)
-        found = [bins.sum(torch.stack([ones, wrong.double()], dim=1))]
+        labels = (target.sum(1) if target.ndim == 2 else target).double()
+        found = [bins.sum(torch.stack([torch.ones_like(labels), wrong.double(), labels], dim=1))]
         shapes = []
         for group in self.metrics.groups:
             first: Any = group.first
@@ -69,7 +71,7 @@ class SumLayout:
 
     def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
         """Yield each metric by name with its sums in bins: ``sums_type`` of tensors (B, ...)."""
-        place = 2
+        place = OF_ROWS
         for group, shapes in zip(self.metrics.groups, self.shapes, strict=True):
             parts = []
             for shape in shapes:

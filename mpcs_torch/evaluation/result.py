@@ -93,7 +93,7 @@ class Result:
             raise ValueError(f"model must be one of {quoted(list(self.models))}, but got {quoted(model)}.")
         if group is None:
             return self.models[model]
-        column, name = group
+        column, name = (group[0], str(group[1])) if isinstance(group, tuple) and len(group) == 2 else ("", "")
         found = next((each.groups for each in self.groups if (each.model, each.column) == (model, column)), {})
         if name not in found:
             known = [(each.column, name) for each in self.groups if each.model == model for name in each.groups]

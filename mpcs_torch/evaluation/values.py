@@ -146,6 +146,6 @@ def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
         copies.append(copy)
     first = copies[0]
     for other in copies[1:]:
-        if not first.ids.equal(other.ids) or not first.sums[:, 0].equal(other.sums[:, 0]):
-            raise ValueError("models must have the same rows to be compared, but do not.")
+        if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, [0, 2]], other.sums[:, [0, 2]]):
+            raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
     return copies

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.evaluation.bins import BUDGET, ids_of_names
+from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, names_of
 from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.bins import Bins, in_bins
@@ -58,38 +58,36 @@ class WithInterval(Metric):
         self.add_state("clusters", [], dist_reduce_fx="cat")
         self.add_state("sums", [], dist_reduce_fx="cat")
 
-    def update(
-        self, preds: Tensor, target: Tensor, clusters: Sequence[object] | Tensor | None = None, **given: Any
-    ) -> None:
+    def update(self, preds: Tensor, target: Tensor, clusters: Sequence[object] | Tensor | None = None) -> None:
         """Add a batch.
 
         Args:
             preds: ``(N, ...)``, as the metric takes them.
             target: ``(N, ...)``, as the metric takes it.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
-            **given: Further arguments of the metric's `update`, such as ``sample_weight``.
         """
         preds, target, _ = as_tensors(preds, target)
-        samples = self.metric.samples_of(preds, target, **given)
+        samples, number = self.metric.samples_of(preds, target), len(target)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
-        number, flat = len(target), len(samples.labels.target if hasattr(samples, "labels") else samples.predicted)
         ids = torch.full((number,), NO_CLUSTER)
         if clusters is not None:
-            ids = ids_of_names(
-                [str(each) for each in (clusters.tolist() if isinstance(clusters, Tensor) else clusters)]
-            )
-        if len(ids) != number:
-            raise ValueError(f"clusters must be one name for each of the {number} rows, but got {len(ids)}.")
+            ids = ids_of_names(names_of("clusters", clusters, number))
         if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (clusters is None):
             raise ValueError("clusters must be given for every batch or for none.")
-        rows = torch.arange(number, device=target.device)
-        bins = Bins(rows.repeat_interleave(flat // max(1, number)), number)
-        found = self.metric.sums_of(in_bins(samples, bins))
-        numbers = [torch.ones(number, 1, device=target.device), _wrong(preds, target).view(number, 1)]
-        numbers += [each.reshape(number, -1) for each in found]
-        self.clusters.append(ids.to(target.device))
-        self.sums.append(torch.cat([part.to(found[0].dtype) for part in numbers], dim=1))
+        if not number:
+            return
+        counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
+        bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
+        sums = self.metric.sums_of(in_bins(samples, bins))
+        of_rows = torch.stack([counted, counted & _wrong(preds, target)], 1).to(sums[0].dtype)
+        if target.is_floating_point():  # soft labels have no wrong decisions
+            of_rows[:, 1] = nan
+        parts = [bins.sum(of_rows), *(each.reshape(number, -1) for each in sums)]
+        rows = torch.cat(parts, dim=1)
+        is_counted = rows[:, 0] > 0  # ignored rows say nothing
+        self.clusters.append(ids.to(target.device)[is_counted])
+        self.sums.append(rows[is_counted])
         if sum(each.numel() for each in self.sums) > BUDGET:
             self._join()
 
@@ -132,9 +130,8 @@ class WithInterval(Metric):
 
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
-    """Return the number of wrong decisions of each row, (N,), NaN for soft labels."""
+    """Return which decisions are wrong, one for each flat sample."""
     if target.is_floating_point():
-        return torch.full((len(target),), nan, device=target.device)
+        return target.new_zeros(target.numel() if target.ndim < 2 else target[:, 0].numel(), dtype=torch.bool)
     decided = preds.argmax(1) if preds.is_floating_point() and preds.ndim > target.ndim else preds
-    wrong = (decided > 0.5) != target if decided.is_floating_point() else decided != target
-    return wrong.reshape(len(target), -1).sum(1).double()
+    return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)

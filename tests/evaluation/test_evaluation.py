@@ -120,6 +120,8 @@ def test_bins_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPat
 def test_arrays_soft_labels_and_names_are_taken() -> None:
     result = evaluate(FIRST.numpy(), TARGET.numpy(), groups={"site": np.array(SITES)}, class_names=list("wxyz"))
     assert list(result.first.per_class()) == list("wxyz")
+    named = ["wxyz"[label] for label in TARGET.tolist()]
+    assert evaluate(FIRST, named, class_names=list("wxyz")).first.values == pytest.approx(result.first.values)
     assert result.value("accuracy") == evaluate(FIRST, TARGET).value("accuracy")
     soft = evaluate(FIRST, torch.rand(240, 4), intervals=False)
     assert "soft_f1_macro" in soft.first.values
@@ -130,15 +132,32 @@ def test_arrays_soft_labels_and_names_are_taken() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"preds": LOGITS}, "preds must be probabilities >= 0"),
+        ({"preds": LOGITS}, "preds must be probabilities >= 0 .*for logits take logits.softmax"),
         ({"preds": FIRST[:, :1]}, "num_classes must be at least 2"),
         ({"preds": FIRST[:5]}, "target must"),
-        ({"target": TARGET + 1}, "target must hold class indices from 0 to 3"),
+        ({"target": TARGET + 1}, "target must hold class indices from 0 to 3, but"),
         ({"groups": {"site": SITES[:9]}}, "site must be one name for each of the 240 rows, but got 9"),
         ({"clusters": [1, 2]}, "clusters must be one name for each of the 240 rows, but got 2"),
         ({"metrics": ["acuracy"]}, "did you mean accuracy"),
         ({"concern": ConcernSpec(["a", "b"])}, "concern must have the 4 classes of the predictions"),
         ({"settings": {"k": 9}}, "k must be from 1 to"),
+        ({"settings": {"kk": 3}}, "settings must be those of metrics, but got 'kk'"),
+        ({"metrics": "mpcs"}, "metrics must be a list of one or more names, but got 'mpcs'"),
+        ({"metrics": []}, "metrics must be a list of one or more names"),
+        ({"metrics": [ConcernSpec]}, "metrics must be names or entries of the register"),
+        ({"concern": "lights.yaml"}, "concern must be a ConcernSpec, but got 'lights.yaml'.*load_concern"),
+        ({"preds": {}}, "preds must hold at least one model"),
+        ({"groups": SITES}, "groups must be a dictionary by column"),
+        ({"groups": {"": SITES}}, "groups must be a dictionary by column"),
+        (
+            {"groups": {"site": [None, *SITES[1:]]}},
+            r"site must name something for every row, but row 0 \(from 0\) has none",
+        ),
+        ({"clusters": [float("nan")] * 240}, "clusters must name something for every row"),
+        ({"clusters": PATIENTS.unsqueeze(1)}, "clusters must be one name for each of the 240 rows"),
+        ({"target": ["a"] * 240}, "target must name classes, .* but names 'a'"),
+        ({"class_names": ["a", "a", "b", "c"]}, "class_names must differ"),
+        ({"class_names": "abcd"}, "class_names must be a list of names"),
     ],
 )
 def test_bad_input_is_refused(given: dict[str, Any], message: str) -> None:
@@ -155,7 +174,7 @@ def test_what_does_not_belong_together_is_refused() -> None:
         evaluation.update(FIRST, TARGET, groups={"site": SITES})
     with pytest.raises(ValueError, match="groups and clusters must be the same columns in every batch"):
         evaluation.update(FIRST, TARGET, clusters=PATIENTS)
-    with pytest.raises(ValueError, match="other must be an Evaluation with the same classes and metrics"):
+    with pytest.raises(ValueError, match="other must be an Evaluation with the same classes, concern, metrics"):
         evaluation.merge(Evaluation(4, metrics=["mpcs"]))
     clustered = Evaluation(4)
     clustered.update(FIRST, TARGET, clusters=PATIENTS)
@@ -168,5 +187,12 @@ def test_what_does_not_belong_together_is_refused() -> None:
     several = Evaluation(4)
     several.update({"A": FIRST}, TARGET)
     several.update({"B": FIRST[:100]}, TARGET[:100])
-    with pytest.raises(ValueError, match="models must have the same rows to be compared"):
+    with pytest.raises(ValueError, match="models must have the same rows and labels"):
         several.result()
+    relabelled = Evaluation(4)
+    relabelled.update({"A": FIRST}, TARGET)
+    relabelled.update({"B": FIRST}, (TARGET + 1) % 4)
+    with pytest.raises(ValueError, match="models must have the same rows and labels"):
+        relabelled.result()
+    with pytest.raises(ValueError, match="other must be an Evaluation with the same classes, concern"):
+        Evaluation(4, concern=ConcernSpec(4)).merge(Evaluation(4))

@@ -76,9 +76,15 @@ def test_further_dimensions_are_of_their_row() -> None:
     metric = WithInterval(metrics.Accuracy(4))
     metric.update(torch.zeros(30, 4, 5).index_fill_(1, torch.tensor(2), 1), torch.full((30, 5), 2))
     assert metric.compute()["value"] == 1
-    weighted = WithInterval(metrics.BrierScore(4, from_logits=False))
-    weighted.update(PROBS, TARGET, sample_weight=(torch.arange(120) < 60).double())
-    assert weighted.compute()["value"] == pytest.approx(evaluate(PROBS[:60], TARGET[:60]).value("brier_score"))
+
+
+def test_ignored_and_missing_rows_say_nothing() -> None:
+    expected = wrapped("brier_score")
+    expected.update(PROBS[:60], TARGET[:60])
+    ignoring = WithInterval(metrics.BrierScore(4, from_logits=False, ignore_index=-1))
+    ignoring.update(PROBS, torch.where(torch.arange(120) < 60, TARGET, -1))
+    ignoring.update(PROBS[:0], TARGET[:0])
+    assert ignoring.compute() == expected.compute()
 
 
 @pytest.mark.parametrize(
