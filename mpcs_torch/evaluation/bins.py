@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BUDGET = 2**22
-"""The most numbers that the bins of all rows hold: 32 MiB."""
+BUDGET = 2**21
+"""The most numbers that the bins of all rows hold: 16 MiB."""
 BITS = 62
 """Of an identifier that was hashed. Bins are folded by leaving out bits."""
 FEWEST_BITS = 5

@@ -40,7 +40,7 @@ Groups = Mapping[str, Sequence[object] | Tensor]
 class Evaluation:
     """Add up what evaluating classifiers needs, batch by batch, and merge it with that of other processes.
 
-    Memory does not grow with the rows beyond 32 MiB for each model, 128 MiB for each column of groups, and 8 bytes for
+    Memory does not grow with the rows beyond 16 MiB for each model, 128 MiB for each column of groups, and 8 bytes for
     each group or cluster.
 
     Args:

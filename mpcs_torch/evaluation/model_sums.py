@@ -17,9 +17,9 @@ from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import States, numbers_in
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 
-WAITING = 2**20
-"""Scores that wait until they are measured (8 MiB): few rows at a time would take long."""
-BUDGET_OF_GROUPS = 4 * BUDGET
+WAITING = 2**17
+"""Scores that wait until they are measured (1 MiB): few rows at a time would take long."""
+BUDGET_OF_GROUPS = 8 * BUDGET
 """The most numbers that the bins of all groups of a column hold: 128 MiB."""
 MOST_NUMBERS = 2**27
 """The most numbers (1 GiB) that all groups of a column may hold."""

@@ -21,7 +21,7 @@ NO_CLUSTER = -1
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    It holds the sums of the metric for each row while that takes less than 32 MiB, then of rows together; with
+    It holds the sums of the metric for each row while that takes less than 16 MiB, then of rows together; with
     clusters, for each of them.
 
     Args:
