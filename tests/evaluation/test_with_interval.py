@@ -23,20 +23,19 @@ def wrapped(name: str) -> WithInterval:
     return WithInterval(made)
 
 
-@pytest.mark.parametrize("entry", ADDITIVE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("clusters", [None, torch.arange(120) % 24])
-def test_value_and_interval_are_those_of_evaluate(entry: Any, clusters: Tensor | None) -> None:
-    target = torch.rand(120, 4, dtype=torch.float64) if entry.takes == "soft_labels" else TARGET
-    concern = None if entry.takes == "soft_labels" else CONCERN
-    expected = evaluate(PROBS, target, concern=concern, metrics=[entry], clusters=clusters)
-    inputs = PROBS.log() if entry.takes == "log_probabilities" else PROBS
-    metric = wrapped(entry.name)
-    for rows in torch.arange(120).split(50):
-        metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])
-    found = {name: each.item() for name, each in metric.compute().items()}
-    assert found["value"] == pytest.approx(expected.value(entry.name))
-    interval = expected.interval(entry.name)
-    assert (found["low"], found["high"]) == pytest.approx(interval or (float("nan"),) * 2, nan_ok=True)
+def test_values_and_intervals_are_those_of_evaluate(clusters: Tensor | None) -> None:
+    for target, concern in ((TARGET, CONCERN), (torch.rand(120, 4, dtype=torch.float64), None)):
+        entries = [entry for entry in ADDITIVE if (entry.takes == "soft_labels") == (target.ndim == 2)]
+        expected = evaluate(PROBS, target, concern=concern, metrics=entries, clusters=clusters)
+        for entry in entries:
+            inputs, metric = PROBS.log() if entry.takes == "log_probabilities" else PROBS, wrapped(entry.name)
+            for rows in torch.arange(120).split(50):
+                metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])
+            found = {name: each.item() for name, each in metric.compute().items()}
+            assert found["value"] == pytest.approx(expected.value(entry.name)), entry.name
+            interval = expected.interval(entry.name) or (float("nan"),) * 2
+            assert (found["low"], found["high"]) == pytest.approx(interval, nan_ok=True), entry.name
 
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method:UserWarning")
