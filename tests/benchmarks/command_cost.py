@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 CLASSES, ROUNDS = 10, 5
-SCORE_LIMIT, CSV_LIMIT, DETECT_LIMIT = 2.0, 2.0, 10.0
+SCORE_LIMIT, CSV_LIMIT, DETECT_LIMIT = 3.0, 2.0, 10.0
 MEASURED = """
 import sys
 from time import perf_counter
