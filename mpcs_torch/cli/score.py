@@ -125,10 +125,10 @@ def score(
         if confusion:
             from mpcs_torch.scoring.confusion_file import score_confusion
 
-            found = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
+            result = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
         else:
             options = ColumnOptions(target_column, tuple(ignore or ()), id_column)
-            found, risks = scored(
+            result, risks = scored(
                 ModelFiles(predictions, target, logits, by or (), cluster, options),
                 spec,
                 world,
@@ -140,11 +140,11 @@ def score(
             )
     if not world.is_first:
         return
-    print_scores(found, as_json=as_json)
+    print_scores(result, as_json=as_json)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        write_score_report(found, spec, html, risks=risks, command=str(COMMAND_LINE))
+        write_score_report(result, spec, html, risks=risks, command=str(COMMAND_LINE))
         note(f"wrote {html}")
 
 

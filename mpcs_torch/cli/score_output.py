@@ -5,11 +5,11 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.tables import Table
 
 
-def print_scores(found: Result, *, as_json: bool) -> None:
+def print_scores(result: Result, *, as_json: bool) -> None:
     """Print everything that was measured."""
     if as_json:
-        print_json(found.to_dict())
+        print_json(result.to_dict())
     else:
-        say("\n\n".join(text_of(part) if isinstance(part, Table) else part for part in found.parts()))
-    for warning in found.warnings():
+        say("\n\n".join(text_of(part) if isinstance(part, Table) else part for part in result.parts()))
+    for warning in result.warnings():
         say(f"warning: {warning}", err=True)

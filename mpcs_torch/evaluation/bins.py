@@ -118,7 +118,7 @@ def hashed(numbers: Tensor) -> Tensor:
     return torch.from_numpy(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64))
 
 
-def names_of(argument: str, values: Any, number: int) -> list[str]:
+def row_names(argument: str, values: Any, number: int) -> list[str]:
     """Return the names of what each row belongs to.
 
     Raises:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.evaluation.bins import ids_of_names, names_of
+from mpcs_torch.evaluation.bins import ids_of_names, row_names
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.groups import GroupScores
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
@@ -16,8 +17,8 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
-from mpcs_torch.functional.inputs.bins import Bins
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry, settings_of
@@ -89,14 +90,14 @@ class Evaluation:
             rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
-        found = None if metrics is None else _entries(metrics)
+        entries = None if metrics is None else _entries(metrics)
         known = {name for entry in ENTRIES for name in settings_of(entry.metric)}
         for name in settings or {}:
             if name not in known:
                 meant = did_you_mean(name, known)
-                given = f"{quoted(name)}{f': {meant}' if meant else '.'}"
-                raise ValueError(f"settings must be those of metrics, but got {given}")
-        self.chosen: ChosenMetrics = choose_metrics(len(names), concern, found, settings, is_soft=is_soft)
+                hint = f": {meant}" if meant else "."
+                raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
+        self.chosen: ChosenMetrics = choose_metrics(len(names), concern, entries, settings, is_soft=is_soft)
         self._notes = self.chosen.notes(is_default=metrics is None)
         self._intervals = intervals
         self._models = dict[str, ModelSums]()
@@ -105,7 +106,7 @@ class Evaluation:
         self._cluster: str | None = None
         self._is_numbered = True
         """Whether rows are told apart by their numbers."""
-        self.chosen.make(additive=True), self.chosen.make(additive=False)  # refuse bad settings now
+        self._layout = SumLayout(self.chosen)
 
     def update(
         self,
@@ -128,15 +129,15 @@ class Evaluation:
         """
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         labels = self._labels(target)
-        checked = {str(name): self._checked(as_tensor(own, "preds"), labels) for name, own in by_model.items()}
+        checked = {str(name): self._checked(as_tensor(probs, "preds"), labels) for name, probs in by_model.items()}
         if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
             raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
-        names = {column: names_of(column, held, len(labels)) for column, held in (groups or {}).items()}
-        ids = None if clusters is None else ids_of_names(names_of("clusters", clusters, len(labels)))
-        codes = {column: self.codes_of(column, held) for column, held in names.items()}
-        for name, (probs, own) in checked.items():
-            self.add(name, probs, own, codes, ids=ids, cluster=None if clusters is None else "clusters")
+        rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
+        ids = None if clusters is None else ids_of_names(row_names("clusters", clusters, len(labels)))
+        codes = {column: self.codes_of(column, names) for column, names in rows.items()}
+        for name, (probs, target_of_rows) in checked.items():
+            self.add(name, probs, target_of_rows, codes, ids=ids, cluster=None if clusters is None else "clusters")
 
     def add(
         self,
@@ -162,17 +163,17 @@ class Evaluation:
             ValueError: If the columns differ from those before, or there are too many groups.
         """
         if model not in self._models:
-            self._models[model] = ModelSums(self.chosen, list(groups), keeps_bins=self._intervals)
-        own = self._models[model]
-        if list(own.tables)[1:] != list(groups) or (own.rows and cluster != self._cluster):
+            self._models[model] = ModelSums(self.chosen, self._layout, list(groups), keeps_bins=self._intervals)
+        sums = self._models[model]
+        if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         self._cluster, self._is_numbered = cluster, ids is None
-        ids = torch.arange(own.rows, own.rows + len(probs)) if ids is None else ids
+        ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
         step = max(1, WAITING // probs.shape[1])
         for start in range(0, len(probs), step):
             piece = slice(start, start + step)
-            codes = {column: each[piece] for column, each in groups.items()}
-            own.add(Rows(probs[piece], target[piece], ids[piece], codes))
+            codes = {column: of_rows[piece] for column, of_rows in groups.items()}
+            sums.add(Rows(probs[piece], target[piece], ids[piece], codes))
 
     def codes_of(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the code of the group of each row, (n,), which may be new."""
@@ -195,7 +196,7 @@ class Evaluation:
         for name, sums in other._models.items():
             if name not in self._models:
                 columns = list(sums.tables)[1:]
-                self._models[name] = ModelSums(self.chosen, columns, keeps_bins=self._intervals)
+                self._models[name] = ModelSums(self.chosen, self._layout, columns, keeps_bins=self._intervals)
             elif list(self._models[name].tables) != list(sums.tables):
                 raise ValueError("other must have the same columns of groups, but does not.")
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
@@ -243,13 +244,13 @@ class Evaluation:
 
     def _labels(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""
-        given = target if isinstance(target, Tensor) else _plain(target)
-        if isinstance(given, Tensor) or not any(isinstance(each, str) for each in given):
+        names = [] if isinstance(target, Tensor) else _plain(target)
+        if not any(isinstance(name, str) for name in names):
             return as_tensor(target, "target")
-        for each in given:
-            if each not in self.class_names:
-                raise ValueError(f"target must name classes, {quoted(self.class_names)}, but names {quoted(each)}.")
-        return torch.tensor([self.class_names.index(each) for each in given])
+        for name in names:
+            if name not in self.class_names:
+                raise ValueError(f"target must name classes, {quoted(self.class_names)}, but names {quoted(name)}.")
+        return torch.tensor([self.class_names.index(name) for name in names])
 
     def _checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Refuse bad values; return probabilities and labels on the CPU."""
@@ -264,20 +265,22 @@ class Evaluation:
         try:
             raise_first(samples.find_faults())
         except ValueError as error:  # of functions, which have more arguments
-            told = (
+            message = (
                 str(error).replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
             )
-            raise ValueError(told) from None
+            raise ValueError(message) from None
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu()
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> Scores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
         units, others = sums.layout.units(numbers, self._cluster), sums.values_of_others(column, code)
-        found = scores_of(self.chosen, sums.layout, numbers, units, self.class_names, others, intervals=self._intervals)
+        scores = scores_of(
+            self.chosen, sums.layout, numbers, units, self.class_names, others, intervals=self._intervals
+        )
         if column != ALL:
-            return found
+            return scores
         by_class = class_intervals(sums.layout, numbers, units, self.class_names) if self._intervals else {}
-        return found._replace(
+        return scores._replace(
             confusion=sums.confusion, class_intervals=by_class, notes=self._notes, **sums.probability_means()
         )
 
@@ -332,7 +335,7 @@ def evaluate(
         concern=concern,
         metrics=metrics,
         settings=settings,
-        is_soft=getattr(target, "ndim", 1) == 2 or (isinstance(target, list) and isinstance(target[0], list)),
+        is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(target)) == 2,
         intervals=intervals,
     )
     evaluation.update(preds, target, groups=groups, clusters=clusters)
@@ -376,21 +379,21 @@ def evaluate_confusion(
         counts, notes = torch.ones(len(parts), dtype=torch.float64), ["No intervals: too many pairs of classes occur."]
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
-    found = scores_of(chosen, layout, numbers, units, class_names, {}, intervals=intervals)
+    scores = scores_of(chosen, layout, numbers, units, class_names, {}, intervals=intervals)
     by_class = class_intervals(layout, numbers, units, class_names) if intervals else {}
-    found = found._replace(confusion=confusion, class_intervals=by_class)
-    return Result({model: found}, has_concern=concern is not None, notes=notes)
+    scores = scores._replace(confusion=confusion, class_intervals=by_class)
+    return Result({model: scores}, has_concern=concern is not None, notes=notes)
 
 
 def _entries(metrics: Sequence[str | MetricEntry]) -> list[MetricEntry]:
     """Return the entries of named metrics."""
     if isinstance(metrics, str) or not metrics:
         raise ValueError(f"metrics must be a list of one or more names, but got {quoted(metrics)}.")
-    found = [find_entry(each) if isinstance(each, str) else each for each in metrics]
-    for each in found:
-        if not isinstance(each, MetricEntry):
-            raise ValueError(f"metrics must be names or entries of the register, but got {quoted(each)}.")
-    return found
+    entries = [find_entry(metric) if isinstance(metric, str) else metric for metric in metrics]
+    for entry in entries:
+        if not isinstance(entry, MetricEntry):
+            raise ValueError(f"metrics must be names or entries of the register, but got {quoted(entry)}.")
+    return entries
 
 
 def _plain(values: Any) -> Any:

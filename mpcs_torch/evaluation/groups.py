@@ -66,15 +66,15 @@ class GroupScores(NamedTuple):
         Groups without a value are left out, such as those without samples of a class. Counts, which grow with a group,
         have no summaries, and metrics of which neither high nor low values are better have no worst value.
         """
-        found: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
+        summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
         for name, direction in self.directions.items():
             values = (scores.values[name] for scores in self.groups.values())
-            held = [value for value in values if isfinite(value)] or [nan]
-            worst = {"min": max(held), "max": min(held), None: nan}[direction]
-            spread = max(held) - min(held)
-            for title, value in zip(found, (worst, sum(held) / len(held), spread), strict=True):
-                found[title][name] = value
-        return found
+            finite = [value for value in values if isfinite(value)] or [nan]
+            worst = {"min": max(finite), "max": min(finite), None: nan}[direction]
+            spread = max(finite) - min(finite)
+            for title, value in zip(summary, (worst, sum(finite) / len(finite), spread), strict=True):
+                summary[title][name] = value
+        return summary
 
     def main_metrics(self) -> list[str]:
         """Return the metrics of tables: all if they are few."""

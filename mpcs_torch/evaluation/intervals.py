@@ -1,6 +1,6 @@
 """Confidence intervals of metrics, and of their differences, from sums in bins.
 
-There are two rules, and a metric declares which is its own (`AdditiveMetric.interval_rule`):
+There are two rules, and each metric declares its rule (`AdditiveMetric.interval_rule`):
 
 - **bounded**: rates and costs, of which a row has at most a known one, have Gaffke's bound, which holds however rare
   the dear errors are (`bounded_mean_interval`). For rates it is that of Clopper and Pearson, and for a difference of
@@ -38,7 +38,7 @@ Reason = str
 
 
 class Units(NamedTuple):
-    """What is known of B bins beside the sums of metrics."""
+    """The sizes and errors of B bins."""
 
     rows: Tensor
     """(B,): the number of rows of each."""
@@ -47,11 +47,11 @@ class Units(NamedTuple):
     counts: Tensor
     """(B,): how many bins are like this one: 1, but for the cells of a confusion matrix."""
     cluster: str | None
-    """What makes a bin: a column of clusters; None for rows that are independent."""
+    """The column of clusters; None if rows are independent."""
 
     @property
     def name(self) -> str:
-        """What a bin is."""
+        """Rows or clusters, as a sentence calls the bins."""
         return "rows" if self.cluster is None else "clusters"
 
     @property
@@ -77,11 +77,11 @@ def interval_of(metric: AdditiveMetric, bins: Any, units: Units) -> Interval | R
     fewest = FEWEST_WRONG[metric.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
     if is_hard and _seen(units.errors > 0, units) < fewest:
-        found = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
+        interval = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
         ends = sorted(metric.of_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
-        if isinstance(found, str) or found[1] - found[0] > WIDEST * (ends[-1] - ends[0]):
+        if isinstance(interval, str) or interval[1] - interval[0] > WIDEST * (ends[-1] - ends[0]):
             return f"fewer than {fewest} {units.name} have a wrong decision, so rare ones may make the value"
-        return found
+        return interval
     return _jackknife(metric, bins, whole, units)
 
 
@@ -128,7 +128,7 @@ def difference_of(metric: AdditiveMetric, first: Any, second: Any, units: Units)
 
 def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
     """Return the interval of a rate from its numerators and denominators in bins (B,); None without any."""
-    wanted, total = (round((held * units.counts).sum().item()) for held in (right, of))
+    wanted, total = (round((summed * units.counts).sum().item()) for summed in (right, of))
     if total == 0:
         return None
     if units.cluster is None:
@@ -140,7 +140,7 @@ def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
 
 def whole_of(bins: Any, units: Units) -> Any:
     """Return the sums of all bins."""
-    return type(bins)(*(torch.tensordot(units.counts, held, 1) for held in bins))
+    return type(bins)(*(torch.tensordot(units.counts, summed, 1) for summed in bins))
 
 
 def _seen(is_wanted: Tensor, units: Units) -> float:
@@ -169,7 +169,7 @@ class _Counted(NamedTuple):
     values: Tensor
     counts: Tensor
     per: Tensor
-    """What they are divided by."""
+    """Denominators of the values."""
 
 
 def _counted(numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units) -> _Counted:
@@ -183,8 +183,8 @@ def _counted(numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, flo
     return _Counted(values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights)
 
 
-def _gaffke(found: _Counted) -> Interval:
-    return bounded_mean_interval(found.values, found.counts, per=found.per, confidence=CONFIDENCE)
+def _gaffke(counted: _Counted) -> Interval:
+    return bounded_mean_interval(counted.values, counted.counts, per=counted.per, confidence=CONFIDENCE)
 
 
 def _distinct(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -252,7 +252,7 @@ def _too_few(metric: AdditiveMetric, bins: Any, units: Units) -> Reason | None:
 
 def _without_each(bins: Any, whole: Any) -> Any:
     """Return the sums of all bins but one, for each that is left out: (B, ...)."""
-    return type(bins)(*(total - held for total, held in zip(whole, bins, strict=True)))
+    return type(bins)(*(total - summed for total, summed in zip(whole, bins, strict=True)))
 
 
 def _spread(without: Tensor, units: Units) -> float | None:

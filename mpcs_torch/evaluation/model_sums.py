@@ -1,8 +1,8 @@
-"""What is added up of the rows of one model."""
+"""The sums of the rows of one model, in bins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, inputs_of
 from mpcs_torch.evaluation.intervals import Units
-from mpcs_torch.functional.inputs.bins import Bins
+from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import States, numbers_in
@@ -43,11 +43,19 @@ class Rows(NamedTuple):
 
 
 class SumLayout:
-    """Where the sums of each metric are: after the numbers of rows and of errors, and the sum of the labels."""
+    """The order of the sums of a bin: the numbers of rows and of errors, the sum of the labels, then each metric's.
+
+    Args:
+        chosen: The metrics.
+
+    Raises:
+        ValueError: If a setting breaks a rule of its metric.
+    """
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.metrics = chosen.make(additive=True)
-        self.shapes: list[list[tuple[int, ...]]] = []
+        self.metrics, self.others = chosen.make(additive=True), chosen.make(additive=False)
+        self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
+        """One for each group of metrics with the same sums."""
 
     def sums_of(self, inputs: Mapping[Takes, Tensor], target: Tensor, wrong: Tensor, bins: Bins) -> Tensor:
         """Return the numbers of each bin: (B, K), float64.
@@ -59,32 +67,24 @@ class SumLayout:
             bins: Of the n rows.
         """
         labels = (target.sum(1) if target.ndim == 2 else target).double()
-        found = [bins.sum(torch.stack([torch.ones_like(labels), wrong.double(), labels], dim=1))]
-        shapes = []
-        for group in self.metrics.groups:
-            first: Any = group.first
-            sums = first.binned_sums(inputs[group.takes], target, bins)
-            shapes.append([tuple(each.shape[1:]) for each in sums])
-            found += [each.reshape(bins.number, -1).double() for each in sums]
-        self.shapes = shapes
-        return torch.cat(found, dim=1)
+        numbers = [bins.sum(torch.stack([torch.ones_like(labels), wrong.double(), labels], dim=1))]
+        for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
+            numbers.append(kernel.packed(kernel.binned_sums(inputs[group.takes], target, bins)).double())
+        return torch.cat(numbers, dim=1)
 
     def of_metrics(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
         """Yield each metric by name with its sums in bins: ``sums_type`` of tensors (B, ...)."""
         place = OF_ROWS
-        for group, shapes in zip(self.metrics.groups, self.shapes, strict=True):
-            parts = []
-            for shape in shapes:
-                size = int(torch.Size(shape).numel())
-                parts.append(numbers[:, place : place + size].reshape(len(numbers), *shape))
-                place += size
+        for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
+            width = sum(summed.numel() for summed in kernel.sums())
+            sums = kernel.unpacked(numbers[:, place : place + width])
+            place += width
             for name, metric in group.metrics.items():
-                assert isinstance(metric, AdditiveMetric)
-                yield name, metric, metric.sums_type(*parts)
+                yield name, cast("AdditiveMetric", metric), sums
 
     @staticmethod
     def units(numbers: Tensor, cluster: str | None) -> Units:
-        """Return what is known of bins beside the sums of metrics."""
+        """Return the sizes and errors of bins."""
         return Units(numbers[:, 0], numbers[:, 1], torch.ones(len(numbers), dtype=torch.float64), cluster)
 
 
@@ -93,13 +93,13 @@ class ModelSums:
 
     Args:
         chosen: The metrics.
+        layout: The order of their sums.
         columns: The columns of groups.
         keeps_bins: Whether bins are kept apart, as intervals need them.
     """
 
-    def __init__(self, chosen: ChosenMetrics, columns: Sequence[str], *, keeps_bins: bool) -> None:
-        self.layout, self._others = SumLayout(chosen), chosen.make(additive=False)
-        self._keeps_bins = keeps_bins
+    def __init__(self, chosen: ChosenMetrics, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
+        self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
         """By column; the first holds all rows."""
         self._states = {column: dict[int, States]() for column in self.tables}
@@ -151,15 +151,13 @@ class ModelSums:
         self.rows += other.rows
         if self.confusion is not None and other.confusion is not None:
             self.confusion += other.confusion
-        self.layout.shapes = self.layout.shapes or other.layout.shapes
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
         for column, states in other._states.items():
-            for code, own in states.items():
+            for code, added in states.items():
                 here = int(codes[column][code]) if column in codes else code
-                held = self._states[column].get(here)
-                self._others.load(held)
-                self._others.merge(own)
+                self._others.load(self._states[column].get(here))
+                self._others.merge(added)
                 self._states[column][here] = self._others.states()
 
     def values_of_others(self, column: str, code: int) -> dict[str, float]:
@@ -197,9 +195,9 @@ class ModelSums:
         for column, states in self._states.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
-                own = groups == code if column else slice(None)
+                in_group = groups == code if column else slice(None)
                 self._others.load(states.get(code))
-                self._others.update(inputs_of(rows.probs[own], self._others.takes), rows.target[own])
+                self._others.update(inputs_of(rows.probs[in_group], self._others.takes), rows.target[in_group])
                 states[code] = self._others.states()
             if column and sum(map(numbers_in, states.values())) > MOST_NUMBERS:
                 self._refuse_groups(column)
@@ -214,8 +212,8 @@ def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """Return a code for each different combination of keys, (n,), and a place where each code occurs."""
     codes = torch.zeros_like(keys[0])
     for key in keys:
-        own = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        codes = (codes * (int(own.max()) + 1) + own).unique(return_inverse=True)[1]
+        places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        codes = (codes * (int(places_of_key.max()) + 1) + places_of_key).unique(return_inverse=True)[1]
     places = torch.empty(int(codes.max()) + 1, dtype=torch.int64)
     places[codes] = torch.arange(len(codes))
     return codes, places

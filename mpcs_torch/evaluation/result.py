@@ -47,12 +47,12 @@ def sections_of(entries: "Sequence[MetricEntry]", *, has_concern: bool) -> list[
     if len(entries) <= ALL_IN_ONE:
         return [Section("", [entry.name for entry in entries])]
     leading = ("main", "concern") if has_concern else ("main",)
-    found = {about: list[str]() for about in ("first", "other", ABOUT_AVERAGES)}
+    by_about = {about: list[str]() for about in ("first", "other", ABOUT_AVERAGES)}
     for entry in entries:
         is_first = entry.section in leading
         place = "first" if is_first else ABOUT_AVERAGES if entry.section == "averages" else "other"
-        found[place].append(entry.name)
-    return [Section(about if about == ABOUT_AVERAGES else "", names) for about, names in found.items() if names]
+        by_about[place].append(entry.name)
+    return [Section(about if about == ABOUT_AVERAGES else "", names) for about, names in by_about.items() if names]
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class Result:
         if group is None:
             return self.models[model]
         column, name = (group[0], str(group[1])) if isinstance(group, tuple) and len(group) == 2 else ("", "")
-        found = next((each.groups for each in self.groups if (each.model, each.column) == (model, column)), {})
-        if name not in found:
+        groups = next((each.groups for each in self.groups if (each.model, each.column) == (model, column)), {})
+        if name not in groups:
             known = [(each.column, name) for each in self.groups if each.model == model for name in each.groups]
             raise ValueError(f"group must be one of {quoted(known)}, but got {quoted(group)}.")
-        return found[name]
+        return groups[name]
 
     def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
         """Return a value; the arguments are those of `scores`.
@@ -118,8 +118,8 @@ class Result:
 
     def sections(self) -> list[tuple[str, Table]]:
         """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
-        found = sections_of(self.first.entries, has_concern=self.has_concern)
-        return [(section.about, self.table(section.names)) for section in found]
+        sections = sections_of(self.first.entries, has_concern=self.has_concern)
+        return [(section.about, self.table(section.names)) for section in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
@@ -129,7 +129,7 @@ class Result:
         rows = [[name, *(_cell(scores, name) for scores in self.models.values())] for name in names]
         return Table(["metric", *self.models], rows)
 
-    def told(self) -> list[str]:
+    def all_notes(self) -> list[str]:
         """Return how rows were read, why metrics have no value or interval, and how intervals were made: sentences."""
         remarks = dict[str, list[str]]()
         for name, scores in self.models.items():
@@ -152,7 +152,7 @@ class Result:
         parts: list[Table | str] = [f"{first.rows} rows, {len(first.class_names)} classes: {names}"]
         for about, table in self.sections():
             parts += [*([about] if about else []), table]
-        parts += map(printable, self.told())
+        parts += map(printable, self.all_notes())
         if len(self.models) == 1 and (by_class := first.class_table()) is not None:
             parts.append(by_class)
         if self.comparisons:
@@ -173,8 +173,8 @@ class Result:
             plain |= _plain_scores(first)
         else:
             plain["models"] = {name: _plain_scores(scores) for name, scores in self.models.items()}
-        if told := self.told():
-            plain["notes"] = told
+        if notes := self.all_notes():
+            plain["notes"] = notes
         if self.comparisons:
             plain["comparisons"] = plain_comparisons(self.comparisons)
             plain["verdicts"] = summarize_comparisons(self.comparisons)

@@ -93,15 +93,15 @@ class Scores(NamedTuple):
         }
 
     def warnings(self) -> list[str]:
-        """Return what the values say against using the predictions as they are, and what was left out."""
-        told = list(self.notes)
+        """Return reasons not to use the predictions as they are, and what was left out."""
+        notes = list(self.notes)
         least, most = (self.values.get(name, math.nan) for name in ("least_concern_cost", "expected_concern"))
         if least > most:
-            told.append(
+            notes.append(
                 f"decisions with the minimum expected concern cost more ({least:.6g}) than deciding for the most "
                 f"probable class ({most:.6g}), probably because the probabilities are not calibrated (mpcs calibrate)"
             )
-        return told
+        return notes
 
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""

@@ -20,9 +20,9 @@ from mpcs_torch.evaluation.intervals import (
 )
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.scores import Interval, Scores
-from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted
+from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.measure import Measure
-from mpcs_torch.functional.comparison.verdict import better_of, verdict_of
+from mpcs_torch.functional.comparison.systems import with_verdicts
 from mpcs_torch.functional.quality.class_counts import ClassCounts
 
 NOT_ADDITIVE = "its value is not known as a function of sums"
@@ -50,22 +50,26 @@ def scores_of(
         intervals: Whether values get intervals.
     """
     entries = {entry.name: entry for entry in chosen.entries}
-    values, found = dict[str, float](others), dict[str, Interval | str]()
+    values, intervals_or_reasons = dict[str, float](others), dict[str, Interval | str]()
     for name, metric, bins in layout.of_metrics(numbers):
         value = metric.value_of(whole_of(bins, units)).item()
         values[name] = round(value) if entries[name].is_count else value
         if intervals:
-            found[name] = interval_of(metric, bins, units)
+            intervals_or_reasons[name] = interval_of(metric, bins, units)
     if intervals and "destructive_rate" in values and chosen.concern is None:
-        found["destructive_rate"] = "without a concern, every error is dangerous"
-    given = {name: found.get(name, entry.no_interval or NOT_ADDITIVE) for name, entry in entries.items() if intervals}
+        intervals_or_reasons["destructive_rate"] = "without a concern, every error is dangerous"
+    by_metric = {
+        name: intervals_or_reasons.get(name, entry.no_interval or NOT_ADDITIVE)
+        for name, entry in entries.items()
+        if intervals
+    }
     return Scores(
         round((units.counts @ units.rows).item()),
         class_names,
         chosen.entries,
         {name: values[name] for name in entries},
-        {name: each for name, each in given.items() if not isinstance(each, str)},
-        {name: each for name, each in given.items() if isinstance(each, str) and not isnan(values[name])},
+        {name: ends for name, ends in by_metric.items() if not isinstance(ends, str)},
+        {name: why for name, why in by_metric.items() if isinstance(why, str) and not isnan(values[name])},
     )
 
 
@@ -76,7 +80,7 @@ def class_intervals(
     counts = next((bins for _, _, bins in layout.of_metrics(numbers) if isinstance(bins, ClassCounts)), None)
     if counts is None:
         return {}
-    found = dict[str, dict[str, Interval]]()
+    by_class = dict[str, dict[str, Interval]]()
     for label, name in enumerate(class_names):
         right, true, predicted = (summed[:, label] for summed in counts)
         recall = rate_interval(right, true, units)
@@ -85,8 +89,8 @@ def class_intervals(
             "recall": recall,
             "error_rate": None if recall is None else (1 - recall[1], 1 - recall[0]),
         }
-        found[name] = {rate: interval for rate, interval in ends.items() if interval is not None}
-    return found
+        by_class[name] = {rate: interval for rate, interval in ends.items() if interval is not None}
+    return by_class
 
 
 def compare(models: Mapping[str, ModelSums], chosen: ChosenMetrics, cluster: str | None) -> list[Comparison]:
@@ -116,22 +120,7 @@ def compare(models: Mapping[str, ModelSums], chosen: ChosenMetrics, cluster: str
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
             measure = Measure(entry.compared_as, (), entry.direction == "min", is_rate)
             rows.append((a, b, measure, difference_of(metric, one, other, units)))
-    if not rows:
-        return []
-    adjusted = holm_adjusted(torch.tensor([found.p_value for *_, found in rows], dtype=torch.float64))
-    level = 1 - CONFIDENCE
-    return [
-        Comparison(
-            a,
-            b,
-            measure.name,
-            found,
-            p,
-            better_of(a, b, measure, found, p, level),
-            verdict_of(a, b, measure, found, p, len(rows), level),
-        )
-        for (a, b, measure, found), p in zip(rows, adjusted.tolist(), strict=True)
-    ]
+    return with_verdicts(rows, CONFIDENCE) if rows else []
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, names_of
+from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, row_names
 from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
 from mpcs_torch.functional.inputs.arrays import as_tensors
-from mpcs_torch.functional.inputs.bins import Bins, in_bins
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.labels import Bins, in_bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 NO_CLUSTER = -1
@@ -72,7 +72,7 @@ class WithInterval(Metric):
             raise_first(samples.find_faults())
         ids = torch.full((number,), NO_CLUSTER)
         if clusters is not None:
-            ids = ids_of_names(names_of("clusters", clusters, number))
+            ids = ids_of_names(row_names("clusters", clusters, number))
         if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (clusters is None):
             raise ValueError("clusters must be given for every batch or for none.")
         if not number:
@@ -83,12 +83,13 @@ class WithInterval(Metric):
         of_rows = torch.stack([counted, counted & _wrong(preds, target)], 1).to(sums[0].dtype)
         if target.is_floating_point():  # soft labels have no wrong decisions
             of_rows[:, 1] = nan
-        parts = [bins.sum(of_rows), *(each.reshape(number, -1) for each in sums)]
-        rows = torch.cat(parts, dim=1)
+        rows = torch.cat([bins.sum(of_rows), self.metric.packed(sums)], dim=1)
         is_counted = rows[:, 0] > 0  # ignored rows say nothing
+        if not bool(is_counted.any()):
+            return
         self.clusters.append(ids.to(target.device)[is_counted])
         self.sums.append(rows[is_counted])
-        if sum(each.numel() for each in self.sums) > BUDGET:
+        if sum(part.numel() for part in self.sums) > BUDGET:
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
@@ -99,13 +100,9 @@ class WithInterval(Metric):
         numbers = numbers.cpu().double()
         ones = torch.ones(len(numbers), dtype=torch.float64)
         units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None)
-        shapes = [tuple(each.shape) for each in self.metric.sums()]
-        parts = numbers[:, 2:].split_with_sizes([int(torch.Size(shape).numel()) for shape in shapes], dim=1)
-        bins = self.metric.sums_type(
-            *(part.reshape(len(part), *shape) for part, shape in zip(parts, shapes, strict=True))
-        )
-        found = interval_of(self.metric, bins, units)
-        ends = (nan, nan) if isinstance(found, str) else found
+        bins = self.metric.unpacked(numbers[:, 2:])
+        interval = interval_of(self.metric, bins, units)
+        ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
         return {"value": self.metric.value_of(whole_of(bins, units)), "low": low, "high": high}
 

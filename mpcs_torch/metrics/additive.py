@@ -4,13 +4,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.bins import Bins, in_bins
+from mpcs_torch.functional.inputs.labels import Bins, in_bins
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
-"""How a value gets an interval. See `mpcs_torch.evaluation.intervals`.
+"""The rule for the interval of a value. See `mpcs_torch.evaluation.intervals`.
 
 ``"bounded"``: a rate or a cost, of which a row can add no more than `AdditiveMetric.row_ratios` says, however rare.
 ``"mean"``: a mean over rows, which rare rows may make. ``"smooth"``: any other smooth function of sums.
@@ -60,6 +61,16 @@ class AdditiveMetric(SumMetric):
     def binned_sums(self, preds: Tensor, target: Tensor, bins: Bins) -> Any:
         """Return the sums of each bin of a batch, whose values are not checked: tensors (B, ...)."""
         return self.sums_of(in_bins(self.samples_of(preds, target), bins))
+
+    def packed(self, sums: Any) -> Tensor:
+        """Return the sums of bins, (B, ...) each, as a row of numbers for each bin: (B, K)."""
+        return torch.cat([summed.reshape(len(summed), -1) for summed in sums], dim=1)
+
+    def unpacked(self, numbers: Tensor) -> Any:
+        """Return the sums of bins from rows of numbers (B, K)."""
+        shapes = [summed.shape for summed in self.sums()]
+        parts = numbers.split_with_sizes([shape.numel() for shape in shapes], dim=1)
+        return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
     def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:
         """Return the numerator and the denominator, (B,) each, of the ratio that the value is made of.

@@ -61,7 +61,7 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels"
 """
 Direction = Literal["min", "max"]
 Section = Literal["main", "concern", "other", "averages"]
-"""Where a metric is shown: first, first if there is a concern, then, or last among oneDAL's averages."""
+"""The place of a metric: first, first if there is a concern, after these, or last among oneDAL's averages."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
 """When a value is NaN or infinite: a class is never predicted, never occurs, one of both; a decision that is always the
 same costs nothing; or the probability of a label is 0."""
@@ -94,7 +94,7 @@ class MetricEntry:
     """Groups are ranked by the measured metric with the lowest rank."""
     in_group_tables: bool = False
     compared_as: str = ""
-    """What a sentence calls it, if models are compared by it."""
+    """Its name in sentences, if models are compared by it."""
     repeats: str = ""
     """A metric that says the same about a difference of models."""
     undefined: Undefined | None = None

@@ -26,7 +26,7 @@ ON_PAGE = 3
 
 
 def write_score_report(
-    found: Result,
+    result: Result,
     concern: ConcernSpec | None,
     path: Path,
     *,
@@ -36,33 +36,33 @@ def write_score_report(
     """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
 
     Args:
-        found: What was measured.
+        result: What was measured.
         concern: Which errors matter.
         path: The HTML file to write.
         risks: Of the rows of each model, for figures of certainty.
         command: The command line that made the report, for readers who want to repeat it.
     """
     columns: dict[str, list[GroupScores]] = {}
-    for groups in found.groups:
+    for groups in result.groups:
         columns.setdefault(groups.column, []).append(groups)
-    confusions = {name: scores.confusion for name, scores in found.models.items() if scores.confusion is not None}
-    verdict, *verdicts = _verdicts(found, concern)
+    confusions = {name: scores.confusion for name, scores in result.models.items() if scores.confusion is not None}
+    verdict, *verdicts = _verdicts(result, concern)
     page = render(
         "score",
-        name=", ".join(map(printable, found.models)) if len(found.models) < 4 else f"{len(found.models)} models",
+        name=", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} models",
         verdict=verdict,
         verdicts=verdicts,
-        summary=_summary(found, concern),
-        costs=costliest(confusions, concern, found.first.class_names) if confusions else None,
-        drawings=_confusions(found, concern),
-        certainty=_certainty(found, concern, risks),
-        is_several=len(found.models) > 1,
-        is_too_large=bool(confusions) and len(found.first.class_names) > MOST_CLASSES,
+        summary=_summary(result, concern),
+        costs=costliest(confusions, concern, result.first.class_names) if confusions else None,
+        drawings=_confusions(result, concern),
+        certainty=_certainty(result, concern, risks),
+        is_several=len(result.models) > 1,
+        is_too_large=bool(confusions) and len(result.first.class_names) > MOST_CLASSES,
         most=MOST_CLASSES,
-        sections=found.sections(),
-        told=[*found.told(), *score_warnings(found)],
-        classes=found.first.class_table() if len(found.models) == 1 else None,
-        comparisons=comparison_table(found.comparisons) if found.comparisons else None,
+        sections=result.sections(),
+        told=[*result.all_notes(), *score_warnings(result)],
+        classes=result.first.class_table() if len(result.models) == 1 else None,
+        comparisons=comparison_table(result.comparisons) if result.comparisons else None,
         columns=[
             {
                 "name": column,
@@ -76,18 +76,18 @@ def write_score_report(
     replace_text(path, page)
 
 
-def score_warnings(found: Result) -> list[str]:
+def score_warnings(result: Result) -> list[str]:
     """Return the warnings of all models as sentences, which name the model if there are several."""
-    told = [printable(warning).rstrip(".") for warning in found.warnings()]
-    return [f"{warning}." if len(found.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in told]
+    told = [printable(warning).rstrip(".") for warning in result.warnings()]
+    return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in told]
 
 
-def _verdicts(found: Result, concern: ConcernSpec | None) -> list[str]:
+def _verdicts(result: Result, concern: ConcernSpec | None) -> list[str]:
     """Say what matters most first: which model is better by dangerous errors, or how many errors are dangerous."""
-    if found.comparisons:
-        of_concern = [entry.compared_as for entry in found.first.entries if entry.section == "concern"]
-        return summarize_comparisons(sorted(found.comparisons, key=lambda row: row.measure not in of_concern))
-    return [_sentence(name, scores, concern) for name, scores in found.models.items()]
+    if result.comparisons:
+        of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
+        return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
+    return [_sentence(name, scores, concern) for name, scores in result.models.items()]
 
 
 def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
@@ -102,14 +102,14 @@ def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
     return f"{of_them} ({100 * dangerous / scores.rows:.3g} %); {errors} are wrong ({share})."
 
 
-def _summary(found: Result, concern: ConcernSpec | None) -> list[tuple[str, str]]:
-    first = found.first
+def _summary(result: Result, concern: ConcernSpec | None) -> list[tuple[str, str]]:
+    first = result.first
     told = [("rows", str(first.rows)), ("classes", str(len(first.class_names)))]
-    for name, scores in found.models.items():
-        if scores.confusion is None or len(found.models) > 3:
+    for name, scores in result.models.items():
+        if scores.confusion is None or len(result.models) > 3:
             continue
         errors, dangerous = errors_of(scores.confusion, concern)
-        if len(found.models) == 1:
+        if len(result.models) == 1:
             told += [("errors", str(errors)), *([] if concern is None else [("dangerous errors", str(dangerous))])]
         elif concern is None:
             told.append((f"errors, {printable(name)}", str(errors)))
@@ -118,28 +118,28 @@ def _summary(found: Result, concern: ConcernSpec | None) -> list[tuple[str, str]
     return told
 
 
-def _confusions(found: Result, concern: ConcernSpec | None) -> list[Drawing]:
+def _confusions(result: Result, concern: ConcernSpec | None) -> list[Drawing]:
     return [
-        draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{_of_model(found, name)}")
-        for name, scores in found.models.items()
+        draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{_of_model(result, name)}")
+        for name, scores in result.models.items()
         if scores.confusion is not None and len(scores.class_names) <= MOST_CLASSES
     ]
 
 
-def _of_model(found: Result, name: str) -> str:
-    return f" of {name}" if len(found.models) > 1 else ""
+def _of_model(result: Result, name: str) -> str:
+    return f" of {name}" if len(result.models) > 1 else ""
 
 
-def _certainty(found: Result, concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
+def _certainty(result: Result, concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
     drawings = []
     risks = {printable(name): kept for name, each in kept_risks.items() if (kept := each.risks()) is not None}
     if risks:
         drawings.append(draw_referral(risks, counted="errors" if concern is None else "dangerous errors"))
     trials = {printable(name): kept for name, each in kept_risks.items() if (kept := each.trials()) is not None}
     if trials:
-        drawings.append(draw_det(trials, printable(found.first.class_names[1])))
-    for name, scores in found.models.items():
-        of_model = _of_model(found, name)
+        drawings.append(draw_det(trials, printable(result.first.class_names[1])))
+    for name, scores in result.models.items():
+        of_model = _of_model(result, name)
         if scores.measured is not None and scores.reported is not None:
             figure = reliability(scores.measured, scores.reported, f"Reliability{of_model}")
             pairs = zip(scores.reported._fields, scores.reported, scores.measured.means, strict=True)
@@ -172,9 +172,9 @@ def _chart(column: str, of_column: list[GroupScores]) -> Drawing:
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
     """Return tables that fit a printed page, each with a title."""
     metrics = groups.main_metrics()
-    found = [groups.table(metrics[first : first + ON_PAGE]) for first in range(0, len(metrics), ON_PAGE)]
-    titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(found) - 1)]
-    return list(zip(titles, found, strict=True))
+    tables = [groups.table(metrics[first : first + ON_PAGE]) for first in range(0, len(metrics), ON_PAGE)]
+    titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]
+    return list(zip(titles, tables, strict=True))
 
 
 def _drawn(value: float) -> float:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.scoring.arrow_columns import labels_of
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError
 from mpcs_torch.scoring.row_ids import RowIds, text_of
@@ -29,8 +30,6 @@ class GroupColumn:
     @property
     def ids(self) -> Tensor:
         """(groups,), int64: an identifier of each group, the same in every process."""
-        from mpcs_torch.evaluation.bins import ids_of_names
-
         if len(self._ids) < len(self._by_name):
             self._ids = torch.cat([self._ids, ids_of_names(self.names[len(self._ids) :])])
         return self._ids

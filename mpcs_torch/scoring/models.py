@@ -157,15 +157,15 @@ def _with_notes(
             notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
         if predictions.takes_any_column and scores.confusion is not None:
             counts = scores.confusion.sum(1).tolist()
-            absent = [label for label, own in zip(scores.class_names, counts, strict=True) if not own]
+            absent = [label for label, count in zip(scores.class_names, counts, strict=True) if not count]
             if absent:
                 problem = f"no row has the label {quoted(absent[0])}"
                 notes.append(f"{problem}: if that is no class, --ignore leaves its column out")
         models[name] = scores._replace(notes=notes, file_notes=predictions.notes())
-    told = list(result.notes)
+    notes = list(result.notes)
     compared = [entry.name for entry in evaluation.chosen.entries if entry.compared_as]
     if len(opened) > 1 and evaluation.chosen.is_soft:
-        told.append(SOFT_ALONE)
+        notes.append(SOFT_ALONE)
     elif len(opened) > 1 and not compared:
-        told.append("None of the metrics is one that models are compared by.")
-    return replace(result, models=models, notes=told)
+        notes.append("None of the metrics is one that models are compared by.")
+    return replace(result, models=models, notes=notes)

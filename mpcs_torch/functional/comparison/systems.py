@@ -83,6 +83,16 @@ def compare_systems(
             if measure.wrong is not None and not resamples.is_clustered:
                 found = found._replace(p_value=mcnemar_test(measure.wrong[a], measure.wrong[b]).p_value)
             rows.append((systems[a], systems[b], measure, found))
+    return with_verdicts(rows, confidence)
+
+
+def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
+    """Correct the p-values of differences for all of them, and say what each one shows.
+
+    Args:
+        rows: Two systems, the metric and their difference.
+        confidence: In (0, 1).
+    """
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
     level = 1 - confidence
     return [

@@ -1,16 +1,37 @@
-"""Labels and sample weights of any supported shape as one flat list of samples."""
+"""Labels and sample weights of any supported shape as one flat list of samples, which may be in bins."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.bins import Bins
 from mpcs_torch.functional.inputs.dtypes import widest_float
 from mpcs_torch.functional.inputs.faults import Fault
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
 """What the values of sample_weight must be, as error messages begin."""
+
+
+class Bins(NamedTuple):
+    """The bin of each of M samples."""
+
+    codes: Tensor
+    """(M,), int64, in [0, ``number``)."""
+    number: int
+    """B, the number of bins, some of which may be empty."""
+
+    def at(self, rows: slice) -> "Bins":
+        """Return the bins of some of the samples."""
+        return Bins(self.codes[rows], self.number)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Sum values (M, ...) over the samples of each bin: (B, ...)."""
+        return values.new_zeros(self.number, *values.shape[1:]).index_add_(0, self.codes, values)
+
+    def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
+        """Sum values (M,) over the samples of each bin and code in [0, size): (B, size)."""
+        cells = values.new_zeros(self.number * size).index_add_(0, self.codes * size + codes, values)
+        return cells.view(self.number, size)
 
 
 class Labels(NamedTuple):
@@ -61,6 +82,13 @@ class Labels(NamedTuple):
             Fault(label_rule(self.num_classes), out_of_range, self.given),
             Fault(WEIGHT_RULE, None, self.weight) if self.is_unweighted else find_bad_weights(self.weight),
         )
+
+
+def in_bins(samples: Any, bins: Bins) -> Any:
+    """Return a batch of samples of any kind, or one that holds such `Labels`, so that its sums are over bins."""
+    if hasattr(samples, "labels"):
+        return samples._replace(labels=samples.labels._replace(bins=bins))
+    return samples._replace(bins=bins)
 
 
 def label_rule(num_classes: int) -> str:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
-from mpcs_torch.functional.inputs.bins import Bins
 from mpcs_torch.functional.inputs.faults import Fault
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, find_bad_weights, flatten_weight
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
 SOFT_RULES = (
     "target must hold degrees of truth from 0 to 1",
