@@ -16,13 +16,11 @@ from torch.special import ndtr, ndtri
 
 from mpcs_torch.functional import (
     OperatingPoint,
-    Resamples,
-    bootstrap_interval,
+    bounded_mean_interval,
     clopper_pearson,
     detection_curve,
     gaussian_equal_error,
 )
-from mpcs_torch.functional.comparison.sample_statistics import mean_statistic
 from mpcs_torch.plots import det_curves, roc_curves, roc_with_hull
 from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
 
@@ -170,13 +168,20 @@ def check_intervals(generator: torch.Generator, *, sets: int = 300, speakers: in
         trials = simulated(speakers, babble, generator)
         is_nontarget = trials.label == 0
         alarms = trials.scores["a"][is_nontarget] >= threshold
-        drawn = Resamples(len(alarms), number=200, clusters=trials.speaker[is_nontarget])
-        intervals = clopper_pearson(int(alarms.sum()), len(alarms)), bootstrap_interval(mean_statistic(alarms), drawn)
+        speaker = trials.speaker[is_nontarget]
+        counts, alarms_of = speaker.bincount().double(), speaker.bincount(alarms.double())
+        most = counts.max().item()  # the largest speaker may be accepted never or always
+        whole = bounded_mean_interval(
+            torch.cat([alarms_of, torch.tensor([0.0, most])]),
+            torch.cat([torch.ones(speakers), torch.zeros(2)]),
+            per=torch.cat([counts, torch.tensor([most, most])]),
+        )
+        intervals = clopper_pearson(int(alarms.sum()), len(alarms)), whole
         held = [count + int(low <= truth <= high) for count, (low, high) in zip(held, intervals, strict=True)]
     print(f"\ntrue false-alarm rate of a at a threshold of {threshold}: {truth:.4f}")
     print(f"95 % intervals of {sets} sets of {speakers} speakers hold it in")
     for name, count in zip(
-        ("independent trials (Clopper-Pearson)", "whole speakers drawn (bootstrap)"), held, strict=True
+        ("independent trials (Clopper-Pearson)", "whole speakers (Gaffke)"), held, strict=True
     ):
         print(f"  {name:37} {100 * count / sets:.1f} %")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpcs_torch import metrics as metrics
     from mpcs_torch.calibration import TemperatureScaling
     from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
-    from mpcs_torch.evaluation import Evaluation, WithInterval, evaluate
+    from mpcs_torch.evaluation import Evaluation, WithInterval, evaluate, evaluate_detectors
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.metrics import (
         DangerousErrors,
@@ -46,6 +46,7 @@ __all__ = [
     "TemperatureScaling",
     "WithInterval",
     "evaluate",
+    "evaluate_detectors",
     "functional",
     "load_concern",
 ]

@@ -110,7 +110,7 @@ WHOLE_FILES: Mapping[str, Write] = {
             "convert IN/s#.csv OUT/s.h5 --out-trials OUT/t.h5",
             "normalize IN/s#.csv --cohort IN/cohort.txt --method s --out OUT/s.csv",
             "score IN/p#.csv --html OUT/report.html",
-            "detect IN/s#.csv --resamples 0 --html OUT/report.html",
+            "detect IN/s#.csv --no-intervals --html OUT/report.html",
             "report IN/run# --out OUT/report.html",
         )
     },

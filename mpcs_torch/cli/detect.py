@@ -1,5 +1,6 @@
 """``mpcs detect``: compute the metrics of files of detection scores, and compare detectors."""
 
+import os
 from collections.abc import Sequence
 from enum import StrEnum
 from math import isnan
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note
-from mpcs_torch.cli.options import AsJson, Html, OverwriteReport, Quiet, check_report
+from mpcs_torch.cli.options import AsJson, Html, Intervals, OverwriteReport, Quiet, check_report
 from mpcs_torch.cli.points import points_of
 
 
@@ -95,12 +96,10 @@ def detect(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Trials that share a value, such as a speaker, are not independent: draw them together.",
+            help="Trials that share a value, such as a speaker, are not independent: intervals go by whole clusters.",
         ),
     ] = None,
-    resamples: Annotated[
-        int, typer.Option(min=0, help="Number of bootstrap resamples; 0 for no bootstrap and no comparison.")
-    ] = 200,
+    intervals: Intervals = True,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -121,45 +120,47 @@ def detect(
         raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     if max_false_alarm == 0:
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise typer.BadParameter("one process measures detectors: start it without torchrun", param_hint="SCORES")
     check_report(html, overwrite=overwrite)
     points = points_of(point)
 
-    from mpcs_torch.cli.detect_output import print_results
-    from mpcs_torch.cli.detect_run import Plan, measured, measured_together, told_warnings
-    from mpcs_torch.processes.world import joined
-    from mpcs_torch.scoring.detector_files import DetectorFiles
+    from mpcs_torch.cli.failures import told_warnings
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.cli.score_output import print_scores
+    from mpcs_torch.scoring.detectors import DetectorFiles, score_detectors
 
     columns = [*([] if cluster is None else [cluster]), *(by or [])]
-    plan = Plan(
-        DetectorFiles(
-            scores,
-            trials,
-            development or (),
-            development_trials,
-            tuple(key.split(",")) if key else (),
-            tuple(dict.fromkeys(columns)),
-        ),
-        points,
-        is_llr=llr,
-        resamples=resamples,
-        threshold=threshold,
-        p_fa=at_false_alarm or (),
-        p_miss=at_miss or (),
-        max_p_fa=max_false_alarm,
-        calibration=None if calibrate is None else calibrate.value,
-        is_fused=fuse,
-        cluster=cluster,
-        by=by or (),
+    files = DetectorFiles(
+        scores,
+        trials,
+        development or (),
+        development_trials,
+        tuple(key.split(",")) if key else (),
+        tuple(dict.fromkeys(columns)),
     )
-    with joined() as world, told_warnings(shown=world.is_first):
-        found = measured(plan) if world.size == 1 else measured_together(plan, world)
-    if not world.is_first:
-        return
-    print_results(found, as_json=as_json, cluster=cluster)
+    read = f"read {', '.join(path.name for path in scores)}"
+    with told_warnings(), row_counter(read, [*scores, *files.development]) as advance:
+        result = score_detectors(
+            files,
+            points,
+            advance,
+            is_llr=llr,
+            threshold=threshold,
+            p_fa=at_false_alarm or (),
+            p_miss=at_miss or (),
+            max_p_fa=max_false_alarm,
+            calibration=None if calibrate is None else calibrate.value,
+            is_fused=fuse,
+            by=by or (),
+            cluster=cluster,
+            intervals=intervals,
+        )
+    print_scores(result, as_json=as_json)
     if html is not None:
         from mpcs_torch.report.detection import write_detection_report
 
-        write_detection_report(found, html, cluster=cluster, command=str(COMMAND_LINE))
+        write_detection_report(result, html, command=str(COMMAND_LINE))
         note(f"wrote {html}")
 
 

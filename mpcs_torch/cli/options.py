@@ -54,6 +54,9 @@ Concern = Annotated[
         help="YAML file that says how much each error matters, or a name, such as traffic-lights.",
     ),
 ]
+Intervals = Annotated[
+    bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
+]
 DataRoot = Annotated[
     Path,
     typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets."),

@@ -12,6 +12,7 @@ from mpcs_torch.cli.options import (
     Concern,
     Html,
     Ignore,
+    Intervals,
     OverwriteReport,
     Quiet,
     TargetColumn,
@@ -79,9 +80,7 @@ def score(
             help="Rows that share a value, such as a patient, are not independent: intervals go by whole clusters.",
         ),
     ] = None,
-    intervals: Annotated[
-        bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
-    ] = True,
+    intervals: Intervals = True,
     as_json: AsJson = False,
     html: Html = None,
     overwrite: OverwriteReport = False,

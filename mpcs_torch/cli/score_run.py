@@ -14,6 +14,7 @@ from mpcs_torch.scoring.row_risks import RowRisks
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation import Result
+    from mpcs_torch.evaluation.classifier_scores import ClassifierScores
     from mpcs_torch.metrics.by_name import MetricEntry
 
 
@@ -27,7 +28,7 @@ def scored(
     development: Path | None,
     intervals: bool,
     keeps_risks: bool,
-) -> "tuple[Result, dict[str, RowRisks]]":
+) -> "tuple[Result[ClassifierScores], dict[str, RowRisks]]":
     """Evaluate the files, and compare them if they are several.
 
     Returns:

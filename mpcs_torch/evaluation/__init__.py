@@ -1,4 +1,4 @@
-"""Values, intervals, groups and comparisons of classifiers, from tensors or streams.
+"""Values, intervals, groups and comparisons of classifiers and detectors, from tensors or streams.
 
 Names are imported when they are first used: the tables of comparisons need no torchmetrics.
 """
@@ -6,13 +6,14 @@ Names are imported when they are first used: the tables of comparisons need no t
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mpcs_torch.evaluation.detectors import evaluate_detectors
     from mpcs_torch.evaluation.evaluation import Evaluation, evaluate, evaluate_confusion
     from mpcs_torch.evaluation.result import Result
     from mpcs_torch.evaluation.with_interval import WithInterval
 
-__all__ = ["Evaluation", "Result", "WithInterval", "evaluate", "evaluate_confusion"]
+__all__ = ["Evaluation", "Result", "WithInterval", "evaluate", "evaluate_confusion", "evaluate_detectors"]
 
-_FILES = {"Result": "result", "WithInterval": "with_interval"}
+_FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
 
 if not TYPE_CHECKING:
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Sequence
 from math import isnan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +15,15 @@ BITS = 62
 """Of an identifier that was hashed. Bins are folded by leaving out bits."""
 FEWEST_BITS = 5
 """With fewer than 32 bins, deviations would be known too badly."""
+
+
+class Groups(NamedTuple):
+    """A column that says to which group each row belongs, such as a speaker or a recording condition."""
+
+    names: list[str]
+    """(G,), in the order in which they occur."""
+    codes: Tensor
+    """(N,), int64: indices of the names."""
 
 
 class BinnedSums:

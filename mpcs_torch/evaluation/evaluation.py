@@ -1,6 +1,7 @@
 """Evaluate classifiers: values, intervals, groups and comparisons from sums, which merge."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,10 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names, row_names
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.groups import GroupScores
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -201,7 +202,7 @@ class Evaluation:
                 raise ValueError("other must have the same columns of groups, but does not.")
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
 
-    def result(self) -> Result:
+    def result(self) -> Result[ClassifierScores]:
         """Return all values of all rows so far, with intervals, by group, and the comparison of models.
 
         Raises:
@@ -209,7 +210,7 @@ class Evaluation:
         """
         if not any(sums.rows for sums in self._models.values()):
             raise ValueError("result needs at least one row: call update first.")
-        models, groups, notes = dict[str, Scores](), list[GroupScores](), list[str]()
+        models, groups, notes = dict[str, ClassifierScores](), list[GroupScores](), list[str]()
         for sums in self._models.values():
             sums.measure()
         for name, sums in self._models.items():
@@ -271,7 +272,7 @@ class Evaluation:
             raise ValueError(message) from None
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu()
 
-    def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> Scores:
+    def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
         units, others = sums.layout.units(numbers, self._cluster), sums.values_of_others(column, code)
         scores = scores_of(
@@ -280,8 +281,8 @@ class Evaluation:
         if column != ALL:
             return scores
         by_class = class_intervals(sums.layout, numbers, units, self.class_names) if self._intervals else {}
-        return scores._replace(
-            confusion=sums.confusion, class_intervals=by_class, notes=self._notes, **sums.probability_means()
+        return replace(
+            scores, confusion=sums.confusion, class_intervals=by_class, notes=self._notes, **sums.probability_means()
         )
 
 
@@ -296,7 +297,7 @@ def evaluate(
     class_names: Sequence[str] | None = None,
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
-) -> Result:
+) -> Result[ClassifierScores]:
     """Evaluate one or several classifiers on the same rows: all metrics, with intervals, by group, and compared.
 
     Args:
@@ -350,7 +351,7 @@ def evaluate_confusion(
     concern: ConcernSpec | None = None,
     metrics: Sequence[MetricEntry] | None = None,
     intervals: bool = True,
-) -> Result:
+) -> Result[ClassifierScores]:
     """Evaluate the decisions of independent rows that a confusion matrix counts.
 
     Args:
@@ -381,7 +382,7 @@ def evaluate_confusion(
     units = layout.units(numbers, None)._replace(counts=counts)
     scores = scores_of(chosen, layout, numbers, units, class_names, {}, intervals=intervals)
     by_class = class_intervals(layout, numbers, units, class_names) if intervals else {}
-    scores = scores._replace(confusion=confusion, class_intervals=by_class)
+    scores = replace(scores, confusion=confusion, class_intervals=by_class)
     return Result({model: scores}, has_concern=concern is not None, notes=notes)
 
 

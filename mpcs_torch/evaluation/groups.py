@@ -1,15 +1,12 @@
-"""The metrics of a classifier for each group of rows: which is the worst, and how far apart they are."""
+"""The metrics of a model for each group of rows: which is the worst, and how far apart they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isfinite, isnan, nan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.evaluation.scores import Direction, Scores
 from mpcs_torch.tables import Table
-
-if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
-    from mpcs_torch.metrics.by_name import Direction
 
 MOST_SHOWN = 40
 """The number of groups above which a table shows only the worst ones."""
@@ -24,11 +21,11 @@ class GroupScores(NamedTuple):
     column: str
     pooled: Scores
     """Of all rows."""
-    groups: dict[str, Scores]
-    """By group, without confusion matrices."""
+    groups: Mapping[str, Scores]
+    """By group."""
 
     @property
-    def directions(self) -> "dict[str, Direction | None]":
+    def directions(self) -> dict[str, Direction | None]:
         """By metric: which values are better. Counts, which grow with a group, are left out, unless all are counts."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
@@ -92,17 +89,17 @@ class GroupScores(NamedTuple):
             metrics: A column for each. Default: the main ones.
         """
         metrics = self.main_metrics() if metrics is None else metrics
-        groups = self.worst_first()
+        groups, sizes = self.worst_first(), self.pooled.sizes()
         rows = [
-            [shown(name, 40), str(self.groups[name].rows), *_cells(self.groups[name], metrics)]
+            [shown(name, 40), *map(str, self.groups[name].sizes().values()), *_cells(self.groups[name], metrics)]
             for name in groups[:MOST_SHOWN]
         ]
         if len(groups) > MOST_SHOWN:
-            rows.append([f"and {len(groups) - MOST_SHOWN} others", *[""] * (1 + len(metrics))])
+            rows.append([f"and {len(groups) - MOST_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
         for title, summary in self.summaries().items():
-            rows.append([title, "", *(_cell(summary[metric]) for metric in metrics)])
-        rows.append(["pooled", str(self.pooled.rows), *_cells(self.pooled, metrics)])
-        return Table([shown(self.column, 40), "rows", *metrics], rows)
+            rows.append([title, *[""] * len(sizes), *(_cell(summary[metric]) for metric in metrics)])
+        rows.append(["pooled", *map(str, sizes.values()), *_cells(self.pooled, metrics)])
+        return Table([shown(self.column, 40), *sizes, *metrics], rows)
 
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:

@@ -12,13 +12,15 @@ There are two rules, and each metric declares its rule (`AdditiveMetric.interval
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite, sqrt
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional import PairedDifference, bounded_mean_interval, bounded_mean_test, clopper_pearson
-from mpcs_torch.metrics.additive import AdditiveMetric, Scale
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 
 CONFIDENCE = 0.95
 FEWEST = 10
@@ -60,7 +62,7 @@ class Units(NamedTuple):
         return 1.0 if self.cluster is None else self.rows.max().item()
 
 
-def interval_of(metric: AdditiveMetric, bins: Any, units: Units) -> Interval | Reason:
+def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
     """Return the interval of a metric of all rows, or why it has none.
 
     Args:
@@ -85,7 +87,7 @@ def interval_of(metric: AdditiveMetric, bins: Any, units: Units) -> Interval | R
     return _jackknife(metric, bins, whole, units)
 
 
-def difference_of(metric: AdditiveMetric, first: Any, second: Any, units: Units) -> PairedDifference:
+def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference:
     """Return how much the value of a second model exceeds that of a first, with an interval and a p-value.
 
     Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates and costs of
@@ -147,7 +149,7 @@ def _seen(is_wanted: Tensor, units: Units) -> float:
     return (is_wanted * units.counts).sum().item()
 
 
-def _bounded(metric: AdditiveMetric, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
     numerator, per = metric.ratio_of(bins, whole)
     possible = metric.row_ratios(whole)
     if not possible:
@@ -177,7 +179,7 @@ def _counted(numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, flo
 
     The largest possible bin has as many rows as the largest cluster, each with one of the possible pairs.
     """
-    pairs, counts = _distinct(torch.stack([numerator, per], 1), units.counts)
+    pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = units.size * torch.tensor(possible, dtype=torch.float64)
     values, weights = torch.cat([pairs, bounds]).unbind(1)
     return _Counted(values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights)
@@ -187,7 +189,7 @@ def _gaffke(counted: _Counted) -> Interval:
     return bounded_mean_interval(counted.values, counted.counts, per=counted.per, confidence=CONFIDENCE)
 
 
-def _distinct(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return different pairs (P, 2) of a numerator and a denominator, and how many bins have each (P,)."""
     different, places = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
     counted = torch.zeros(len(different), dtype=torch.float64).index_add_(0, places, counts)
@@ -206,7 +208,7 @@ def _distinct(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     return summed / joined.unsqueeze(1), joined
 
 
-def _jackknife(metric: AdditiveMetric, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
     reason = _too_few(metric, bins, units)
     if reason is not None:
         return reason
@@ -223,7 +225,7 @@ def _jackknife(metric: AdditiveMetric, bins: Any, whole: Any, units: Units) -> I
 
 
 def _jackknife_difference(
-    metric: AdditiveMetric, both: tuple[Any, Any], whole: list[Any], difference: float, units: Units
+    metric: "AdditiveMetric", both: tuple[Any, Any], whole: list[Any], difference: float, units: Units
 ) -> tuple[float, float] | None:
     """Return half the length of the interval of a difference, and the p-value; None if its spread is not known."""
     from scipy.special import stdtr  # scipy.stats takes longer to import
@@ -238,7 +240,7 @@ def _jackknife_difference(
     return spread * _quantile(units), p_value
 
 
-def _too_few(metric: AdditiveMetric, bins: Any, units: Units) -> Reason | None:
+def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None:
     if units.counts.sum() < FEWEST:
         return f"a spread is judged by at least {FEWEST} {units.name}"
     of_classes = metric.averaged_classes(bins)
@@ -274,7 +276,7 @@ def _same(values: Tensor) -> Tensor:
     return values
 
 
-SCALES: dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]" = {
     "plain": (_same, _same),
     "log": (torch.log, torch.exp),
     "logit": (torch.logit, torch.sigmoid),

@@ -1,20 +1,18 @@
-"""All that was measured of one or several classifiers: values, intervals, groups, comparisons."""
+"""All that was measured of one or several classifiers or detectors: values, intervals, groups, comparisons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.comparison_table import comparison_table, plain_comparisons
+from mpcs_torch.evaluation.comparison_table import comparison_table, leading, plain_comparisons
 from mpcs_torch.evaluation.groups import GroupScores
-from mpcs_torch.evaluation.scores import Interval, Scores
+from mpcs_torch.evaluation.scores import Described, Interval, Scores
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.tables import Table
 
-if TYPE_CHECKING:
-    from mpcs_torch.metrics.by_name import MetricEntry
-
+ScoresT = TypeVar("ScoresT", bound=Scores)
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
 ABOUT_AVERAGES = (
@@ -36,7 +34,7 @@ class Section(NamedTuple):
     names: list[str]
 
 
-def sections_of(entries: "Sequence[MetricEntry]", *, has_concern: bool) -> list[Section]:
+def sections_of(entries: Sequence[Described], *, has_concern: bool) -> list[Section]:
     """Return the sections that metrics are shown in, none of them empty.
 
     Args:
@@ -56,13 +54,13 @@ def sections_of(entries: "Sequence[MetricEntry]", *, has_concern: bool) -> list[
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Generic[ScoresT]):
     """The values of models on the same rows, with 95 % intervals, by group and class, and the models' comparison.
 
     It prints as tables.
     """
 
-    models: Mapping[str, Scores]
+    models: Mapping[str, ScoresT]
     """By model."""
     groups: Sequence[GroupScores] = ()
     """One for each column and model."""
@@ -73,7 +71,7 @@ class Result:
     """Sentences about intervals and comparisons for the reader."""
 
     @property
-    def first(self) -> Scores:
+    def first(self) -> ScoresT:
         """The scores of the first model."""
         return next(iter(self.models.values()))
 
@@ -118,14 +116,16 @@ class Result:
 
     def sections(self) -> list[tuple[str, Table]]:
         """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
-        sections = sections_of(self.first.entries, has_concern=self.has_concern)
+        entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
+        sections = sections_of(list(entries.values()), has_concern=self.has_concern)
         return [(section.about, self.table(section.names)) for section in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
         if len(self.models) == 1:
             return self.first.table(names)
-        names = list(self.first.values) if names is None else names
+        if names is None:
+            names = list(dict.fromkeys(name for scores in self.models.values() for name in scores.values))
         rows = [[name, *(_cell(scores, name) for scores in self.models.values())] for name in names]
         return Table(["metric", *self.models], rows)
 
@@ -136,9 +136,13 @@ class Result:
             for remark in scores.remarks():
                 remarks.setdefault(remark, []).append(name)
         several = len(self.models) > 1
-        added = [f"{', '.join(names)}: {remark}" if several else remark for remark, names in remarks.items()]
+        added = [
+            f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
+            for remark, names in remarks.items()
+        ]
         of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
-        return [*added, *self.notes, *of_groups]
+        beside = self.first.table_remarks() if not several else []
+        return [*beside, *added, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
         """Return what the values say against using the predictions as they are, with the model if there are several."""
@@ -147,16 +151,18 @@ class Result:
 
     def parts(self) -> list[Table | str]:
         """Return the tables and sentences that say it all, in order."""
-        first = self.first
-        names = ", ".join(first.class_names[:10]) + (", ..." if len(first.class_names) > 10 else "")
-        parts: list[Table | str] = [f"{first.rows} rows, {len(first.class_names)} classes: {names}"]
+        parts: list[Table | str] = [self.first.headline()]
         for about, table in self.sections():
             parts += [*([about] if about else []), table]
         parts += map(printable, self.all_notes())
-        if len(self.models) == 1 and (by_class := first.class_table()) is not None:
+        if len(self.models) == 1 and (by_class := self.first.class_table()) is not None:
             parts.append(by_class)
         if self.comparisons:
-            parts += [comparison_table(self.comparisons), "\n".join(summarize_comparisons(self.comparisons))]
+            rows, others = leading(self.comparisons)
+            parts.append(comparison_table(rows))
+            if others:
+                parts.append(f"p-values are corrected for these rows and those of {', '.join(others)}.")
+            parts.append("\n".join(summarize_comparisons(self.comparisons)))
         for groups in self.groups:
             parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
         return parts
@@ -167,12 +173,11 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
-        first = self.first
-        plain: dict[str, Any] = {"rows": first.rows, "classes": list(first.class_names)}
+        plain: dict[str, Any] = self.first.about()
         if len(self.models) == 1:
-            plain |= _plain_scores(first)
+            plain |= self.first.to_dict()
         else:
-            plain["models"] = {name: _plain_scores(scores) for name, scores in self.models.items()}
+            plain["models"] = {name: scores.to_dict() for name, scores in self.models.items()}
         if notes := self.all_notes():
             plain["notes"] = notes
         if self.comparisons:
@@ -184,7 +189,7 @@ class Result:
                     "model": groups.model,
                     "column": groups.column,
                     "groups": {
-                        name: {"rows": groups.groups[name].rows, **_plain_values(groups.groups[name])}
+                        name: {**groups.groups[name].sizes(), **groups.groups[name].to_dict()}
                         for name in groups.worst_first()
                     },
                     **groups.summaries(),
@@ -220,24 +225,3 @@ def _cell(scores: Scores, name: str) -> str:
         return ""
     interval = scores.interval(name)
     return f"{scores.values[name]:.5g}" + (f" ({interval})" if interval else "")
-
-
-def _plain_values(scores: Scores) -> dict[str, Any]:
-    plain: dict[str, Any] = {"metrics": dict(scores.values)}
-    if scores.intervals:
-        plain |= {"intervals": dict(scores.intervals), "without_interval": dict(scores.without_interval)}
-    return plain
-
-
-def _plain_scores(scores: Scores) -> dict[str, Any]:
-    plain = _plain_values(scores)
-    if undefined := scores.undefined():
-        plain["undefined"] = undefined
-    if scores.confusion is not None:
-        intervals = scores.class_intervals
-        plain["confusion"] = scores.confusion.tolist()
-        plain["per_class"] = {
-            name: {**rates, **({"intervals": dict(intervals[name])} if name in intervals else {})}
-            for name, rates in scores.per_class().items()
-        }
-    return plain

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.chosen import ChosenMetrics
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import (
     CONFIDENCE,
     RATE,
@@ -19,10 +20,9 @@ from mpcs_torch.evaluation.intervals import (
     whole_of,
 )
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
-from mpcs_torch.evaluation.scores import Interval, Scores
+from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
-from mpcs_torch.functional.comparison.measure import Measure
-from mpcs_torch.functional.comparison.systems import with_verdicts
+from mpcs_torch.functional.comparison.verdict import Measure, with_verdicts
 from mpcs_torch.functional.quality.class_counts import ClassCounts
 
 NOT_ADDITIVE = "its value is not known as a function of sums"
@@ -37,7 +37,7 @@ def scores_of(
     others: Mapping[str, float],
     *,
     intervals: bool,
-) -> Scores:
+) -> ClassifierScores:
     """Return the values of the rows in bins, and their intervals.
 
     Args:
@@ -63,13 +63,15 @@ def scores_of(
         for name, entry in entries.items()
         if intervals
     }
-    return Scores(
-        round((units.counts @ units.rows).item()),
-        class_names,
-        chosen.entries,
-        {name: values[name] for name in entries},
-        {name: ends for name, ends in by_metric.items() if not isinstance(ends, str)},
-        {name: why for name, why in by_metric.items() if isinstance(why, str) and not isnan(values[name])},
+    return ClassifierScores(
+        rows=round((units.counts @ units.rows).item()),
+        entries=chosen.entries,
+        values={name: values[name] for name in entries},
+        intervals={name: ends for name, ends in by_metric.items() if not isinstance(ends, str)},
+        without_interval={
+            name: why for name, why in by_metric.items() if isinstance(why, str) and not isnan(values[name])
+        },
+        class_names=class_names,
     )
 
 
@@ -118,7 +120,7 @@ def compare(models: Mapping[str, ModelSums], chosen: ChosenMetrics, cluster: str
         for a, b in combinations(by_model, 2):
             (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
             is_rate = list(metric.row_ratios(whole_of(one, units))) == RATE
-            measure = Measure(entry.compared_as, (), entry.direction == "min", is_rate)
+            measure = Measure(entry.compared_as, entry.direction == "min", is_rate)
             rows.append((a, b, measure, difference_of(metric, one, other, units)))
     return with_verdicts(rows, CONFIDENCE) if rows else []
 

@@ -1,19 +1,10 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
-from mpcs_torch.functional.comparison.bootstrap import PairedDifference, bootstrap_interval, paired_bootstrap
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
-from mpcs_torch.functional.comparison.detection_statistics import (
-    actual_cost_statistic,
-    area_statistic,
-    cllr_statistic,
-    equal_error_statistic,
-)
 from mpcs_torch.functional.comparison.holm import holm_adjusted
+from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
 from mpcs_torch.functional.comparison.mcnemar import McNemarTest, mcnemar_test
-from mpcs_torch.functional.comparison.measure import Measure, rate_measure
-from mpcs_torch.functional.comparison.resamples import Resamples, TooFewSamplesError
-from mpcs_torch.functional.comparison.sample_statistics import Statistic, mean_statistic
-from mpcs_torch.functional.comparison.systems import Comparison, compare_systems, summarize_comparisons
+from mpcs_torch.functional.comparison.verdict import Comparison, PairedDifference, summarize_comparisons
 from mpcs_torch.functional.concern.concern_loss import concern_loss
 from mpcs_torch.functional.concern.concession import concession_intervals
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
@@ -36,7 +27,6 @@ from mpcs_torch.functional.detection.area import (
     precision_recall_break_even,
 )
 from mpcs_torch.functional.detection.bayes_error import BayesErrors, normalized_bayes_error
-from mpcs_torch.functional.detection.bootstrap import stratified_bootstrap
 from mpcs_torch.functional.detection.cost import DetectionCost, min_detection_cost, min_detection_cost_details
 from mpcs_torch.functional.detection.cost_interval import cost_interval
 from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
@@ -71,7 +61,6 @@ from mpcs_torch.functional.quality.matthews_correlation import matthews_correlat
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
 from mpcs_torch.functional.soft.hard import hard_f1
-from mpcs_torch.functional.soft.jackknife import JackknifeInterval, jackknife_interval
 from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
 from mpcs_torch.functional.soft.stat_scores import SoftStatScores, soft_stat_scores
 from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
@@ -90,36 +79,27 @@ __all__ = [
     "JackknifeInterval",
     "McNemarTest",
     "MeanCurve",
-    "Measure",
     "MeasuredProbabilities",
     "OperatingPoint",
     "PairedDifference",
-    "Resamples",
     "ReversedScoresWarning",
     "RiskCoverage",
     "RiskThreshold",
     "SoftStatScores",
-    "Statistic",
-    "TooFewSamplesError",
     "UnattainableLimitError",
     "accuracy",
-    "actual_cost_statistic",
     "actual_detection_cost",
     "actual_detection_cost_details",
-    "area_statistic",
     "bayes_threshold",
     "best_f_thresholds",
-    "bootstrap_interval",
     "bounded_mean_interval",
     "bounded_mean_test",
     "brier_score",
     "calibration_slope",
     "class_error_rates",
     "cllr",
-    "cllr_statistic",
     "clopper_pearson",
     "cohort_statistics",
-    "compare_systems",
     "concern_loss",
     "concession_intervals",
     "confusion_matrix",
@@ -133,7 +113,6 @@ __all__ = [
     "effective_prior",
     "equal_error_rate",
     "equal_error_rate_details",
-    "equal_error_statistic",
     "expected_concern",
     "false_alarm_at_miss",
     "gaussian_equal_error",
@@ -152,7 +131,6 @@ __all__ = [
     "macro_f1",
     "matthews_correlation",
     "mcnemar_test",
-    "mean_statistic",
     "measured_probabilities",
     "meets_rule_of_30",
     "meta_pattern_concern_score",
@@ -163,11 +141,9 @@ __all__ = [
     "multiclass_quality_metrics",
     "normalize_scores",
     "normalized_bayes_error",
-    "paired_bootstrap",
     "partial_auc",
     "precision_recall_break_even",
     "probability_accuracy",
-    "rate_measure",
     "risk_coverage_area",
     "risk_coverage_area_details",
     "risk_coverage_curve",
@@ -182,6 +158,5 @@ __all__ = [
     "soft_recall",
     "soft_stat_scores",
     "softmax_margin_loss",
-    "stratified_bootstrap",
     "summarize_comparisons",
 ]

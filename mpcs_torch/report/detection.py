@@ -1,9 +1,14 @@
 """The report page of detectors."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.comparison_table import comparison_table
+from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
+from mpcs_torch.evaluation.groups import GroupScores
 from mpcs_torch.files import replace_text
-from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import (
     bayes_error_curves,
     condition_chart,
@@ -13,82 +18,72 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.report.render import Drawing, draw, render
-from mpcs_torch.scoring.bootstrap import EQUAL_ERROR
-from mpcs_torch.scoring.conditions import Conditions
-from mpcs_torch.scoring.detection_scores import DetectionScores, notes
-from mpcs_torch.scoring.detector_results import Results
 
 
-def write_detection_report(found: Results, path: Path, *, cluster: str | None, command: str = "") -> None:
+def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write a page with the metrics of detectors, their comparison and conditions, and their curves.
 
     Args:
-        found: What was measured.
+        result: The values of the detectors.
         path: The HTML file to write.
-        cluster: The column of clusters that intervals take into account.
         command: The command line that made the report, for readers who want to repeat it.
     """
-    first = next(iter(found.scores.values()))
-    names = list(found.scores)
-    verdict, *verdicts = _verdicts(found)
+    names = list(result.models)
+    columns: dict[str, list[GroupScores]] = {}
+    for groups in result.groups:
+        columns.setdefault(groups.column, []).append(groups)
+    verdict, *verdicts = _verdicts(result)
     page = render(
         "detection",
         name=", ".join(names) if len(names) < 4 else f"{len(names)} detectors",
         verdict=verdict,
         verdicts=verdicts,
         summary=[
-            ("targets", str(int(first.summary.counts.targets))),
-            ("non-targets", str(int(first.summary.counts.nontargets))),
-            *[_fact(name, scores, alone=len(names) == 1) for name, scores in found.scores.items() if len(names) <= 4],
+            *((kind, str(number)) for kind, number in result.first.sizes().items()),
+            *[_fact(name, scores, alone=len(names) == 1) for name, scores in result.models.items() if len(names) <= 4],
         ],
-        reversed=[name for name, scores in found.scores.items() if scores.summary.area.item() < 0.5],
-        metrics=(first if len(names) == 1 else found).table(),
-        told=notes(list(found.scores.values()), cluster),
-        comparisons=found.comparison_table() if found.comparisons else None,
-        drawings=_drawings(found),
+        reversed=[name for name, scores in result.models.items() if scores.summary.area.item() < 0.5],
+        metrics=result.table(),
+        told=result.all_notes(),
+        comparisons=comparison_table(result.comparisons) if result.comparisons else None,
+        drawings=_drawings(result),
         columns=[
             {
                 "name": column,
-                "chart": _chart(column, [each for each in of_column if each.detector in _drawn(found)]),
-                "tables": [(each.detector, each.table(), each.incomplete) for each in of_column],
+                "chart": _chart(column, [groups for groups in of_column if groups.model in _drawn(result)]),
+                "tables": [(groups.model, groups.table()) for groups in of_column],
             }
-            for column, of_column in _by_column(found).items()
+            for column, of_column in columns.items()
         ],
         commands=[command] if command else [],
     )
     replace_text(path, page)
 
 
-def _verdicts(found: Results) -> list[str]:
-    if found.comparisons:
-        by_rate: list[Comparison] = sorted(found.comparisons, key=lambda row: row.measure != EQUAL_ERROR)
-        return summarize_comparisons(by_rate)
-    return [_sentence(name, scores) for name, scores in found.scores.items()]
+def _verdicts(result: Result[DetectorScores]) -> list[str]:
+    if result.comparisons:
+        return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED))
+    return [_sentence(name, scores) for name, scores in result.models.items()]
 
 
-def _sentence(name: str, scores: DetectionScores) -> str:
-    own = next(value for value in scores.values if value.name == EQUAL_ERROR)
-    interval = (
-        "" if own.interval is None else " (95 % interval {:.3g} to {:.3g})".format(*(100 * end for end in own.interval))
-    )
-    area = scores.summary.area.item()
-    told = f"{name} has an equal error rate of {100 * own.value:.3g} %{interval}"
-    return f"{told}, and ranks a target above a non-target in {100 * area:.4g} % of pairs."
+def _sentence(name: str, scores: DetectorScores) -> str:
+    ends = scores.intervals.get(EQUAL_ERROR)
+    interval = "" if ends is None else f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
+    sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR]:.3g} %{interval}"
+    return f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
 
 
-def _fact(name: str, scores: DetectionScores, *, alone: bool) -> tuple[str, str]:
-    value = scores.value(EQUAL_ERROR)
-    assert value is not None
-    return f"equal error rate{'' if alone else f', {name}'}", f"{100 * value:.3g} %"
+def _fact(name: str, scores: DetectorScores, *, alone: bool) -> tuple[str, str]:
+    return f"equal error rate{'' if alone else f', {name}'}", f"{100 * scores.values[EQUAL_ERROR]:.3g} %"
 
 
-def _drawings(found: Results) -> list[Drawing]:
-    drawn = {name: found.scores[name] for name in _drawn(found)}
+def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
+    drawn = {name: result.models[name] for name in _drawn(result)}
     rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
     scores = list(drawn.values())
     each = "; ".join(
-        f"{name}: equal error rate {100 * (own.value(EQUAL_ERROR) or 0):.3g} %, area {own.summary.area.item():.4f}"
-        for name, own in drawn.items()
+        f"{name}: equal error rate {100 * one.values[EQUAL_ERROR]:.3g} %, area {one.summary.area.item():.4f}"
+        for name, one in drawn.items()
     )
     drawings = [
         draw(
@@ -120,22 +115,16 @@ def _drawings(found: Results) -> list[Drawing]:
     return drawings
 
 
-def _drawn(found: Results) -> list[str]:
+def _drawn(result: Result[DetectorScores]) -> list[str]:
     """Return the detectors of the figures: a calibrated one has the curves of its scores as they were."""
-    return list(found.compared or found.scores)
+    compared = [name for row in result.comparisons for name in (row.first, row.second)]
+    return [name for name in result.models if name in compared] or list(result.models)
 
 
-def _by_column(found: Results) -> dict[str, list[Conditions]]:
-    columns: dict[str, list[Conditions]] = {}
-    for conditions in found.conditions:
-        columns.setdefault(conditions.column, []).append(conditions)
-    return columns
-
-
-def _chart(column: str, of_column: list[Conditions]) -> Drawing:
+def _chart(column: str, of_column: Sequence[GroupScores]) -> Drawing:
     names = of_column[0].worst_first()
-    values = {each.detector: [each.value(name, EQUAL_ERROR) for name in names] for each in of_column}
-    pooled = {each.detector: each.pooled_value(EQUAL_ERROR) for each in of_column}
+    values = {groups.model: [groups.groups[name].values[EQUAL_ERROR] for name in names] for groups in of_column}
+    pooled = {groups.model: groups.pooled.values[EQUAL_ERROR] for groups in of_column}
     figure = condition_chart(values, pooled, names, metric=EQUAL_ERROR, column=column)
     alt = f"Equal error rate under each {column}, the worst first: {names[0]}." if names else f"No {column}."
     return draw(figure, alt)

@@ -9,9 +9,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.comparison_table import comparison_table
 from mpcs_torch.evaluation.groups import GroupScores
-from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
@@ -26,7 +26,7 @@ ON_PAGE = 3
 
 
 def write_score_report(
-    result: Result,
+    result: Result[ClassifierScores],
     concern: ConcernSpec | None,
     path: Path,
     *,
@@ -76,13 +76,13 @@ def write_score_report(
     replace_text(path, page)
 
 
-def score_warnings(result: Result) -> list[str]:
+def score_warnings(result: Result[ClassifierScores]) -> list[str]:
     """Return the warnings of all models as sentences, which name the model if there are several."""
     told = [printable(warning).rstrip(".") for warning in result.warnings()]
     return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in told]
 
 
-def _verdicts(result: Result, concern: ConcernSpec | None) -> list[str]:
+def _verdicts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[str]:
     """Say what matters most first: which model is better by dangerous errors, or how many errors are dangerous."""
     if result.comparisons:
         of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
@@ -90,7 +90,7 @@ def _verdicts(result: Result, concern: ConcernSpec | None) -> list[str]:
     return [_sentence(name, scores, concern) for name, scores in result.models.items()]
 
 
-def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
+def _sentence(name: str, scores: ClassifierScores, concern: ConcernSpec | None) -> str:
     name = printable(name)
     if scores.confusion is None:
         return f"{name}: {scores.rows} rows with {len(scores.class_names)} classes."
@@ -102,7 +102,7 @@ def _sentence(name: str, scores: Scores, concern: ConcernSpec | None) -> str:
     return f"{of_them} ({100 * dangerous / scores.rows:.3g} %); {errors} are wrong ({share})."
 
 
-def _summary(result: Result, concern: ConcernSpec | None) -> list[tuple[str, str]]:
+def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[tuple[str, str]]:
     first = result.first
     told = [("rows", str(first.rows)), ("classes", str(len(first.class_names)))]
     for name, scores in result.models.items():
@@ -118,7 +118,7 @@ def _summary(result: Result, concern: ConcernSpec | None) -> list[tuple[str, str
     return told
 
 
-def _confusions(result: Result, concern: ConcernSpec | None) -> list[Drawing]:
+def _confusions(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Drawing]:
     return [
         draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{_of_model(result, name)}")
         for name, scores in result.models.items()
@@ -126,11 +126,13 @@ def _confusions(result: Result, concern: ConcernSpec | None) -> list[Drawing]:
     ]
 
 
-def _of_model(result: Result, name: str) -> str:
+def _of_model(result: Result[ClassifierScores], name: str) -> str:
     return f" of {name}" if len(result.models) > 1 else ""
 
 
-def _certainty(result: Result, concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
+def _certainty(
+    result: Result[ClassifierScores], concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]
+) -> list[Drawing]:
     drawings = []
     risks = {printable(name): kept for name, each in kept_risks.items() if (kept := each.risks()) is not None}
     if risks:

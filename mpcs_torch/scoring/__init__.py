@@ -13,8 +13,6 @@ from mpcs_torch.scoring.calibration_file import (
     save_calibration,
 )
 from mpcs_torch.scoring.chunks import PredictionsError
-from mpcs_torch.scoring.detection import score_detection
-from mpcs_torch.scoring.detection_scores import DetectionScores
 from mpcs_torch.scoring.predictions import Predictions
 from mpcs_torch.scoring.trials import (
     Key,
@@ -34,7 +32,6 @@ from mpcs_torch.scoring.write import write_predictions
 
 __all__ = [
     "CalibrationFileError",
-    "DetectionScores",
     "FittedCalibration",
     "Key",
     "Predictions",
@@ -53,7 +50,6 @@ __all__ = [
     "read_trials",
     "rewrite_scores",
     "save_calibration",
-    "score_detection",
     "write_key",
     "write_ndx",
     "write_predictions",

@@ -15,6 +15,7 @@ from mpcs_torch.scoring.chunks import PredictionsError, check_columns, lines_of,
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when a matrix is scored
     from mpcs_torch.evaluation import Result
+    from mpcs_torch.evaluation.classifier_scores import ClassifierScores
     from mpcs_torch.metrics.by_name import MetricEntry
 
 MOST_SAMPLES = 2**53
@@ -61,7 +62,7 @@ def score_confusion(
     *,
     entries: "Sequence[MetricEntry] | None" = None,
     intervals: bool = True,
-) -> "Result":
+) -> "Result[ClassifierScores]":
     """Evaluate the decisions of a file with a confusion matrix.
 
     Args:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import quoted
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.column_roles import ColumnOptions
 from mpcs_torch.scoring.columns import check_texts, names_in
 from mpcs_torch.scoring.predictions import COLUMNS, Predictions
-from mpcs_torch.scoring.system_names import names_of
 
 
 class ModelFiles(NamedTuple):
@@ -57,7 +57,7 @@ def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[st
             columns=files.options,
         )
 
-    names = names_of(files.paths)
+    names = file_names(files.paths)
     _check_options(files)
     if files.columns and files.paths[0].suffix in COLUMNS:
         check_texts(files.paths[0], files.columns)
@@ -83,3 +83,16 @@ def _check_options(files: ModelFiles) -> None:
     missing = next((name for name in files.options.ignored if name not in found), None)
     if missing is not None:
         raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(found))}")
+
+
+def file_names(paths: Sequence[Path]) -> list[str]:
+    """Return the name of one file; of several files, names without suffix, or whole paths if two have the same name.
+
+    Raises:
+        PredictionsError: If a file is given twice.
+    """
+    for place, path in enumerate(paths):
+        if any(path.samefile(other) for other in paths[:place]):
+            raise PredictionsError(path, "is given twice, but each model must have a file of its own")
+    names = [path.name if len(paths) == 1 else path.stem for path in paths]
+    return [printable(name) for name in (names if len(set(names)) == len(names) else map(str, paths))]

@@ -16,6 +16,7 @@ from mpcs_torch.scoring.tuned import tuned_entries
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
     from mpcs_torch.evaluation import Evaluation, Result
     from mpcs_torch.evaluation.chosen import ChosenMetrics
+    from mpcs_torch.evaluation.classifier_scores import ClassifierScores
     from mpcs_torch.metrics.by_name import MetricEntry
 
 Advance = Callable[[int], None]
@@ -46,7 +47,7 @@ def score_models(
     intervals: bool = True,
     world: World = ALONE,
     listeners: Mapping[str, Sequence[Listener]] = MappingProxyType({}),
-) -> "Result":
+) -> "Result[ClassifierScores]":
     """Evaluate files with the same rows, each in one pass; several processes take turns with their chunks.
 
     Of several files, the labels and the groups of the first are held, 8 bytes for a row and column.
@@ -146,8 +147,11 @@ def _of_all(evaluation: "Evaluation", world: World) -> "Evaluation":
 
 
 def _with_notes(
-    result: "Result", opened: Mapping[str, Predictions], evaluation: "Evaluation", development: Predictions | None
-) -> "Result":
+    result: "Result[ClassifierScores]",
+    opened: Mapping[str, Predictions],
+    evaluation: "Evaluation",
+    development: Predictions | None,
+) -> "Result[ClassifierScores]":
     """Add how the files were read."""
     models = {}
     for name, predictions in opened.items():
@@ -161,7 +165,7 @@ def _with_notes(
             if absent:
                 problem = f"no row has the label {quoted(absent[0])}"
                 notes.append(f"{problem}: if that is no class, --ignore leaves its column out")
-        models[name] = scores._replace(notes=notes, file_notes=predictions.notes())
+        models[name] = replace(scores, notes=notes, file_notes=predictions.notes())
     notes = list(result.notes)
     compared = [entry.name for entry in evaluation.chosen.entries if entry.compared_as]
     if len(opened) > 1 and evaluation.chosen.is_soft:

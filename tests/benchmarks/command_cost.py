@@ -98,7 +98,7 @@ def csv_ratio(folder: Path) -> float:
 
 
 def detect_seconds(folder: Path) -> float:
-    """``mpcs detect`` of 10^6 trials in csv, with 200 resamples."""
+    """``mpcs detect`` of 10^6 trials in csv, with intervals."""
     path = write_trials(folder, 10**6)
     (seconds,) = quickest([lambda: cost(DETECT, "detect", path)])
     return seconds
@@ -142,7 +142,7 @@ def main() -> None:
         print(f"peak of importing torchmetrics: {cost(IMPORTS).mebibytes:.0f} MiB")
         for rows in (10**5, 10**6):
             of_npz, of_csv = (cost(SCORE, "score", write_predictions(folder, rows, s)) for s in (".npz", ".csv"))
-            of_trials = cost(DETECT, "detect", write_trials(folder, rows), "--resamples", 2)
+            of_trials = cost(DETECT, "detect", write_trials(folder, rows))
             peaks = f"npz {of_npz.mebibytes:.0f}, csv {of_csv.mebibytes:.0f}, trials {of_trials.mebibytes:.0f} MiB"
             print(f"peak for {rows} rows: {peaks}")
 

@@ -1,31 +1,17 @@
-"""The share of intervals of costs that hold the true cost: exactly for `cost_interval`, and against a bootstrap."""
+"""Show how often intervals of `cost_interval` hold the true cost: python -m tests.benchmarks.cost_intervals."""
 
 from collections.abc import Callable
 from math import log
 
 import numpy as np
-import torch
 from scipy.stats import binom
 
-from mpcs_torch.functional import (
-    OperatingPoint,
-    Resamples,
-    actual_cost_statistic,
-    bootstrap_interval,
-    clopper_pearson,
-    cost_interval,
-    min_detection_cost,
-    min_detection_cost_details,
-    stratified_bootstrap,
-)
-from mpcs_torch.tables import Table
-from tests.benchmarks.simulated_systems import llr_truth, trials
+from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.functional import OperatingPoint, clopper_pearson
 
+SETTINGS = 3000
 TAIL = 1e-9
 """Probability of numbers of errors that are left out on each side."""
-SEPARATION = 3.0
-POINTS = (OperatingPoint(0.5), OperatingPoint(0.1), OperatingPoint(0.01))
-TARGETS, NONTARGETS = 100, 1000
 
 
 def coverage_of(
@@ -79,37 +65,17 @@ def exact_coverage(settings: int, advance: Callable[[], None], seed: int = 0) ->
     )
 
 
-def at_a_development_threshold(sets: int, resamples: int, advance: Callable[[], None], seed: int = 0) -> Table:
-    """Compare intervals of the minimum cost with those of the cost at a threshold from development trials."""
-    generator, truth = torch.Generator().manual_seed(seed), llr_truth(SEPARATION)
-    found: dict[tuple[OperatingPoint, str], list[tuple[bool, float]]] = {}
-    for number in range(sets):
-        developed, judged = (trials(generator, TARGETS, NONTARGETS, (SEPARATION,)) for _ in range(2))
-        [scores], labels, _ = judged
-        chosen = min_detection_cost_details(developed.scores[0], developed.labels, points=POINTS).threshold.tolist()
-        minimum = stratified_bootstrap(
-            lambda s, y: min_detection_cost(s, y, points=POINTS), scores, labels, resamples=resamples, seed=number
-        )
-        for point, threshold, low, high in zip(POINTS, chosen, *(ends.tolist() for ends in minimum), strict=True):
-            accepted = scores >= threshold
-            errors = int((labels & ~accepted).sum()), TARGETS, int((~labels & accepted).sum()), NONTARGETS
-            statistic = actual_cost_statistic(scores, labels, point=point, threshold=threshold)
-            drawn = Resamples(len(labels), number=resamples, strata=labels, seed=number)
-            fixed = truth.cost(point, threshold)
-            for name, true, ends in (
-                ("minimum cost, bootstrap", truth.cost(point), (low, high)),
-                ("threshold from development, bootstrap", fixed, bootstrap_interval(statistic, drawn)),
-                ("threshold from development, cost_interval", fixed, cost_interval(*errors, point=point)),
-            ):
-                found.setdefault((point, name), []).append((ends[0] <= true <= ends[1], ends[1] - ends[0]))
-        advance()
-    rows = []
-    for (point, name), held in found.items():
-        coverage, width = np.mean(held, axis=0)
-        rows.append([point.label(), name, f"{truth.cost(point):.3f}", f"{coverage:.3f}", f"{width:.3f}"])
-    return Table(["operating point", "interval", "true minimum", "holds the true cost", "mean width"], rows)
-
-
 def _likely(trials: int, rate: float) -> range:
     low, high = binom.ppf([TAIL, 1 - TAIL], trials, rate)
     return range(int(low), int(high) + 1)
+
+
+def main() -> None:
+    """Print how often `cost_interval` holds the true cost."""
+    with counting_bar("settings", SETTINGS) as advance:
+        told = exact_coverage(SETTINGS, lambda: advance(1))
+    print(told)
+
+
+if __name__ == "__main__":
+    main()

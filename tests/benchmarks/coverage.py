@@ -7,13 +7,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isfinite, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation import Result, evaluate_detectors
+from mpcs_torch.evaluation.fixed_thresholds import given_threshold
+from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.metrics.by_name import ENTRIES
 from mpcs_torch.tables import Table
 
@@ -38,6 +40,7 @@ class Design(NamedTuple):
     rows: int
     concern: ConcernSpec | None = None
     metrics: Sequence[str] = HARD
+    """Empty for detectors."""
     truth: int = TRUTH
 
 
@@ -94,6 +97,41 @@ def dear(cost: float) -> ConcernSpec:
 
 RELEASED = ConcernSpec(list("abcd"), releases=[["a", "b"]], factor=0.3)
 COSTS = ("dangerous_rate", "expected_concern", "least_concern_cost", "mpcs", "accuracy")
+
+
+def trials(
+    separation: float, targets: float, *, size: int = 1, shared: float = 0.0, joint: float = 0.0
+) -> Callable[[int, torch.Generator], Sample]:
+    """Return a function that draws trials of two detectors that are equally good: log-likelihood ratios.
+
+    Args:
+        separation: Of targets and non-targets, in standard deviations.
+        targets: The share of targets.
+        size: Trials of a cluster, such as a speaker.
+        shared: The part of the variance of scores that the targets of a cluster share, and its non-targets.
+        joint: The correlation of what both kinds share: with 1, clusters with low targets have low non-targets.
+    """
+
+    def draw(rows: int, generator: torch.Generator) -> Sample:
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+        labels = torch.arange(rows) % size < round(targets * size) if size > 1 else torch.arange(rows) < targets * rows
+        cluster = torch.arange(rows) // size
+        shift = normal(2, len(cluster.unique()), 2)  # type: ignore[no-untyped-call]
+        shift[..., 1] = joint * shift[..., 0] + sqrt(1 - joint**2) * shift[..., 1]
+        alike = normal(rows)
+        preds = {}
+        for place, name in enumerate("AB"):
+            noise = sqrt(shared) * shift[place, cluster, (~labels).long()] + sqrt(1 - shared) * (
+                sqrt(0.7) * alike + sqrt(0.3) * normal(rows)
+            )
+            preds[name] = separation * noise + torch.where(labels, 1.0, -1.0) * separation**2 / 2
+        return Sample(preds, labels, cluster if size > 1 else None)
+
+    return draw
+
+
 DESIGNS = {
     "4 classes, 50 rows": Design(classes(4, 2), 50, RELEASED),
     "4 classes, 300 rows": Design(classes(4, 2), 300, RELEASED),
@@ -114,11 +152,30 @@ DESIGNS = {
     "0.15 % errors, 3000 rows": Design(classes(4, 7.3), 3000, RELEASED),
     "soft labels, 100 rows": Design(soft, 100, None, SOFT),
     "soft labels, 1000 rows": Design(soft, 1000, None, SOFT),
+    "detectors, 50 targets and 50 others": Design(trials(3, 0.5), 100, None, ()),
+    "detectors, 100 targets and 400 others": Design(trials(2, 0.2), 500, None, ()),
+    "detectors, 20 targets and 1980 others": Design(trials(3, 0.01), 2000, None, ()),
+    "detectors, 1000 targets and 9000 others": Design(trials(4, 0.1), 10_000, None, ()),
+    "detectors, 0.1 % equal errors": Design(trials(6.2, 0.1), 10_000, None, ()),
+    "detectors, 20 speakers of 50 trials": Design(trials(2.8, 0.2, size=50, shared=0.3), 1000, None, ()),
+    "detectors, 20 speakers, joint": Design(trials(2.8, 0.2, size=50, shared=0.3, joint=-0.9), 1000, None, ()),
+    "detectors, 100 speakers of 50 trials": Design(trials(2.8, 0.2, size=50, shared=0.3), 5000, None, ()),
 }
 
 
-def measured(design: Design, sample: Sample, *, intervals: bool = True) -> Result:
+def measured(design: Design, sample: Sample, *, intervals: bool = True) -> Result[Any]:
     """Evaluate a sample."""
+    if not design.metrics:
+        points = [OperatingPoint(0.5), OperatingPoint(0.1)]
+        return evaluate_detectors(
+            sample.preds if intervals else sample.preds["A"],
+            sample.target,
+            points=points,
+            llr=True,
+            thresholds=given_threshold(1.0, points[:1]),
+            clusters=sample.clusters if intervals else None,
+            intervals=intervals,
+        )
     return evaluate(
         sample.preds if intervals else sample.preds["A"],
         sample.target,

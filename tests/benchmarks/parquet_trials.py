@@ -38,8 +38,8 @@ def main() -> None:
         commands = {
             "imports": (IMPORTS, []),
             "reading and one sort": (SORT, [path]),
-            "mpcs detect, no bootstrap": (DETECT, ["detect", path, "--llr", "--resamples", "0"]),
-            "mpcs detect, 10 resamples": (DETECT, ["detect", path, "--llr", "--resamples", "10"]),
+            "mpcs detect, no bootstrap": (DETECT, ["detect", path, "--llr", "--no-intervals"]),
+            "mpcs detect": (DETECT, ["detect", path, "--llr"]),
         }
         costs: dict[str, list[Cost]] = {name: [] for name in commands}
         for _ in range(ROUNDS):

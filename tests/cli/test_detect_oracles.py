@@ -24,9 +24,14 @@ def written(path: Path, targets: list[Any], nontargets: list[Any]) -> Path:
 
 
 def measured(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    assert run("detect", *arguments, "--resamples", 0, "--json") == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)["metrics"]
-    return {name: float("inf") if value is None else value for name, value in found.items()}
+    assert run("detect", *arguments, "--no-intervals", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    errors = {
+        f"{name}, {key.replace('alse_a', 'alse-a').replace('_', ' ')}": value
+        for name, at in told["errors"].items()
+        for key, value in at.items()
+    }
+    return {name: float("inf") if value is None else value for name, value in {**told["metrics"], **errors}.items()}
 
 
 @pytest.mark.filterwarnings("ignore:the area under the ROC")
@@ -47,7 +52,7 @@ def test_the_command_gives_every_expectation(
     if isinstance(partial, float):
         assert found["area under the ROC up to 10 % false alarms"] == near(partial)
     if "rocch_vertices" in expected:
-        assert run("detect", file, "--resamples", 0, "--json") == 0
+        assert run("detect", file, "--no-intervals", "--json") == 0
         hull, vertices = json.loads(capsys.readouterr().out)["convex_hull"], expected["rocch_vertices"]
         assert hull["miss_rate"] == pytest.approx(vertices["pmiss"], abs=1e-9)
         assert hull["false_alarm_rate"] == pytest.approx(vertices["pfa"], abs=1e-9)

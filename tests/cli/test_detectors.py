@@ -54,11 +54,12 @@ def learning(development: Simulated) -> list[object]:
 
 def test_detectors_are_compared_on_the_same_trials(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, *evaluation.paths, "--point", 0.5)
-    assert list(found["detectors"]) == ["a-1", "b-1", "c-1"]
+    assert list(found["models"]) == ["a-1", "b-1", "c-1"]
     for name, scores in evaluation.scores.items():
         rate = equal_error_rate(scores, evaluation.labels).item()
-        assert found["detectors"][f"{name}-1"]["equal error rate"] == pytest.approx(rate)
-    pairs = {tuple(row["systems"]): row for row in found["comparisons"]}
+        assert found["models"][f"{name}-1"]["metrics"]["equal error rate"] == pytest.approx(rate)
+    rates = [row for row in found["comparisons"] if row["measure"] == "equal error rate (interpolated)"]
+    pairs = {tuple(row["systems"]): row for row in rates}
     assert pairs["a-1", "b-1"]["adjusted_p_value"] < 0.01
     assert pairs["a-1", "c-1"]["adjusted_p_value"] > 0.05
     rates = [equal_error_rate(evaluation.scores[n], evaluation.labels, method="interpolated").item() for n in "ab"]
@@ -73,13 +74,13 @@ def test_costs_and_decisions_are_compared_at_thresholds_and_likelihood_ratios_on
     evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def compared(*options: object) -> set[str]:
-        return {row["measure"] for row in told(capsys, *evaluation.paths, *options, "--resamples", 20)["comparisons"]}
+        return {row["measure"] for row in told(capsys, *evaluation.paths, *options)["comparisons"]}
 
-    rate, cost = "equal error rate (interpolated)", "cost at 1, p = 0.5"
+    rate, area, cost = "equal error rate (interpolated)", "area under the ROC", "cost at 1, p = 0.5"
     wrong = "rate of wrong decisions in these trials, p = 0.5"
-    assert compared("--point", 0.5) == {rate}
-    assert compared("--point", 0.5, "--threshold", 1) == {rate, cost, wrong}
-    assert compared("--point", 0.5, "--llr") == {rate, "Cllr", "actual cost, p = 0.5", wrong}
+    assert compared("--point", 0.5) == {rate, area}
+    assert compared("--point", 0.5, "--threshold", 1) == {rate, area, cost, wrong}
+    assert compared("--point", 0.5, "--llr") == {rate, area, "Cllr", "actual cost, p = 0.5", wrong}
     fused = compared(*learning(development), "--fuse", "--point", 0.5)  # the fusion alone gives likelihood ratios
     assert "Cllr" not in fused
 
@@ -88,50 +89,53 @@ def test_thresholds_calibrations_and_a_fusion_are_learnt(
     evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("--point", 0.2, "--calibrate", "logistic", "--fuse", "--at-false-alarm", 0.1, "--at-miss", 0.1)
-    found = told(capsys, *evaluation.paths, *learning(development), *options, "--resamples", 20)["detectors"]
+    found = told(capsys, *evaluation.paths, *learning(development), *options)["models"]
     assert list(found) == ["a-1", "b-1", "c-1", "a-1, calibrated", "b-1, calibrated", "c-1, calibrated", "fusion"]
     learned = min_detection_cost_details(development.scores["b"], development.labels, points=OperatingPoint(0.2))
-    assert found["b-1"]["cost at the development threshold, p = 0.2, threshold"] == learned.threshold
-    threshold = found["b-1"]["miss rate at the development threshold of 10 % false alarms, threshold"]
-    missed = evaluation.scores["b"][evaluation.labels] < threshold
+    assert found["b-1"]["errors"]["cost at the development threshold, p = 0.2"]["threshold"] == learned.threshold
     name = "miss rate at the development threshold of 10 % false alarms"
-    assert found["b-1"][name] == pytest.approx(missed.double().mean().item())
-    assert "false-alarm rate at the development threshold of 10 % misses" in found["b-1"]
+    missed = evaluation.scores["b"][evaluation.labels] < found["b-1"]["errors"][name]["threshold"]
+    assert found["b-1"]["metrics"][name] == pytest.approx(missed.double().mean().item())
+    assert "false-alarm rate at the development threshold of 10 % misses" in found["b-1"]["metrics"]
     module = LogisticCalibration(0.2).fit(development.scores["a"], development.labels)
     ratios = cllr(module(evaluation.scores["a"]), evaluation.labels)
-    assert found["a-1, calibrated"]["Cllr"] == pytest.approx(ratios.item())
+    assert found["a-1, calibrated"]["metrics"]["Cllr"] == pytest.approx(ratios.item())
     stacked = [torch.stack([held.scores[name] for name in NAMES], dim=1) for held in (development, evaluation)]
     fused = LogisticFusion(3, 0.2).fit(stacked[0], development.labels)(stacked[1])
-    assert found["fusion"]["area under the ROC"] == pytest.approx(partial_auc(fused, evaluation.labels).item())
+    assert found["fusion"]["metrics"]["area under the ROC"] == pytest.approx(
+        partial_auc(fused, evaluation.labels).item()
+    )
 
 
 def test_pav_calibrates_one_detector(
     evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("--development", development.paths[0], "--calibrate", "pav", "--resamples", 0)
-    found = told(capsys, evaluation.paths[0], *options)["detectors"]
+    options = ("--development", development.paths[0], "--calibrate", "pav", "--no-intervals")
+    found = told(capsys, evaluation.paths[0], *options)["models"]
     assert list(found) == ["a-1.csv", "a-1.csv, calibrated"]
-    assert found["a-1.csv, calibrated"]["calibration loss"] is None or found["a-1.csv, calibrated"]["Cllr"] > 0
+    plain, calibrated = (set(scores["metrics"]) for scores in found.values())
+    assert calibrated - plain >= {"Cllr", "calibration loss"}
 
 
 def test_each_condition_is_measured(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
-    found = told(capsys, evaluation.paths[0], "--by", "noisy", "--by", "speaker", "--point", 0.5, "--resamples", 0)
-    by_noise, by_speaker = found["conditions"]
+    found = told(capsys, evaluation.paths[0], "--by", "noisy", "--by", "speaker", "--point", 0.5, "--no-intervals")
+    by_noise, by_speaker = found["groups"]
     for name, chosen in (("True", evaluation.noisy), ("False", ~evaluation.noisy)):
         rate = equal_error_rate(evaluation.scores["a"][chosen], evaluation.labels[chosen]).item()
         assert by_noise["groups"][name]["metrics"]["equal error rate"] == pytest.approx(rate)
         assert by_noise["groups"][name]["targets"] == int(evaluation.labels[chosen].sum())
-    assert len(by_speaker["groups"]) + len(by_speaker["incomplete"]) == 30
-    assert run("detect", evaluation.paths[0], "--by", "noisy", "--resamples", 0) == 0
+    [incomplete] = [note for note in found["notes"] if note.startswith("Without targets or without non-targets, by s")]
+    assert len(by_speaker["groups"]) + incomplete.count(",") == 30
+    assert run("detect", evaluation.paths[0], "--by", "noisy", "--no-intervals") == 0
     assert "a-1.csv, by noisy" in capsys.readouterr().out
 
 
 def test_the_worst_condition_is_the_worst_in_the_direction_of_each_metric(
     evaluation: Simulated, development: Simulated, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ("--point", 0.5, "--llr", "--max-false-alarm", 0.1, "--threshold", 1, "--at-miss", 0.1, "--resamples", 0)
+    options = ("--point", 0.5, "--llr", "--max-false-alarm", 0.1, "--threshold", 1, "--at-miss", 0.1, "--no-intervals")
     found = told(capsys, evaluation.paths[0], "--development", development.paths[0], "--by", "noisy", *options)
-    [by_noise] = found["conditions"]
+    [by_noise] = found["groups"]
     higher_is_better = {"area under the ROC", "area under the ROC up to 10 % false alarms", "H-measure"}
     assert higher_is_better < set(by_noise["worst"])
     for name, worst in by_noise["worst"].items():
@@ -139,41 +143,30 @@ def test_the_worst_condition_is_the_worst_in_the_direction_of_each_metric(
         assert min(values) < max(values), f"{name} does not tell the worst from the best condition"
         assert worst == (min if name in higher_is_better else max)(values), name
         assert by_noise["spread"][name] == pytest.approx(max(values) - min(values))
-        assert by_noise["mean of conditions"][name] == pytest.approx(sum(values) / 2)
-
-
-def test_few_clusters_give_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for number in (19, 20):
-        rows = [f"{trial % 7 - trial % 2},{trial % 2},s{trial % number}" for trial in range(4 * number)]
-        (tmp_path / "s.csv").write_text("\n".join(["score,label,speaker", *rows]))
-        assert run("detect", tmp_path / "s.csv", "--cluster", "speaker", "--resamples", 5) == 0
-        warnings = [line for line in capsys.readouterr().err.splitlines() if "too short" in line]
-        told = "mpcs: warning: --cluster speaker: with only 19 clusters, intervals are too short"
-        assert warnings == ([told] if number == 19 else [])
+        assert by_noise["mean of groups"][name] == pytest.approx(sum(values) / 2)
 
 
 def test_clusters_change_intervals_and_not_values(evaluation: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
     options = (evaluation.paths[0], "--point", 0.5, "--threshold", 1, "--llr")
-    plain, clustered = (told(capsys, *options, *more)["metrics"] for more in ((), ("--cluster", "speaker")))
-    assert set(plain) == set(clustered)
-    ends = {name for name in plain if name.endswith((", low", ", high"))}
-    assert {name: plain[name] for name in set(plain) - ends} == {name: clustered[name] for name in set(plain) - ends}
-    for name in ("equal error rate", "Cllr", "cost at 1, p = 0.5", "half total error rate at 1"):
-        assert clustered[f"{name}, low"] != plain[f"{name}, low"]
-        assert clustered[f"{name}, low"] < clustered[name] < clustered[f"{name}, high"]
+    plain, clustered = (told(capsys, *options, *more) for more in ((), ("--cluster", "speaker")))
+    assert plain["metrics"] == clustered["metrics"]
+    assert set(plain["intervals"]) == set(clustered["intervals"])
+    for name, (low, high) in clustered["intervals"].items():
+        assert low != plain["intervals"][name][0]
+        assert low < clustered["metrics"][name] < high
 
 
 def test_a_report_shows_all_detectors(
     evaluation: Simulated, development: Simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "r.html"
-    options = ("--fuse", "--by", "noisy", "--cluster", "speaker", "--resamples", 20, "--html", page)
+    options = ("--fuse", "--by", "noisy", "--cluster", "speaker", "--html", page)
     assert run("detect", *evaluation.paths, *learning(development), *options) == 0
     text = page.read_text()
     assert text.count("data:image/svg+xml") == 4  # DET, ROC, Bayes error of the fusion, conditions
     assert "Detection scores of 4 detectors" in text
     assert "<h1>By equal error rate" in text
-    assert "bootstrap of whole clusters (speaker)" in text
+    assert "clusters are independent of each other" in text
     assert "<h3>fusion</h3>" in text
 
 
@@ -201,7 +194,7 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
     (tmp_path / "a.csv").write_text("score,label\n1,1\n2,0\n3,1\n0,0\n")
     (tmp_path / "b.csv").write_text("score,label\n3,1\n1,0\n2,1\n0,0\n")
     files = tmp_path / "a.csv", tmp_path / "b.csv"
-    assert told(capsys, *files, "--resamples", 0)["detectors"]["b"]["equal error rate"] == 0
+    assert told(capsys, *files, "--no-intervals")["models"]["b"]["metrics"]["equal error rate"] == 0
     changed(files[1], "2,1", "2,0")
     assert run("detect", *files) == 2
     assert "b.csv: row 3 must have the label that it has in " in one_line(capsys.readouterr().err)
@@ -217,7 +210,6 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
         (("--at-miss", 0.1), "--at-miss: needs --development"),
         (("--development", "DEV"), "must be given once for each of the 3 files of scores, but is given 1 times"),
         (("--by", "colour"), "must have the columns ['score', 'label', 'trial', 'colour'], but has ["),
-        (("--cluster", "one"), "a bootstrap needs at least 2 clusters of each stratum, but got 1"),
         (("--threshold", "nan"), "--threshold: must be a number, but is nan"),
     ],
 )

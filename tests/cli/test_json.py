@@ -50,7 +50,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     f"train {IRIS} epochs.count=2": lambda found: found["epoch"] == 2 and "test" in found["values"],
     "train --list": lambda found: {"name": "exp06", "data": "ucr Chinatown", "model": "rnn"} in found,
     "score p.csv": lambda found: found["metrics"]["accuracy"] == 0.75,
-    "detect s.csv --resamples 0": lambda found: found["targets"] == 2,
+    "detect s.csv --no-intervals": lambda found: found["targets"] == 2,
     "calibrate fit p.csv --method temperature --out cal.pt": lambda found: found["parameters"] != {},
     "calibrate fit p.csv --method vector --out vector.pt": lambda found: found["parameters"] == {},
     "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: found["guaranteed"] is None,

@@ -18,7 +18,7 @@ from tests.report.rounded import is_rounded, shows
 COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
 CLASSES = ["class", "samples", "precision", "recall", "error rate"]
 DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
-SUMMARIES = ("worst", "mean of groups", "mean of conditions", "spread")
+SUMMARIES = ("worst", "mean of groups", "spread")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
 
 
@@ -163,40 +163,32 @@ def test_scores_are_shown_under_their_names(
 
 
 def check_detect(table: PageTable, plain: Any) -> None:
-    found = plain.get("detectors", {"one.csv": plain.get("metrics")})
+    models = plain.get("models", {"one.csv": plain})
     if table.header == COMPARED:
         check_comparisons(table, plain)
     elif table.header == DETECTOR:
         for name, value, interval, threshold, *rates in table.rows:
             assert is_rounded(value, plain["metrics"][name])
-            assert shows(interval, *ends_of(plain["metrics"], name)), name
-            assert shows(threshold, *held(plain["metrics"], f"{name}, threshold")), name
-            for rate, cell in zip(("miss rate", "false-alarm rate"), rates, strict=True):
-                of_rate = f"{name}, {rate}"
-                values = [*held(plain["metrics"], of_rate), *ends_of(plain["metrics"], of_rate)]
-                assert shows(cell.replace("*", ""), *(100 * value for value in values)), of_rate
-                trials = plain["targets" if rate == "miss rate" else "nontargets"]
-                assert ("*" in cell) == (bool(values) and round(values[0] * trials) < 30), f"{of_rate}: few errors"
+            assert shows(interval, *plain["intervals"].get(name, ())), name
+            at = plain["errors"].get(name, {})
+            assert shows(threshold, *([at["threshold"]] if at else [])), name
+            for rate, cell in zip(("miss_rate", "false_alarm_rate"), rates, strict=True):
+                values = [at[rate], *at.get(f"{rate}_interval", ())] if at else []
+                assert shows(cell.replace("*", ""), *(100 * value for value in values)), (name, rate)
+                trials = plain["targets" if rate == "miss_rate" else "non-targets"]
+                assert ("*" in cell) == (bool(at) and round(at[rate] * trials) < 30), f"{name}, {rate}: few errors"
     elif table.header[0] == "metric":
-        assert table.header[1:] == list(found)
+        assert table.header[1:] == list(models)
         for name, *cells in table.rows:
-            for named, cell in zip(found.values(), cells, strict=True):
-                assert shows(cell, *held(named, name), *ends_of(named, name)), name
+            for scores, cell in zip(models.values(), cells, strict=True):
+                assert shows(cell, scores["metrics"][name], *scores["intervals"].get(name, ())), name
     else:
         title = table.caption.split(", by ")[0].removeprefix("By noise: ")
-        [groups] = [each for each in plain["conditions"] if each["detector"] == title]
-        pooled = {"targets": plain["targets"], "nontargets": plain["nontargets"], "metrics": found[title]}
-        check_groups(table, groups, ["targets", "nontargets"], pooled)
+        [groups] = [each for each in plain["groups"] if each["model"] == title]
+        sizes = {size: plain[size] for size in ("targets", "non-targets")}
+        check_groups(table, groups, list(sizes), {**sizes, **models[title]})
         rates = [groups["groups"][row[0]]["metrics"]["equal error rate"] for row in table.rows[:2]]
         assert rates == sorted(rates, reverse=True)
-
-
-def held(named: dict[str, float], name: str) -> list[float]:
-    return [named[name]] if name in named else []
-
-
-def ends_of(named: dict[str, float], name: str) -> list[float]:
-    return [named[f"{name}, {end}"] for end in ("low", "high") if f"{name}, {end}" in named]
 
 
 @pytest.mark.parametrize("options", [(), ("--cluster", "speaker")], ids=["trials", "clusters"])
@@ -204,26 +196,26 @@ def ends_of(named: dict[str, float], name: str) -> list[float]:
 def test_detection_scores_are_shown_under_their_names(
     number: int, options: tuple[str, ...], detectors: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wanted = ("--by", "noise", "--threshold", 1, "--point", "0.2,3,1", "--resamples", 50)
+    wanted = ("--by", "noise", "--threshold", 1, "--point", "0.2,3,1")
     plain, tables, page = told(capsys, tmp_path / "r.html", "detect", *detectors[:number], *wanted, *options)
-    found = plain.get("detectors", {"one.csv": plain.get("metrics")})
     headers = [table.header for table in tables]
     assert headers.count(DETECTOR) == (2 if number == 1 else 0)
     assert headers.count(COMPARED) == (2 if number == 2 else 0)
     assert sum(header[0] == "noise" for header in headers) == 2 * number
     for table in tables:
         check_detect(table, plain)
-    shown = Counter(row[0] for table in tables if table.header[0] == "metric" for row in table.rows)
+    of_values = [table for table in tables if table.header[0] == "metric" and table.header != COMPARED]
+    shown = Counter(row[0] for table in of_values for row in table.rows)
     for name in ("equal error rate", "area under the ROC", "minimum cost, p = 0.2, costs 3 and 1"):
         assert shown[name] == 2, "printed, and on the page"
     assert not shown.keys() & {"Cllr", "actual cost, p = 0.2, costs 3 and 1"}, "which are of likelihood ratios alone"
-    facts = dict(page.facts)
-    assert (facts.pop("targets"), facts.pop("non-targets")) == (str(plain["targets"]), str(plain["nontargets"]))
-    rates = {name: f"{100 * named['equal error rate']:.3g} %" for name, named in found.items()}
+    models, facts = plain.get("models", {"one.csv": plain}), dict(page.facts)
+    assert (facts.pop("targets"), facts.pop("non-targets")) == (str(plain["targets"]), str(plain["non-targets"]))
+    rates = {name: f"{100 * scores['metrics']['equal error rate']:.3g} %" for name, scores in models.items()}
     alone = number == 1
     assert facts == {f"equal error rate{'' if alone else f', {name}'}": rate for name, rate in rates.items()}
     if alone:
-        low, high = (100 * end for end in ends_of(plain["metrics"], "equal error rate"))
+        low, high = (100 * end for end in plain["intervals"]["equal error rate"])
         interval = f" (95 % interval {low:.3g} to {high:.3g})"
         ranked = f"ranks a target above a non-target in {100 * plain['metrics']['area under the ROC']:.4g} % of pairs"
         assert f"one.csv has an equal error rate of {rates['one.csv']}{interval}, and {ranked}." in page.plain_text

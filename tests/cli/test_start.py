@@ -21,7 +21,7 @@ MISTAKES = [
     ["score", "here.csv", "--html", "nowhere/report.html"],
     ["detect", "here.csv", "--trials", "none.txt"],
     ["detect", "here.csv", "--point", "0.5,1"],
-    ["detect", "here.csv", "--resamples", "-1"],
+    ["detect", "here.csv", "--fuse"],
     ["calibrate", "fit", "none.csv", "--method", "pav", "--out", "cal.pt"],
     ["calibrate", "fit", "here.csv", "--method", "none", "--out", "cal.pt"],
     ["calibrate", "fit", "here.csv", "--method", "pav", "--logits", "--out", "cal.pt"],

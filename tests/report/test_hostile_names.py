@@ -53,7 +53,7 @@ def test_names_of_classes_are_no_markup(tmp_path: Path) -> None:
 def test_names_of_files_are_no_markup(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / f"\x1b[31m[red]{FILE}"
     path.write_text("score,label\n1,1\n0,0\n2,1\n1.5,0\n")
-    assert run("detect", path, "--resamples", 0, "--html", tmp_path / "r.html") == 0
+    assert run("detect", path, "--no-intervals", "--html", tmp_path / "r.html") == 0
     told = capsys.readouterr()
     assert "\x1b[31m" not in told.out + told.err
     page = Page(tmp_path / "r.html")

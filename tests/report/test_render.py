@@ -9,7 +9,7 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result
-from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.palette import ON_DARK
 from mpcs_torch.report.confusions import costliest, draw_confusion, errors_of
@@ -96,5 +96,5 @@ def test_warnings_are_sentences_and_name_the_model(models: list[str], told: list
         def warnings(self) -> list[str]:
             return ["costs more (mpcs calibrate)"]
 
-    found = Result(dict.fromkeys(models, cast(Scores, Warned())))
+    found = Result(dict.fromkeys(models, cast(ClassifierScores, Warned())))
     assert score_warnings(found) == told

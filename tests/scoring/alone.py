@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.scoring import Predictions
 from mpcs_torch.scoring.models import Listener, score_models
 
 
 def score(
     predictions: Predictions, concern: ConcernSpec | None = None, *, listeners: Sequence[Listener] = (), **options: Any
-) -> Scores:
+) -> ClassifierScores:
     return score_models({"model": predictions}, concern, listeners={"model": listeners}, **options).first

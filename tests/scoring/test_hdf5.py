@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mpcs_torch import untrusted_files
-from mpcs_torch.processes.world import World
 from mpcs_torch.scoring import PredictionsError, TrialTable, hdf5_file, read_trial_table, read_trials
 from mpcs_torch.scoring.trials import key as key_file
 from mpcs_torch.scoring.trials.hdf5 import batches_of_hdf5
@@ -85,15 +84,12 @@ def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
         assert labels[0] == labels[1]
 
 
-def test_matrices_are_read_in_blocks_that_processes_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matrices_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_file, "CELLS", 3)
     path = write(tmp_path / "s.h5")
-    shares = [list(batches_of_hdf5(path, path, ["test"], World(rank, 2))) for rank in range(2)]
-    assert [[batch.scores.tolist() for batch in share] for share in shares] == [[[0, 1]], [[3, 4, 5]]]
-    assert [[batch.texts["test"].to_pylist() for batch in share] for share in shares] == [
-        [["x", "y"]],
-        [["x", "y", "z"]],
-    ]
+    batches = list(batches_of_hdf5(path, path, ["test"]))
+    assert [batch.scores.tolist() for batch in batches] == [[0, 1], [3, 4, 5]]
+    assert [batch.texts["test"].to_pylist() for batch in batches] == [["x", "y"], ["x", "y", "z"]]
 
 
 def test_trials_without_a_score_are_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 from pyarrow import csv as arrow_csv
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.scoring import Predictions, PredictionsError
 from mpcs_torch.scoring.column_roles import ColumnOptions
 from mpcs_torch.scoring.model_files import ModelFiles, open_models
@@ -28,7 +28,7 @@ NAMED = ConcernSpec(["red", "green"])
 
 def scored(
     path: Path, *, concern: ConcernSpec | None = None, options: ColumnOptions | None = None, from_logits: bool = False
-) -> Scores:
+) -> ClassifierScores:
     names = None if concern is None else concern.classes
     opened = Predictions(path, from_logits=from_logits, class_names=names, columns=options or ColumnOptions())
     return score(opened, concern)

@@ -56,12 +56,20 @@ def bounded_mean_interval(
         >>> print(f"{low:.3f} {high:.3f}")
         0.024 0.963
     """
+    low = bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=False)
+    return low, bounded_mean_bound(values, counts, per=per, confidence=confidence, is_upper=True)
+
+
+def bounded_mean_bound(
+    values: Tensor, counts: Tensor, *, per: Tensor | None, confidence: float, is_upper: bool
+) -> float:
+    """Return one end of `bounded_mean_interval`."""
     check_confidence(confidence)
     x, n, y = _checked(values, counts, per)
     if not (n @ y > 0):
-        return -inf, inf
+        return inf if is_upper else -inf
     tail = (1 - confidence) / 2
-    return 0.0 - _upper_end(-x, n, y, tail), _upper_end(x, n, y, tail)
+    return _upper_end(x, n, y, tail) if is_upper else 0.0 - _upper_end(-x, n, y, tail)
 
 
 def bounded_mean_test(values: Tensor, counts: Tensor) -> float:

@@ -1,6 +1,5 @@
 """The confidence interval of a detection cost at a threshold from other data."""
 
-from collections.abc import Sequence
 from math import hypot
 
 from mpcs_torch.functional.detection.interval import clopper_pearson
@@ -30,7 +29,7 @@ def cost_interval(
     By exact sums over all counts, for 3000 random settings of 20 to 1000 targets, up to 10 times as many non-targets,
     and operating points from 0.5 to 0.001, it holds the true cost with a probability of at least 0.95 at the confidence
     0.95, except where less than one error of each kind is expected (0.936 or more). Adding Clopper-Pearson ends with a
-    Bonferroni correction is 1.2 times as wide (``python -m tests.benchmarks.comparisons``). It assumes independent
+    Bonferroni correction is 1.2 times as wide (``python -m tests.benchmarks.cost_intervals``). It assumes independent
     trials. Needs scipy.
 
     Args:
@@ -60,17 +59,11 @@ def cost_interval(
     check_point(point)
     counted = ((misses, targets), (false_alarms, nontargets))
     intervals = [clopper_pearson(errors, trials, confidence=confidence) for errors, trials in counted]
-    return combined_interval([errors / trials for errors, trials in counted], intervals, point, normalize=normalize)
-
-
-def combined_interval(
-    rates: Sequence[float], intervals: Sequence[tuple[float, float]], point: OperatingPoint, *, normalize: bool
-) -> tuple[float, float]:
-    """Combine the intervals of the miss rate and of the false-alarm rate to that of the cost, as `cost_interval`."""
+    scale = min(point.weights) if normalize else 1.0
     cost, below, above = 0.0, [], []
-    for rate, (low, high), weight in zip(rates, intervals, point.weights, strict=True):
+    for (errors, trials), (low, high), weight in zip(counted, intervals, point.weights, strict=True):
+        rate = errors / trials
         cost += weight * rate
         below.append(weight * (rate - low))
         above.append(weight * (high - rate))
-    scale = min(point.weights) if normalize else 1.0
     return (cost - hypot(*below)) / scale, (cost + hypot(*above)) / scale

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.hdf5_file import has_dataset, is_hdf5, numbers_in, opened_hdf5
 from mpcs_torch.scoring.trials.held import NO_NUMBER, TrialBatch
@@ -48,14 +46,13 @@ class _Wanted:
         self.missing += number
 
 
-def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
+def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str]) -> Iterator[TrialBatch]:
     """Yield the scores of the trials of a list; scores of other pairs are ignored, as BOSARIS does.
 
     Args:
         path: The file of scores.
         trials: The list: a Key in HDF5, or text in Kaldi's format.
         columns: Those of the two names that are wanted.
-        world: The processes that read the file together.
 
     Raises:
         PredictionsError: If a trial has no score, or a file breaks a rule.
@@ -68,7 +65,7 @@ def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str], wor
         models, segments = list(axes[0]), list(axes[1])
         wanted = _wanted(trials, *axes)
         scores, mask = _matrices(path, file, (len(models), len(segments)))
-        for rows in islice(row_blocks(wanted.labels.shape), world.rank, None, world.size):
+        for rows in row_blocks(wanted.labels.shape):
             labels = wanted.labels[rows]
             places = labels.nonzero()
             if not len(places[0]):
@@ -86,7 +83,7 @@ def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str], wor
                 raise PredictionsError(path, f"the score of {pair} {NO_NUMBER.format(repr('nan'))}")
             texts = {name: _texts((models, segments), pairs, name) for name in columns}
             yield TrialBatch(held, (labels[places] > 0).astype(np.int64), texts)
-    refuse_missing(path, trials, wanted.missing, wanted.example, world)
+    refuse_missing(path, trials, wanted.missing, wanted.example)
 
 
 def _wanted(trials: Path, models: Mapping[str, int], segments: Mapping[str, int]) -> _Wanted:
@@ -94,7 +91,7 @@ def _wanted(trials: Path, models: Mapping[str, int], segments: Mapping[str, int]
     found = _Wanted(np.zeros((len(models), len(segments)), dtype=np.int8))
     if not is_hdf5(trials):
         with reading(trials):
-            for (one, other), label in labels_of_pairs(trials, ALONE).items():
+            for (one, other), label in labels_of_pairs(trials).items():
                 if one in models and other in segments:
                     found.labels[models[one], segments[other]] = 1 if label else -1
                 else:

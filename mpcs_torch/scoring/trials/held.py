@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.scoring.chunks import PredictionsError
 
 if TYPE_CHECKING:
@@ -33,15 +34,6 @@ class Trials(NamedTuple):
     def label_names(self, rows: slice) -> list[str]:
         """Return the labels of some trials as text."""
         return ["target" if label else "nontarget" for label in self.labels[rows].tolist()]
-
-
-class Groups(NamedTuple):
-    """A column that says to which group each trial belongs, such as a speaker or a recording condition."""
-
-    names: list[str]
-    """(G,), in the order in which they occur."""
-    codes: Tensor
-    """(N,), int64: indices of the names."""
 
 
 class TrialTable(NamedTuple):

@@ -2,7 +2,6 @@
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.arrays import Array, streamed_member
 from mpcs_torch.scoring.chunks import PredictionsError, check_columns
 from mpcs_torch.scoring.trials.held import NO_NUMBER, TrialBatch, usual_columns
@@ -33,8 +31,8 @@ def npz_names(path: Path) -> list[str]:
     return names
 
 
-def batches_of_npz(path: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
-    """Yield scores and labels with some columns of text, of which this process reads its share.
+def batches_of_npz(path: Path, columns: Sequence[str]) -> Iterator[TrialBatch]:
+    """Yield scores and labels with some columns of text.
 
     Raises:
         PredictionsError: If an array is missing, or a value breaks a rule.
@@ -43,7 +41,7 @@ def batches_of_npz(path: Path, columns: Sequence[str], world: World) -> Iterator
     needed = list(dict.fromkeys((score, label, *columns)))  # the scores first
     with zipfile.ZipFile(path) as archive:
         arrays = {name: streamed_member(path, archive, name, most_characters=MOST_CHARACTERS) for name in needed}
-        for first, held in islice(_batches(path, arrays), world.rank, None, world.size):
+        for first, held in _batches(path, arrays):
             texts = {name: _texts(path, held[name], name, first) for name in columns}
             scores = _scores(path, held[score], score, first)
             yield TrialBatch(scores, _labels(path, held[label], label, first), texts)

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.scoring.chunks import PredictionsError, reading
 from mpcs_torch.scoring.csv_file import import_pyarrow
 from mpcs_torch.scoring.trials import npz, table
 from mpcs_torch.scoring.trials.hdf5 import batches_of_hdf5
-from mpcs_torch.scoring.trials.held import Groups, TrialBatch, Trials, TrialTable, other_columns
+from mpcs_torch.scoring.trials.held import TrialBatch, Trials, TrialTable, other_columns
 from mpcs_torch.scoring.trials.npz import batches_of_npz, npz_names
 from mpcs_torch.scoring.trials.table import batches_of_table, table_names
 from mpcs_torch.scoring.trials.text import PAIR, batches_of_text
@@ -29,8 +29,8 @@ NAMES = (("trial",), PAIR)
 """The columns that name a trial, unless others are given: the first of these that a file has."""
 
 
-def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: World = ALONE) -> Trials:
-    """Read the scores and labels of a detector; of several processes, each reads a share of them.
+def read_trials(path: Path, trials: Path | None, advance: Advance) -> Trials:
+    """Read the scores and labels of a detector.
 
     Args:
         path: A csv or parquet file with columns ``score`` and ``label``, or names such as ``y_score`` and ``y_true``;
@@ -41,17 +41,11 @@ def read_trials(path: Path, trials: Path | None, advance: Advance, *, world: Wor
             or bools.
         trials: A list of trials: text in Kaldi's format, two names and the label on each line, or a Key in HDF5.
         advance: Called with the number of rows after each batch, to show progress.
-        world: The processes that read the file together. Default: this one.
 
     Raises:
         PredictionsError: If a file cannot be read, a value breaks a rule, or scores and trials do not match.
-        OtherProcessError: If another process has raised such an error.
     """
-    found = world.done_by_all(lambda: _collected(path, _batches(path, trials, (), world), advance)[0])
-    told = world.told_by_all((len(found.labels), int(found.labels.sum())))
-    rows, targets = (sum(counts) for counts in zip(*told, strict=True))
-    world.told_by_first(lambda: _check_kinds(path, trials, rows, targets))
-    return found
+    return read_trial_table(path, trials, advance).trials
 
 
 def read_trial_table(
@@ -83,7 +77,7 @@ def read_trial_table(
     with reading(path):
         naming = _naming(path, trials, key) if named else ()
         wanted = list(dict.fromkeys([*naming, *columns]))
-        found, texts = _collected(path, _batches(path, trials, wanted, ALONE), advance)
+        found, texts = _collected(path, _batches(path, trials, wanted), advance)
         if both_kinds or not len(found.labels):
             _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
         names = _names(path, [texts[name] for name in naming]) if naming else None
@@ -111,16 +105,16 @@ def _kind(path: Path) -> str:
     return KINDS.get(path.suffix.lower(), "text")
 
 
-def _batches(path: Path, trials: Path | None, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
+def _batches(path: Path, trials: Path | None, columns: Sequence[str]) -> Iterator[TrialBatch]:
     kind = _kind(path)
     if kind == "text":
-        return batches_of_text(path, trials, columns, world)
+        return batches_of_text(path, trials, columns)
     if kind == "HDF5":
-        return batches_of_hdf5(path, trials, columns, world)
+        return batches_of_hdf5(path, trials, columns)
     if trials is not None:
         problem = "contains its own labels: --trials is only for HDF5, and for text with two names and a score"
         raise PredictionsError(path, problem)
-    return (batches_of_table if kind == "table" else batches_of_npz)(path, columns, world)
+    return (batches_of_table if kind == "table" else batches_of_npz)(path, columns)
 
 
 def _collected(

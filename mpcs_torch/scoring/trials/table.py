@@ -1,14 +1,12 @@
 """Read trials from columns of csv and parquet files."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import PredictionsError
 from mpcs_torch.scoring.csv_file import Batch, CsvFile
@@ -24,14 +22,14 @@ ROWS = 2**17
 """The number of rows of parquet that are read at a time; csv is read in blocks of bytes."""
 
 
-def batches_of_table(path: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
-    """Yield scores and labels with some columns of text, of which this process reads its share.
+def batches_of_table(path: Path, columns: Sequence[str]) -> Iterator[TrialBatch]:
+    """Yield scores and labels with some columns of text.
 
     Raises:
         PredictionsError: If a column is missing, or a value breaks a rule.
     """
     score, label = usual_columns(path, table_names(path), OWN, columns)
-    for first, held in islice(_batches(path, score, label, columns), world.rank, None, world.size):
+    for first, held in _batches(path, score, label, columns):
         scores = scores_of(path, held[score], first, score)
         labels = labels_of(path, held[label], label, first, label_of, LABEL_RULE)
         yield TrialBatch(scores, labels, {name: texts_of(path, held[name], name, first) for name in columns})

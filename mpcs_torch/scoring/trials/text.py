@@ -5,12 +5,10 @@ from itertools import islice
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import numpy as np
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.chunks import PredictionsError, is_number, lines_of, reading
 from mpcs_torch.scoring.hdf5_file import is_hdf5
 from mpcs_torch.scoring.trials.held import LABEL_RULE, NO_NUMBER, TrialBatch, label_of
@@ -43,7 +41,7 @@ def quoted_pair(one: str, other: str) -> str:
     return f"{quoted(one)[1:-1]} {quoted(other)[1:-1]}"
 
 
-def batches_of_text(path: Path, trials: Path | None, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
+def batches_of_text(path: Path, trials: Path | None, columns: Sequence[str]) -> Iterator[TrialBatch]:
     """Yield scores and labels, with those of the two names on each line that are wanted.
 
     Raises:
@@ -52,10 +50,10 @@ def batches_of_text(path: Path, trials: Path | None, columns: Sequence[str], wor
     check_pair_columns(path, PAIR if trials is not None else (), columns)
     refuse_binary(path)
     if trials is None:
-        for rows, scores, labels in _of_lines(path, world):
+        for rows, scores, labels in _of_lines(path):
             yield TrialBatch(np.array(parse_scores(path, rows, scores)), np.array(_labels(path, rows, labels)), {})
     else:
-        yield from _of_pairs(path, trials, columns, world)
+        yield from _of_pairs(path, trials, columns)
 
 
 def check_pair_columns(path: Path, has: Sequence[str], columns: Sequence[str]) -> None:
@@ -66,17 +64,16 @@ def check_pair_columns(path: Path, has: Sequence[str], columns: Sequence[str]) -
         raise PredictionsError(path, problem if has else f"is text without columns, so it has no {quoted(missing[0])}")
 
 
-def _of_lines(path: Path, world: World) -> Iterator[Texts]:
-    batches = split_lines(path, 2, "a score and a label (for two names and a score, give --trials FILE)")
-    for rows, held in islice(batches, world.rank, None, world.size):
+def _of_lines(path: Path) -> Iterator[Texts]:
+    for rows, held in split_lines(path, 2, "a score and a label (for two names and a score, give --trials FILE)"):
         yield rows, [fields[0] for fields in held], [fields[1] for fields in held]
 
 
-def _of_pairs(path: Path, trials: Path, columns: Sequence[str], world: World) -> Iterator[TrialBatch]:
+def _of_pairs(path: Path, trials: Path, columns: Sequence[str]) -> Iterator[TrialBatch]:
     """Yield scores with the labels of their trials; each trial must have one score."""
-    labels = labels_of_pairs(trials, world)
+    labels = labels_of_pairs(trials)
     scored: set[tuple[str, str]] = set()
-    for rows, held in _own_lines(path, "two names and a score", world):
+    for rows, held in split_lines(path, 3, "two names and a score"):
         for row, (one, other, _) in zip(rows, held, strict=True):
             if (one, other) in scored or (one, other) not in labels:
                 problem = "appears twice" if (one, other) in scored else f"is not in {trials}"
@@ -88,28 +85,13 @@ def _of_pairs(path: Path, trials: Path, columns: Sequence[str], world: World) ->
         yield TrialBatch(np.array(scores), np.array(found, dtype=np.int64), arrow_texts(texts))
     missing = len(labels) - len(scored)
     example = next((pair for pair in labels if pair not in scored), ("", ""))
-    refuse_missing(path, trials, missing, example, world)
+    refuse_missing(path, trials, missing, example)
 
 
-def refuse_missing(path: Path, trials: Path, missing: int, example: tuple[str, str], world: World) -> None:
-    """Refuse scores of which a number of trials is missing, and name one; other processes may miss more."""
+def refuse_missing(path: Path, trials: Path, missing: int, example: tuple[str, str]) -> None:
+    """Refuse scores of which a number of trials is missing, and name one."""
     if missing:
-        number = f"{missing}{' or more' if world.size > 1 else ''}"
-        raise PredictionsError(path, f"has no scores for {number} trials of {trials}, such as {quoted_pair(*example)}")
-
-
-def _own_lines(path: Path, rule: str, world: World) -> Iterator[tuple[Sequence[int], list[list[str]]]]:
-    """Yield the lines of those pairs of names that are this process's in both files, wherever they stand."""
-    for rows, held in split_lines(path, 3, rule):
-        if world.size == 1:
-            yield rows, held
-        else:
-            own = [place for place, (one, other, _) in enumerate(held) if _is_own(one, other, world)]
-            yield [rows[place] for place in own], [held[place] for place in own]
-
-
-def _is_own(one: str, other: str, world: World) -> bool:
-    return world.size == 1 or crc32(f"{one} {other}".encode()) % world.size == world.rank
+        raise PredictionsError(path, f"has no scores for {missing} trials of {trials}, such as {quoted_pair(*example)}")
 
 
 def arrow_texts(columns: Mapping[str, list[str]]) -> "dict[str, pyarrow.Array]":
@@ -121,17 +103,17 @@ def arrow_texts(columns: Mapping[str, list[str]]) -> "dict[str, pyarrow.Array]":
     return {name: pyarrow.array(texts, pyarrow.string()) for name, texts in columns.items()}
 
 
-def labels_of_pairs(trials: Path, world: World) -> dict[tuple[str, str], int]:
-    """Return the labels of this process's trials of a list: text in Kaldi's format, or a Key in HDF5.
+def labels_of_pairs(trials: Path) -> dict[tuple[str, str], int]:
+    """Return the labels of the trials of a list: text in Kaldi's format, or a Key in HDF5.
 
     Raises:
         PredictionsError: If a label is unknown, or a trial appears twice.
     """
     if is_hdf5(trials):
-        return {pair: label for pair, label in pairs_of_key(read_key(trials)) if _is_own(*pair, world)}
+        return dict(pairs_of_key(read_key(trials)))
     labels: dict[tuple[str, str], int] = {}
     with reading(trials):
-        for rows, held in _own_lines(trials, "two names and a label", world):
+        for rows, held in split_lines(trials, 3, "two names and a label"):
             found = _labels(trials, rows, [fields[2] for fields in held])
             for row, (one, other, _), label in zip(rows, held, found, strict=True):
                 if (one, other) in labels:

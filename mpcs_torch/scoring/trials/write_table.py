@@ -9,8 +9,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.scoring.csv_file import write_csv_rows
-from mpcs_torch.scoring.trials.held import Groups, TrialTable
+from mpcs_torch.scoring.trials.held import TrialTable
 from mpcs_torch.scoring.trials.npz import LABELS, SCORES
 from mpcs_torch.scoring.trials.text import PAIR
 

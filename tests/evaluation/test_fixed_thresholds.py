@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcs_torch.evaluation.fixed_thresholds import learned_thresholds
 from mpcs_torch.functional import (
     OperatingPoint,
     equal_error_rate,
@@ -12,7 +13,6 @@ from mpcs_torch.functional import (
     min_detection_cost_details,
     miss_at_false_alarm,
 )
-from mpcs_torch.scoring.thresholds import learned_thresholds
 from mpcs_torch.scoring.trials import Trials
 
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
@@ -31,7 +31,7 @@ def rates_at(trials: Trials, threshold: float) -> tuple[float, float]:
 def test_they_are_the_best_on_the_development_trials(drawn: list[tuple[int, bool]], limit: float) -> None:
     scores, labels = zip(*drawn, strict=True)
     trials = Trials(torch.tensor(scores, dtype=torch.float64), torch.tensor(labels))
-    first, second, equal, miss, alarm = learned_thresholds(trials, POINTS, p_fa=[limit], p_miss=[limit])
+    first, second, equal, miss, alarm = learned_thresholds(*trials, POINTS, p_fa=[limit], p_miss=[limit])
     for found, point in zip((first, second), POINTS, strict=True):
         assert found.threshold == min_detection_cost_details(*trials, points=point).threshold
     p_miss, p_fa = rates_at(trials, equal.threshold)
@@ -47,7 +47,7 @@ def test_they_are_the_best_on_the_development_trials(drawn: list[tuple[int, bool
 def test_a_threshold_lies_in_the_middle_of_those_that_are_as_good() -> None:
     trials = Trials(torch.tensor([0.0, 1.0, 5.0, 6.0]), torch.tensor([False, False, True, True]))
     found = {
-        each.name: each.threshold for each in learned_thresholds(trials, POINTS[:1], p_fa=[0.0, 0.5], p_miss=[0.0])
+        each.name: each.threshold for each in learned_thresholds(*trials, POINTS[:1], p_fa=[0.0, 0.5], p_miss=[0.0])
     }
     assert found["cost at the development threshold, p = 0.5"] == 3
     assert found["half total error rate at the development threshold"] == 3
@@ -60,4 +60,4 @@ def test_a_threshold_lies_in_the_middle_of_those_that_are_as_good() -> None:
 def test_rates_are_checked(name: str) -> None:
     trials = Trials(torch.tensor([0.0, 1.0]), torch.tensor([False, True]))
     with pytest.raises(ValueError, match=f"{name} must be from 0 to 1, but got 1.5"):
-        learned_thresholds(trials, POINTS, **{name: [1.5]})
+        learned_thresholds(*trials, POINTS, **{name: [1.5]})

@@ -6,13 +6,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.cost import min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, middle_of
-from mpcs_torch.scoring.trials import Trials
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 EVEN = OperatingPoint(0.5)
@@ -30,6 +29,25 @@ class FixedThreshold(NamedTuple):
     """``"cost"``: the normalised cost at the operating point."""
     point: OperatingPoint = EVEN
 
+    @property
+    def weights(self) -> tuple[float, float]:
+        """The weights of the miss rate and of the false-alarm rate in what is measured."""
+        miss, false_alarm = self.point.weights
+        scale = min(miss, false_alarm) if self.shown == "cost" else 1.0
+        return miss / scale, false_alarm / scale
+
+    def value_of(self, cost: DetectionCost) -> Tensor:
+        """Return what is measured, from the costs and rates at the threshold."""
+        match self.shown:
+            case "cost":
+                return cost.normalized
+            case "half total error rate":
+                return cost.cost
+            case "miss rate":
+                return cost.p_miss
+            case "false-alarm rate":
+                return cost.p_fa
+
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
     """Return the thresholds for log-likelihood ratios, with the actual costs there."""
@@ -43,7 +61,8 @@ def given_threshold(threshold: float, points: Sequence[OperatingPoint]) -> list[
 
 
 def learned_thresholds(
-    development: Trials,
+    preds: Tensor,
+    target: Tensor,
     points: Sequence[OperatingPoint],
     *,
     p_fa: Sequence[float] = (),
@@ -55,7 +74,8 @@ def learned_thresholds(
     on other trials.
 
     Args:
-        development: Trials of the same detector that are not those to be measured.
+        preds: ``(N,)`` scores, by the same detector, of trials that are not those to be measured.
+        target: ``(N,)`` their labels, 1 or True for targets.
         points: The operating points of the minimum costs.
         p_fa: The highest false-alarm rates at which the miss rate is wanted, each in [0, 1].
         p_miss: The highest miss rates at which the false-alarm rate is wanted, each in [0, 1].
@@ -66,7 +86,7 @@ def learned_thresholds(
     for name, limits in (("p_fa", p_fa), ("p_miss", p_miss)):
         for limit in limits:
             check_rate(name, limit)
-    counts = count_errors(*checked_scores(*development))
+    counts = count_errors(*checked_scores(preds, target))
     vertices = hull_vertices(counts)
     found = [
         FixedThreshold(

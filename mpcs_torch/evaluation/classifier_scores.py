@@ -1,0 +1,131 @@
+"""The values of the rows of a classifier, with its confusion matrix and the rates of each class."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.scores import Interval, Scores, reason_of
+from mpcs_torch.functional.probability.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+from mpcs_torch.functional.quality.class_counts import class_counts
+from mpcs_torch.functional.quality.class_rates import class_rates
+from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.metrics.by_name import MetricEntry
+
+MOST_CLASSES = 30
+"""With more classes, they are not listed one by one."""
+NAMED = 3
+"""The most classes that a reason names."""
+
+
+@dataclass(frozen=True)
+class ClassifierScores(Scores):
+    """The values of some rows of a classifier."""
+
+    entries: "tuple[MetricEntry, ...]"
+    class_names: list[str] = field(default_factory=list)
+    confusion: Tensor | None = None
+    """int64 (C, C), rows true classes; None for soft labels and for groups."""
+    class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
+    """The 95 % intervals of the rates of classes, by class and rate."""
+    reported: ProbabilityMeans | None = None
+    measured: MeasuredProbabilities | None = None
+
+    def headline(self) -> str:
+        """Say how many rows there are, and which classes."""
+        names = ", ".join(self.class_names[:10]) + (", ..." if len(self.class_names) > 10 else "")
+        return f"{self.rows} rows, {len(self.class_names)} classes: {names}"
+
+    def about(self) -> dict[str, Any]:
+        """Return the numbers of rows and the classes."""
+        return {**super().about(), "classes": list(self.class_names)}
+
+    def undefined(self) -> dict[str, str]:
+        """Return why metrics are NaN or infinite, by metric."""
+        unfit = [entry for entry in self.entries if not math.isfinite(self.values[entry.name])]
+        unpredicted = absent = ""
+        if unfit and self.confusion is not None:
+            unpredicted = self._named(self.confusion.sum(dim=0), "never predicted")
+            absent = self._named(self.confusion.sum(dim=1), "without samples")
+        return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in unfit}
+
+    def per_class(self) -> dict[str, dict[str, float]]:
+        """Return samples, precision, recall and error rate of each class; empty for soft labels."""
+        if self.confusion is None:
+            return {}
+        columns = {"samples": self.confusion.sum(dim=1), **class_rates(class_counts(self.confusion))._asdict()}
+        return {
+            name: {column: values[label].item() for column, values in columns.items()}
+            for label, name in enumerate(self.class_names)
+        }
+
+    def warnings(self) -> list[str]:
+        """Return reasons not to use the predictions as they are, and what was left out."""
+        notes = list(self.notes)
+        least, most = (self.values.get(name, math.nan) for name in ("least_concern_cost", "expected_concern"))
+        if least > most:
+            notes.append(
+                f"decisions with the minimum expected concern cost more ({least:.6g}) than deciding for the most "
+                f"probable class ({most:.6g}), probably because the probabilities are not calibrated (mpcs calibrate)"
+            )
+        return notes
+
+    def class_table(self) -> Table | None:
+        """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
+        rows = self.per_class()
+        if not rows or len(rows) > MOST_CLASSES:
+            return None
+        cells = [
+            [name, *(_cell(value, self.class_intervals.get(name, {}).get(rate)) for rate, value in row.items())]
+            for name, row in rows.items()
+        ]
+        return Table(["class", "samples", "precision", "recall", "error rate"], cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, texts and numbers."""
+        plain = super().to_dict()
+        if undefined := self.undefined():
+            plain["undefined"] = undefined
+        if self.confusion is not None:
+            plain["confusion"] = self.confusion.tolist()
+            plain["per_class"] = {
+                name: {**rates, **({"intervals": dict(ends)} if (ends := self.class_intervals.get(name)) else {})}
+                for name, rates in self.per_class().items()
+            }
+        return plain
+
+    def _named(self, counts: Tensor, what: str) -> str:
+        """Return a sentence about the classes with a count of 0; empty if there is none."""
+        empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
+        if not empty:
+            return ""
+        named = ", ".join(f"'{shown(name)}'" for name in empty[:NAMED])
+        more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+        return f"class {named} is {what}" if len(empty) == 1 else f"classes {named}{more} are {what}"
+
+
+def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -> str:
+    match entry.undefined:
+        case "unpredicted" if unpredicted:
+            return unpredicted
+        case "absent" if absent:
+            return absent
+        case "either":
+            return "; ".join(filter(None, (unpredicted, absent))) or "precision and recall are 0"
+        case "constant":
+            return "a decision that is always the same would cost nothing"
+        case "probability 0" if math.isinf(value):
+            return "the probability of a label is 0"
+    return reason_of(value)
+
+
+def _cell(value: float, interval: Interval | None) -> str:
+    if interval is None:
+        return f"{value:.6g}"
+    return f"{value:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"

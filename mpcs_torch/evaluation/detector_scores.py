@@ -1,0 +1,117 @@
+"""The values of a detector, with the thresholds and the error rates behind them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mpcs_torch.evaluation.scores import Direction, Interval, Scores
+from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
+from mpcs_torch.tables import Table
+
+EQUAL_ERROR, AREA, H_MEASURE, CLLR = "equal error rate", "area under the ROC", "H-measure", "Cllr"
+INTERPOLATED = f"{EQUAL_ERROR} (interpolated)"
+
+
+class DetectorMetric(NamedTuple):
+    """A metric of a detector, as tables show it."""
+
+    name: str
+    direction: Direction = "min"
+    in_group_tables: bool = False
+    group_rank: int | None = None
+    compared_as: str = ""
+    section: str = "main"
+    is_count: bool = False
+
+
+class ErrorsAt(NamedTuple):
+    """The errors at a threshold."""
+
+    cost: DetectionCost
+    """For the equal error rate, at the threshold where the rates differ least."""
+    miss_rate: Interval | None = None
+    """Its interval; None if the threshold was chosen on these trials, or if no intervals were asked for."""
+    false_alarm_rate: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorScores(Scores):
+    """The values of some trials."""
+
+    summary: DetectionSummary
+    points: Sequence[OperatingPoint]
+    is_llr: bool
+    errors: Mapping[str, ErrorsAt] = field(default_factory=dict)
+    """By metric, of those that are measured at one threshold."""
+
+    def headline(self) -> str:
+        """Say how many trials there are."""
+        return ", ".join(f"{number} {kind}" for kind, number in self.sizes().items())
+
+    def sizes(self) -> dict[str, int]:
+        """Return the numbers of targets and of non-targets."""
+        return {"targets": int(self.summary.counts.targets), "non-targets": int(self.summary.counts.nontargets)}
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Return a row for each metric; an asterisk marks rates based on fewer than 30 errors."""
+        header = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
+        names = list(self.values) if names is None else names
+        rows = [[name, f"{self.values[name]:.5g}", self.interval(name), *self._cost_cells(name)] for name in names]
+        return Table(header, rows)
+
+    def remarks(self) -> list[str]:
+        """Return what costs mean, and why metrics have no value or no interval, in sentences."""
+        return [
+            "Costs are divided by that of the better constant decision (accept all or reject all).",
+            *super().remarks(),
+        ]
+
+    def table_remarks(self) -> list[str]:
+        """Return what the rates beside the values are, in sentences."""
+        remarks = []
+        if self._is_off_the_steps():
+            remarks.append(
+                "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
+                "at random; the rates beside it are those of one actual threshold, the one where they differ least."
+            )
+        if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
+            remarks.append("* fewer than 30 errors: may be off by more than 30 %.")
+        return remarks
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return values, intervals, errors at thresholds and the convex hull of the ROC."""
+        hull = self.summary.hull.rates()
+        errors = {
+            name: {
+                "threshold": at.cost.threshold.item(),
+                "miss_rate": at.cost.p_miss.item(),
+                "false_alarm_rate": at.cost.p_fa.item(),
+                **({} if at.miss_rate is None else {"miss_rate_interval": at.miss_rate}),
+                **({} if at.false_alarm_rate is None else {"false_alarm_rate_interval": at.false_alarm_rate}),
+            }
+            for name, at in self.errors.items()
+        }
+        hull_rates = {"miss_rate": hull.p_miss.tolist(), "false_alarm_rate": hull.p_fa.tolist()}
+        return {**super().to_dict(), "errors": errors, "convex_hull": hull_rates}
+
+    def _cost_cells(self, name: str) -> list[str]:
+        at = self.errors.get(name)
+        if at is None:
+            return ["", "", ""]
+        rates = zip((at.cost.p_miss, at.cost.p_fa), self.sizes().values(), strict=True)
+        cells = [_rate(rate.item(), number) for rate, number in rates]
+        for place, ends in enumerate((at.miss_rate, at.false_alarm_rate)):
+            if ends is not None:
+                cells[place] += f" ({100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
+        return [f"{at.cost.threshold.item():.5g}", *cells]
+
+    def _is_off_the_steps(self) -> bool:
+        """Return whether no threshold has the equal error rate that is shown."""
+        at = self.errors[EQUAL_ERROR].cost
+        shown = f"{100 * self.values[EQUAL_ERROR]:.3g}"
+        return any(f"{100 * rate.item():.3g}" != shown for rate in (at.p_miss, at.p_fa))
+
+
+def _rate(rate: float, trials: int) -> str:
+    """Format a rate in percent."""
+    return f"{100 * rate:.3g}{'' if meets_rule_of_30(round(rate * trials)) else '*'}"

@@ -1,0 +1,421 @@
+"""Evaluate detectors: values with intervals, groups, and the comparison of several detectors on the same trials."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from itertools import combinations
+from math import hypot
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.bins import Groups, row_names
+from mpcs_torch.evaluation.detector_scores import (
+    AREA,
+    CLLR,
+    EQUAL_ERROR,
+    H_MEASURE,
+    INTERPOLATED,
+    DetectorMetric,
+    DetectorScores,
+    ErrorsAt,
+)
+from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
+from mpcs_torch.evaluation.groups import GroupScores
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST_WRONG, Interval, Reason
+from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.trial_means import (
+    Mean,
+    Trials,
+    combined,
+    difference,
+    difference_of_rates,
+    effective,
+    jackknife_interval,
+    mean_of,
+    means_of,
+    rate_of,
+)
+from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
+from mpcs_torch.functional.comparison.verdict import Measure, with_verdicts
+from mpcs_torch.functional.detection.area import break_even_of, check_max_p_fa, partial_auc_of
+from mpcs_torch.functional.detection.cost import cost_at
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
+from mpcs_torch.functional.detection.errors import (
+    area_under_roc,
+    checked_scores,
+    count_errors,
+    middle_of,
+    missing_kind,
+    warn_if_reversed,
+)
+from mpcs_torch.functional.detection.h_measure import h_measure_of
+from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
+from mpcs_torch.functional.detection.operating_point import as_points
+from mpcs_torch.functional.detection.summary import summary_of
+from mpcs_torch.functional.inputs.arrays import as_tensor
+
+POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
+INDEPENDENT = (
+    "95 % intervals assume independent trials; trials that share something, such as a speaker, need clusters "
+    "(clusters=, or --cluster COLUMN)."
+)
+CHOSEN_HERE = (
+    "the threshold is the best on these trials; thresholds that are learned on others, or given, have intervals"
+)
+UNKNOWN = "no valid method is known"
+RATE = (0.0, 1.0)
+FEWEST_MISRANKED = 40
+"""The fewest trials, as `effective` counts them, by which the jackknife judges an area: with fewer, it is too sure."""
+
+
+def evaluate_detectors(
+    preds: Any,
+    target: Any,
+    *,
+    points: Sequence[OperatingPoint] = POINTS,
+    llr: bool | Collection[str] = False,
+    thresholds: Sequence[FixedThreshold] | Mapping[str, Sequence[FixedThreshold]] = (),
+    groups: Mapping[str, Groups | Sequence[object] | Tensor] | None = None,
+    clusters: Groups | Sequence[object] | Tensor | None = None,
+    max_p_fa: float | None = None,
+    compared: Collection[str] | None = None,
+    intervals: bool = True,
+) -> Result[DetectorScores]:
+    """Evaluate one or several detectors on the same trials.
+
+    Error rates, costs at thresholds that were not chosen on these trials, the equal error rate and the area under the
+    ROC have intervals made of those of two bounded means (`mpcs_torch.functional.bounded_mean_interval`, which for
+    rates is `clopper_pearson`), of targets and of non-targets, combined as `cost_interval` does. `Cllr` has the
+    jackknife's, if enough ratios are on the wrong side. Detectors are compared in the same ways, on the differences of
+    trials. With clusters, they are the units of all of these.
+
+    Args:
+        preds: ``(N,)`` scores, floating point, higher for targets; of any range. For several detectors a dictionary.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        points: The operating points of the minimum costs, and for likelihood ratios also of the actual costs.
+        llr: Whether scores are natural-log likelihood ratios, or the names of the detectors whose scores are: adds Cllr
+            and the costs at the Bayes thresholds.
+        thresholds: Thresholds that were not chosen on these trials; by detector if they differ.
+        groups: By column, the group of each trial: ``(N,)`` names.
+        clusters: ``(N,)`` names of what trials share, such as speakers: trials of a cluster are not independent.
+        max_p_fa: Adds the standardised area under the ROC up to this false-alarm rate, in (0, 1].
+        compared: The detectors that are compared in pairs. Default: all.
+        intervals: Whether values get intervals and detectors are compared.
+
+    Raises:
+        ValueError: If an argument breaks its rule above.
+
+    Warns:
+        ReversedScoresWarning: If an area under the ROC is below 1/2.
+
+    Example:
+        >>> labels = torch.arange(400) % 4 == 0
+        >>> scores = torch.arange(400).mul(0.6180339) % 1 + labels * 0.6
+        >>> result = evaluate_detectors(scores, labels, points=[OperatingPoint(0.1)])
+        >>> print(f"{result.value('equal error rate'):.3f} ({result.first.interval('equal error rate')})")
+        0.183 (0.1413 to 0.2347)
+    """
+    by_name = preds if isinstance(preds, Mapping) else {"detector": preds}
+    if not by_name:
+        raise ValueError("preds must hold at least one detector, but is empty.")
+    points = as_points(points)
+    if max_p_fa is not None:
+        check_max_p_fa(max_p_fa)
+    labels = as_tensor(target, "target")
+    scores = dict[str, Tensor]()
+    for name, given in by_name.items():
+        scores[str(name)], checked = checked_scores(as_tensor(given, "preds").cpu(), labels.cpu())
+    columns = {column: _groups(column, names, len(checked)) for column, names in (groups or {}).items()}
+    of_clusters = None if clusters is None else _groups("clusters", clusters, len(checked))
+    trials = Trials(checked, None if of_clusters is None else of_clusters.codes)
+
+    def detector(name: str, places: Tensor | slice) -> Detector:
+        is_llr = llr if isinstance(llr, bool) else name in llr
+        fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
+        part = Trials(trials.labels[places], None if trials.clusters is None else trials.clusters[places])
+        return Detector(scores[name][places], part, points, is_llr=is_llr, fixed=fixed, max_p_fa=max_p_fa)
+
+    detectors = {name: detector(name, slice(None)) for name in scores}
+    for each in detectors.values():
+        warn_if_reversed(each.summary.area)
+    values = {name: each.scores_of(intervals=intervals) for name, each in detectors.items()}
+    notes, by_group = list[str](), list[GroupScores]()
+    for column, (names, codes) in columns.items():
+        places_of = {name: (codes == code).nonzero().squeeze(1) for code, name in enumerate(names)}
+        complete = {name: places for name, places in places_of.items() if missing_kind(trials.labels[places]) is None}
+        if len(complete) < len(names):
+            left_out = ", ".join(name for name in names if name not in complete)
+            notes.append(f"Without targets or without non-targets, by {column}: {left_out}.")
+        for model in scores:
+            of_groups = {
+                name: detector(model, places).scores_of(intervals=intervals) for name, places in complete.items()
+            }
+            by_group.append(GroupScores(model, column, values[model], of_groups))
+    if intervals:
+        number = 0 if of_clusters is None else len(of_clusters.names)
+        notes.append(INDEPENDENT if not number else f"95 % intervals: {number} clusters are independent of each other.")
+    wanted = {name: each for name, each in detectors.items() if compared is None or name in compared}
+    comparisons = _compare(wanted) if intervals and len(wanted) > 1 else []
+    return Result(values, by_group, comparisons, notes=notes)
+
+
+class Detector:
+    """The scores of one detector of some trials, which hold targets and non-targets."""
+
+    def __init__(
+        self,
+        scores: Tensor,
+        trials: Trials,
+        points: Sequence[OperatingPoint],
+        *,
+        is_llr: bool,
+        fixed: Sequence[FixedThreshold],
+        max_p_fa: float | None,
+    ) -> None:
+        self.scores, self.trials, self.points, self.is_llr, self._max_p_fa = scores, trials, points, is_llr, max_p_fa
+        self.fixed = [*(bayes_thresholds(points) if is_llr else []), *fixed]
+        counts = count_errors(scores, trials.labels)
+        self.summary = summary_of(counts, area_under_roc(counts), points)
+        self._kinds = trials.kinds()
+
+    def scores_of(self, *, intervals: bool) -> DetectorScores:
+        """Return the values, and their intervals if they are asked for."""
+        counts = self.summary.counts
+        values, errors, metrics = dict[str, float](), dict[str, ErrorsAt](), list[DetectorMetric]()
+        found = dict[str, Interval | Reason]()
+
+        def add(metric: DetectorMetric, value: Tensor | float, interval: Callable[[], Interval | Reason]) -> None:
+            metrics.append(metric)
+            values[metric.name] = float(value)
+            if intervals:
+                found[metric.name] = interval()
+
+        nearest = equal_error_of(counts, "nearest")
+        at_nearest = cost_at(counts, EVEN, middle_of(nearest.low, nearest.high).item())
+        errors[EQUAL_ERROR] = ErrorsAt(at_nearest)
+        main = DetectorMetric(EQUAL_ERROR, in_group_tables=True, group_rank=0)
+        add(main, self.summary.equal_error.rate, self._equal_error_interval)
+        add(DetectorMetric(INTERPOLATED), self.equal_error, self._equal_error_interval)
+        add(DetectorMetric(AREA, "max"), self.summary.area, self._area_interval)
+        if self._max_p_fa is not None:
+            name = f"{AREA} up to {100 * self._max_p_fa:g} % false alarms"
+            add(DetectorMetric(name, "max"), partial_auc_of(counts, self._max_p_fa), lambda: UNKNOWN)
+        add(DetectorMetric(H_MEASURE, "max"), h_measure_of(self.summary.hull.rates()), lambda: UNKNOWN)
+        break_even = DetectorMetric("precision-recall break-even, errors")
+        add(break_even, break_even_of(self.summary.hull), lambda: UNKNOWN)
+        for point, cost in zip(self.points, self.summary.min_costs, strict=True):
+            metric = DetectorMetric(f"minimum cost, {point.label()}", in_group_tables=not self.fixed)
+            add(metric, cost.normalized, lambda: CHOSEN_HERE)
+            errors[metric.name] = ErrorsAt(cost)
+        add(DetectorMetric(f"minimum {CLLR}"), self.summary.min_cllr, lambda: CHOSEN_HERE)
+        if self.is_llr:
+            add(DetectorMetric(CLLR, in_group_tables=True), self.cllr, self._cllr_interval)
+            loss = self.cllr - self.summary.min_cllr.item()
+            add(DetectorMetric("calibration loss"), loss, lambda: CHOSEN_HERE)
+        for fixed in self.fixed:
+            cost = cost_at(counts, fixed.point, fixed.threshold)
+            metric = DetectorMetric(fixed.name, in_group_tables=True)
+            add(metric, fixed.value_of(cost), lambda fixed=fixed: self._fixed_interval(fixed))  # type: ignore[misc]
+            rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
+            errors[fixed.name] = ErrorsAt(cost, *rates)
+        return DetectorScores(
+            rows=len(self.scores),
+            entries=metrics,
+            values=values,
+            intervals={name: ends for name, ends in found.items() if not isinstance(ends, str)},
+            without_interval={name: why for name, why in found.items() if isinstance(why, str)},
+            summary=self.summary,
+            points=self.points,
+            is_llr=self.is_llr,
+            errors=errors,
+        )
+
+    @cached_property
+    def equal_error(self) -> float:
+        """The equal error rate on straight lines between the points of the curve."""
+        return equal_error_of(self.summary.counts, "interpolated").rate.item()
+
+    @cached_property
+    def equal_error_threshold(self) -> float:
+        """A threshold of nearly equal rates."""
+        nearest = equal_error_of(self.summary.counts, "nearest")
+        return middle_of(nearest.low, nearest.high).item()
+
+    @cached_property
+    def cllr(self) -> float:
+        """The cost of log-likelihood ratios, in bits."""
+        return sum(self.costs_in_bits[kind].mean().item() for kind in self._kinds)
+
+    @cached_property
+    def costs_in_bits(self) -> Tensor:
+        """(N,): the part of each trial in the mean of its kind, of which Cllr is the sum."""
+        costs = softplus(torch.where(self.trials.labels, -self.scores, self.scores))
+        return mean_cost_of(costs, costs.new_zeros(()))
+
+    @cached_property
+    def misranked(self) -> Tensor:
+        """(N,): the share of the trials of the other kind that are ranked wrongly with a trial; ties count 1/2."""
+        shares = torch.empty_like(self.scores)
+        ordered = [self.scores[kind].sort().values for kind in self._kinds]
+        for kind, others, is_target in zip(self._kinds, ordered[::-1], (True, False), strict=True):
+            below, upto = (torch.searchsorted(others, self.scores[kind], right=right) for right in (False, True))
+            share = (below + upto).double() / (2 * len(others))
+            shares[kind] = 1 - share if is_target else share
+        return shares
+
+    def rejected(self, threshold: float) -> Tensor:
+        """Return which trials are rejected at a threshold: (N,), bool."""
+        return self.scores < threshold
+
+    def weighted_errors(self, threshold: float, weights: tuple[float, float]) -> Tensor:
+        """Return the weight of a miss or of a false alarm for the trials that are one, else 0: (N,), float64."""
+        rejected, (miss, false_alarm) = self.rejected(threshold), weights
+        return torch.where(self.trials.labels, miss * rejected.double(), false_alarm * (~rejected).double())
+
+    def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
+        """Return the means of the weighted errors of targets and of non-targets at a threshold."""
+        if self.trials.clusters is None:
+            counts = self.summary.counts
+            at = cost_at(counts, EVEN, threshold)
+            errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
+            trials = counts.targets, counts.nontargets
+            return [rate_of(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
+        wrong = self.weighted_errors(threshold, weights)
+        return [
+            mean_of(wrong[places], (0.0, weight), self.trials.clusters[places])
+            for places, weight in zip(self._kinds, weights, strict=True)
+        ]
+
+    def _fixed_interval(self, fixed: FixedThreshold) -> Interval:
+        if fixed.shown in ("miss rate", "false-alarm rate"):
+            return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
+        means = self._errors(fixed.threshold, fixed.weights)
+        if self.trials.clusters is not None:  # which make both rates depend on each other
+            possible = [(0.0, most) for most in fixed.weights]
+            means = means_of(self.weighted_errors(fixed.threshold, fixed.weights), possible, self.trials)
+        return combined(fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item(), means)
+
+    def _area_interval(self) -> Interval | Reason:
+        area = self.summary.area.item()
+        if self.trials.clusters is None and effective(self.misranked, self.trials) >= FEWEST_MISRANKED:
+            return jackknife_interval(area, self.misranked, self.trials, "logit")
+        low, high = combined(1 - area, means_of(self.misranked, [RATE, RATE], self.trials))
+        return max(0.0, 1 - high), min(1.0, 1 - low)
+
+    def _cllr_interval(self) -> Interval | Reason:
+        """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
+        unit = "trials" if self.trials.clusters is None else "clusters"
+        fewest = FEWEST_WRONG["mean"]
+        for kind, places in zip(("targets", "non-targets"), self._kinds, strict=True):
+            wrong = places[(self.scores[places] > 0) != self.trials.labels[places]]
+            units = wrong if self.trials.clusters is None else self.trials.clusters[wrong].unique()  # type: ignore[no-untyped-call]
+            if len(units) < fewest:
+                return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
+        return jackknife_interval(self.cllr, self.costs_in_bits, self.trials, "log")
+
+    def _equal_error_interval(self) -> Interval:
+        of_miss, of_alarm, of_both = self._shifted_equal_errors
+        equal, hull = self.equal_error, self.summary.equal_error.rate.item()
+        below, above = (hypot(equal - of_miss[end], equal - of_alarm[end]) for end in (0, 1))
+        return min(max(equal - below, of_both[0]), hull), min(equal + above, of_both[1])
+
+    @cached_property
+    def _shifted_equal_errors(self) -> tuple[Interval, Interval, Interval]:
+        """The equal error rates with the miss rate, the false-alarm rate or both at ends of their intervals.
+
+        They are at the same end at all thresholds, so that curves are shifted as a whole.
+        """
+        thresholds = self.summary.counts.thresholds
+        rates = self.summary.counts.rates()
+
+        @cache
+        def end_of_rate(place: int, kind: int, end: int) -> float:
+            return self._errors(thresholds[place].item())[kind].end(end, CONFIDENCE)
+
+        def crossing(shifted: Sequence[int], end: int) -> float:
+            def rates_at(place: int) -> tuple[float, float]:
+                both = [rates.p_miss[place].item(), rates.p_fa[place].item()]
+                for kind in shifted:
+                    both[kind] = end_of_rate(place, kind, end)
+                return both[0], both[1]
+
+            first, last = 0, len(thresholds) - 1
+            while first < last:
+                middle = (first + last) // 2
+                miss, alarm = rates_at(middle)
+                first, last = (first, middle) if miss >= alarm else (middle + 1, last)
+            miss, alarm = rates_at(first)
+            if first == 0 or miss == alarm:
+                return miss
+            before, alarm_before = rates_at(first - 1)
+            share = (alarm_before - before) / (alarm_before - before + miss - alarm)
+            return before + share * (miss - before)
+
+        of_miss, of_alarm, of_both = ((crossing(shifted, 0), crossing(shifted, 1)) for shifted in ([0], [1], [0, 1]))
+        return of_miss, of_alarm, of_both
+
+    @cached_property
+    def equal_error_weights(self) -> tuple[float, float]:
+        """The change of the equal error rate with the miss rate and with the false-alarm rate at its threshold."""
+        intervals = [mean.interval(CONFIDENCE) for mean in self._errors(self.equal_error_threshold)]
+        slopes = [
+            (high - low) / (rate_high - rate_low)
+            for (low, high), (rate_low, rate_high) in zip(self._shifted_equal_errors, intervals, strict=False)
+        ]
+        total = sum(slopes)
+        return (slopes[0] / total, slopes[1] / total) if total > 0 else (0.5, 0.5)
+
+
+def _compare(detectors: Mapping[str, Detector]) -> list[Comparison]:
+    """Compare each pair by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions."""
+    rows = list[tuple[str, str, Measure, PairedDifference]]()
+    for (first, one), (second, other) in combinations(detectors.items(), 2):
+        rows += [(first, second, *found) for found in _differences(one, other)]
+    order = list(dict.fromkeys(row[2].name for row in rows))
+    return with_verdicts(sorted(rows, key=lambda row: order.index(row[2].name)), CONFIDENCE)
+
+
+def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, PairedDifference]]:
+    """Yield what a second detector exceeds a first by, for each metric that both have."""
+    trials = one.trials
+    both = (one, one.equal_error_weights), (other, other.equal_error_weights)
+    first, second = (each.weighted_errors(each.equal_error_threshold, weights) for each, weights in both)
+    possible = [(-least, most) for least, most in zip(both[0][1], both[1][1], strict=True)]
+    apart = difference(one.equal_error, other.equal_error, second - first, possible, trials)
+    yield Measure(INTERPOLATED, is_rate=True), apart
+    areas = [each.summary.area.item() for each in (one, other)]
+    possible = [(-1.0, 1.0), (-1.0, 1.0)]
+    apart = difference(areas[0], areas[1], one.misranked - other.misranked, possible, trials)
+    yield Measure(AREA, lower_is_better=False), apart
+    if one.is_llr and other.is_llr:
+        yield Measure(CLLR), difference(one.cllr, other.cllr, other.costs_in_bits - one.costs_in_bits, None, trials)
+    of_other = {fixed.name: fixed for fixed in other.fixed if fixed.shown == "cost"}
+    at_costs = [(fixed, of_other[fixed.name]) for fixed in one.fixed if fixed.name in of_other]
+    for pair in at_costs:
+        weights = pair[0].weights
+        first, second = (
+            each.weighted_errors(at.threshold, weights) for each, at in zip((one, other), pair, strict=True)
+        )
+        values = [
+            at.value_of(cost_at(each.summary.counts, at.point, at.threshold)).item()
+            for each, at in zip((one, other), pair, strict=True)
+        ]
+        possible = [(-weight, weight) for weight in weights]
+        yield Measure(pair[0].name), difference(values[0], values[1], second - first, possible, trials)
+    for at, at_other in at_costs[:1]:
+        wrong = one.rejected(at.threshold) == trials.labels, other.rejected(at_other.threshold) == trials.labels
+        name = f"rate of wrong decisions in these trials, {at.point.label()}"
+        yield Measure(name, is_rate=True), difference_of_rates(wrong, trials.clusters)
+
+
+def _groups(argument: str, values: Any, number: int) -> Groups:
+    """Return the groups of trials, in the order in which they occur."""
+    if isinstance(values, Groups):
+        if len(values.codes) != number:
+            raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
+        return values
+    names = row_names(argument, values, number)
+    codes = dict[str, int]()
+    of_rows = [codes.setdefault(name, len(codes)) for name in names]
+    return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))

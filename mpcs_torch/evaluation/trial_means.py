@@ -1,0 +1,262 @@
+"""Intervals and differences of what detectors do, from means over targets and over non-targets.
+
+The cost at a threshold is the mean of the costs of targets plus that of non-targets. So is, near its value, the equal
+error rate, and so is the area under the ROC, a mean over targets and a mean over non-targets of how they rank. Each
+mean has Gaffke's interval (`bounded_mean_interval`), which is that of Clopper and Pearson for an error rate, and whose
+units are clusters where trials are clustered. Both are combined as in `cost_interval`. What has no bound, what differs
+smoothly between many trials, and the differences of detectors, have the jackknife to first order; for areas it is that
+of DeLong, DeLong and Clarke-Pearson.
+"""
+
+from collections.abc import Sequence
+from math import exp, expm1, hypot, inf, isfinite, log, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Interval, Reason, distinct_pairs
+from mpcs_torch.functional import PairedDifference, bounded_mean_test, clopper_pearson
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_bound
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.metrics.additive import Scale
+
+CELLS = 128
+"""Values that share one of so many cells of their range count as equal: Gaffke's interval takes time for each."""
+LEAST_P = 1e-12
+"""No smaller p-value is told."""
+
+
+class Trials(NamedTuple):
+    """The labels and clusters of trials."""
+
+    labels: Tensor
+    """(N,), bool: True for targets."""
+    clusters: Tensor | None = None
+    """(N,), int64 codes from 0 on; None if trials are independent."""
+
+    def kinds(self) -> list[Tensor]:
+        """Return the places of the targets and of the non-targets, of which one kind may be missing."""
+        return [kind.nonzero().squeeze(1) for kind in (self.labels, ~self.labels) if kind.any()]
+
+
+class Mean(NamedTuple):
+    """A mean over independent trials, or over clusters of them, by different values."""
+
+    values: Tensor
+    """(K,): of which the last two are the least and the largest possible one."""
+    counts: Tensor
+    """(K,): how many trials or clusters have each; 0 for the last two."""
+    per: Tensor
+    """(K,): 1 for a trial, the number of trials for a cluster, of which the values are sums."""
+    is_rate: bool
+    """Whether independent trials have the least or the largest value, and no other."""
+
+    @property
+    def value(self) -> float:
+        """The mean."""
+        return ((self.values @ self.counts) / (self.per @ self.counts)).item()
+
+    def interval(self, confidence: float) -> Interval:
+        """Return the interval, which stays within the possible values."""
+        return self.end(0, confidence), self.end(1, confidence)
+
+    def end(self, end: int, confidence: float) -> float:
+        """Return the lower end (0) or the upper end (1) of the interval."""
+        low, high = map(float, self.values[-2:] / self.per[-2:])
+        if self.is_rate and high > low:
+            trials = round(self.counts.sum().item())
+            largest = round((self.value - low) / (high - low) * trials)
+            return low + (high - low) * clopper_pearson(largest, trials, confidence=confidence)[end]
+        bound = bounded_mean_bound(self.values, self.counts, per=self.per, confidence=confidence, is_upper=end == 1)
+        return min(max(bound, low), high)
+
+
+def means_of(values: Tensor, possible: Sequence[Interval], trials: Trials) -> list[Mean]:
+    """Return the means whose sum changes as the mean of the values of targets plus that of non-targets does.
+
+    Args:
+        values: Of trials (N,).
+        possible: The least and the largest possible value of a target, and of a non-target.
+        trials: The trials. The two means of clusters depend on each other, so they are one, to first order.
+    """
+    kinds = trials.kinds()
+    if trials.clusters is None:
+        return [_mean_of_trials(values[kind], ends) for kind, ends in zip(kinds, possible, strict=True)]
+    number = int(trials.clusters.max()) + 1
+    sums, most, least = (torch.zeros(number, dtype=torch.float64) for _ in range(3))
+    for places, (low, high) in zip(kinds, possible, strict=True):
+        of_kind, clusters = values[places], trials.clusters[places]
+        mean = of_kind.mean()
+        sums.index_add_(0, clusters, (of_kind - mean) / len(places))
+        share = clusters.bincount(minlength=number) / len(places)
+        least, most = least + share * (low - mean), most + share * (high - mean)
+    sums = sums[trials.clusters.bincount(minlength=number) > 0]
+    number = len(sums)
+    ends = [(number * least.min().item(), 1.0), (number * most.max().item(), 1.0)]
+    return [_mean_of_clusters(number * sums, torch.ones_like(sums), ends)]
+
+
+def rate_of(errors: int, trials: int, weight: float = 1.0) -> Mean:
+    """Return the mean of the weight of a number of errors, in independent trials."""
+    values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
+    counts = torch.tensor([trials - errors, errors], dtype=torch.float64)
+    return Mean(values, _uncounted_ends(counts), torch.ones_like(values), is_rate=True)
+
+
+def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
+    """Return the mean of the values (n,) of trials in clusters (n,), each within what is possible."""
+    if clusters is None:
+        return _mean_of_trials(values, possible)
+    sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
+    sums.index_add_(0, clusters, values)
+    sizes.index_add_(0, clusters, torch.ones_like(values))
+    sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+    most = sizes.max().item()
+    return _mean_of_clusters(sums, sizes, [(most * end, most) for end in possible])
+
+
+def _mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
+    pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
+    values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
+    return Mean(values, _uncounted_ends(counts), per, is_rate=False)
+
+
+def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
+    low, high = possible
+    cells = ((values - low) * (CELLS / (high - low) if high > low else 0.0)).round().long()
+    counts = cells.bincount(minlength=CELLS + 1).double()
+    sums = cells.bincount(values, minlength=CELLS + 1)
+    held = counts > 0
+    different = torch.cat([sums[held] / counts[held], values.new_tensor(possible)])
+    is_rate = bool(((values == low) | (values == high)).all())
+    return Mean(different, _uncounted_ends(counts[held]), torch.ones_like(different), is_rate)
+
+
+def _uncounted_ends(counts: Tensor) -> Tensor:
+    return torch.cat([counts, counts.new_zeros(2)])
+
+
+def combined(value: float, means: Sequence[Mean], confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval of a value that changes as the sum of independent means does."""
+    ends = [(mean.value, mean.interval(confidence)) for mean in means]
+    below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
+    return value - below, value + above
+
+
+def effective(values: Tensor, trials: Trials) -> float:
+    """Return how many trials or clusters, if all counted alike, would make a sum of means as uncertain as values do."""
+    shares = torch.zeros_like(values)
+    for places in trials.kinds():
+        shares[places] = values[places] / len(places)
+    units = shares if trials.clusters is None else _by_cluster(shares, trials.clusters)
+    squares = units.square().sum().item()
+    return units.abs().sum().item() ** 2 / squares if squares > 0 else 0.0
+
+
+def jackknife_interval(value: float, values: Tensor, trials: Trials, scale: "Scale") -> Interval | Reason:
+    """Return the interval of a value that changes as the mean of the values of targets plus that of non-targets does.
+
+    Args:
+        value: The value.
+        values: Of trials (N,).
+        trials: The trials.
+        scale: That of Student's t.
+    """
+    forward, back = SCALES[scale]
+    at = torch.tensor(value, dtype=torch.float64, requires_grad=True)
+    [slope] = torch.autograd.grad(forward(at), at)
+    half = _quantile(trials) * _spread(values, trials) * slope.item()
+    if not isfinite(half):
+        return "it is infinite"
+    low, high = (back(forward(at.detach()) + sign * half).item() for sign in (-1, 1))
+    return low, high
+
+
+def difference(
+    first: float, second: float, apart: Tensor, possible: Sequence[Interval] | None, trials: Trials
+) -> PairedDifference:
+    """Return how much a second value exceeds a first, with an interval and the p-value that belongs to it.
+
+    Both are of the jackknife, unless few trials differ: then of Gaffke's bounds, if there are any.
+
+    Args:
+        first: The value of the first detector.
+        second: The value of the second detector.
+        apart: The differences of trials (N,).
+        possible: The least and the largest possible one of a target, and of a non-target; None without any.
+        trials: The trials.
+    """
+    from scipy.special import stdtr  # scipy.stats takes longer to import
+
+    change = second - first
+    if not isfinite(change) or not bool(apart.isfinite().all()):
+        return PairedDifference(first, second, change, -inf, inf, 1.0)
+    if effective(apart, trials) < FEWEST:
+        if possible is None:
+            return PairedDifference(first, second, change, -inf, inf, 1.0)
+        means = means_of(apart, possible, trials)
+        low, high = combined(change, means)
+        return PairedDifference(first, second, change, low, high, _p_value(change, means))
+    spread = _spread(apart, trials)
+    half, p_value = _quantile(trials) * spread, 2 * float(stdtr(_freedom(trials), -abs(change) / spread))
+    return PairedDifference(first, second, change, change - half, change + half, p_value)
+
+
+def difference_of_rates(wrong: tuple[Tensor, Tensor], clusters: Tensor | None) -> PairedDifference:
+    """Return the difference of the rates of wrong decisions (N,), of independent trials with McNemar's p-value."""
+    first, second = (each.double().mean().item() for each in wrong)
+    apart, possible = wrong[1].double() - wrong[0].double(), (-1.0, 1.0)
+    if clusters is not None:
+        return difference(first, second, apart, [possible], Trials(torch.ones_like(wrong[0]), clusters))
+    mean = mean_of(apart, possible, None)
+    low, high = mean.interval(CONFIDENCE)
+    return PairedDifference(first, second, second - first, low, high, bounded_mean_test(mean.values, mean.counts))
+
+
+def _p_value(change: float, means: Sequence[Mean]) -> float:
+    """Return 1 minus the confidence at which the interval ends at 0."""
+    from scipy.optimize import brentq
+
+    def beyond(logarithm: float) -> float:
+        low, high = combined(change, means, -expm1(logarithm))
+        return low if change > 0 else -high
+
+    least, most = log(LEAST_P), -1e-9
+    if change == 0 or beyond(most) <= 0:
+        return 1.0
+    if beyond(least) >= 0:
+        return LEAST_P
+    return exp(brentq(beyond, least, most, xtol=1e-3))
+
+
+def _spread(values: Tensor, trials: Trials) -> float:
+    """Return the standard error of the sum of both means: that of leaving out one unit at a time, to first order."""
+    influence, variance = torch.zeros_like(values), 0.0
+    for places in trials.kinds():
+        rest = (values[places] - values[places].mean()) / len(places)
+        influence[places] = rest
+        variance += (len(places) / max(1, len(places) - 1) * rest.square().sum()).item()
+    if trials.clusters is not None:
+        number = len(trials.clusters.unique())  # type: ignore[no-untyped-call]
+        variance = (number / max(1, number - 1) * _by_cluster(influence, trials.clusters).square().sum()).item()
+    return sqrt(variance)
+
+
+def _by_cluster(values: Tensor, clusters: Tensor) -> Tensor:
+    return values.new_zeros(int(clusters.max()) + 1).index_add_(0, clusters, values)
+
+
+def _quantile(trials: Trials) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(_freedom(trials), (1 + CONFIDENCE) / 2))
+
+
+def _freedom(trials: Trials) -> int:
+    """Return the degrees of freedom: those of the smaller kind."""
+    kinds = trials.kinds()
+    if trials.clusters is None:
+        return max(1, min(map(len, kinds)) - 1)
+    return max(1, min(len(trials.clusters[places].unique()) for places in kinds) - 1)  # type: ignore[no-untyped-call]

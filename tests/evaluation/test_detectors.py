@@ -1,0 +1,294 @@
+"""Values of detectors are those of the functions; their intervals and differences those of naive loops."""
+
+import re
+import warnings
+from math import hypot, sqrt
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from mpcs_torch import functional
+from mpcs_torch.evaluation import evaluate_detectors
+from mpcs_torch.evaluation.detector_scores import AREA, CLLR, EQUAL_ERROR, INTERPOLATED
+from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold
+from mpcs_torch.functional import OperatingPoint, clopper_pearson, cost_interval, mcnemar_test
+
+POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
+
+
+def trials(size: int = 300, seed: int = 0, distance: float = 2.0) -> tuple[dict[str, Tensor], Tensor]:
+    """Two detectors of the same trials, the second a little better; a third of the trials are targets."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(size) % 3 == 0
+    noise = torch.randn(3, size, generator=generator, dtype=torch.float64)
+    rise = torch.where(labels, 0.5, -0.5)
+    gaps = {"A": distance, "B": distance + 0.3}
+    scores = [gap * (noise[0] + 0.5 * own + gap * rise) for gap, own in zip(gaps.values(), noise[1:], strict=True)]
+    return dict(zip(gaps, scores, strict=True)), labels
+
+
+def test_values_are_those_of_the_functions() -> None:
+    scores, labels = trials()
+    fixed = given_threshold(0.7, POINTS)
+    result = evaluate_detectors(scores, labels, points=POINTS, llr=["A"], thresholds=fixed, max_p_fa=0.1)
+    for name, each in scores.items():
+        wanted = {
+            EQUAL_ERROR: functional.equal_error_rate(each, labels),
+            INTERPOLATED: functional.equal_error_rate(each, labels, method="interpolated"),
+            AREA: functional.partial_auc(each, labels),
+            f"{AREA} up to 10 % false alarms": functional.partial_auc(each, labels, max_p_fa=0.1),
+            "H-measure": functional.h_measure(each, labels),
+            "precision-recall break-even, errors": functional.precision_recall_break_even(each, labels),
+            "minimum Cllr": functional.min_cllr(each, labels),
+            "half total error rate at 0.7": functional.half_total_error_rate(each, labels, threshold=0.7),
+        }
+        for point in POINTS:
+            wanted[f"minimum cost, {point.label()}"] = functional.min_detection_cost(each, labels, points=point)
+            wanted[f"cost at 0.7, {point.label()}"] = functional.actual_detection_cost(
+                each, labels, points=point, threshold=0.7
+            )
+        if name == "A":
+            wanted[CLLR] = functional.cllr(each, labels)
+            wanted["calibration loss"] = wanted[CLLR] - wanted["minimum Cllr"]
+            for point in POINTS:
+                cost = functional.actual_detection_cost(each, labels, points=point)
+                wanted[f"actual cost, {point.label()}"] = cost
+        assert result.models[name].values == pytest.approx({metric: value.item() for metric, value in wanted.items()})
+
+
+def test_rates_and_costs_at_thresholds_have_exact_intervals() -> None:
+    scores, labels = trials()
+    rates: list[Any] = [FixedThreshold(name, 0.7, name) for name in ("miss rate", "false-alarm rate")]
+    fixed = [*given_threshold(0.7, POINTS), *rates]
+    found = evaluate_detectors(scores["A"], labels, points=POINTS, llr=True, thresholds=fixed).first
+    misses, alarms = int((scores["A"][labels] < 0.7).sum()), int((scores["A"][~labels] >= 0.7).sum())
+    exact = clopper_pearson(misses, 100), clopper_pearson(alarms, 200)
+    for point in POINTS:
+        name = f"cost at 0.7, {point.label()}"
+        assert found.intervals[name] == pytest.approx(cost_interval(misses, 100, alarms, 200, point=point))
+        assert (found.errors[name].miss_rate, found.errors[name].false_alarm_rate) == tuple(map(pytest.approx, exact))
+    assert [found.intervals[each.name] for each in rates] == list(map(pytest.approx, exact))
+    half = cost_interval(misses, 100, alarms, 200, point=OperatingPoint(0.5), normalize=False)
+    assert found.intervals["half total error rate at 0.7"] == pytest.approx(half)
+
+
+@pytest.mark.parametrize("distance", [2.0, 3.5])
+def test_the_interval_of_the_equal_error_rate_comes_from_shifted_curves(distance: float) -> None:
+    """Each rate is put at an end of its interval at every threshold; the shifted equal error rates are combined."""
+    scores, labels = trials(distance=distance)
+    targets, others = scores["A"][labels], scores["A"][~labels]
+    thresholds = [*scores["A"].sort().values.tolist(), float("inf")]
+    counts = [(int((targets < at).sum()), int((others >= at).sum())) for at in thresholds]
+
+    def crossing(end_of_miss: int | None, end_of_alarm: int | None) -> float:
+        curve = [
+            (
+                misses / 100 if end_of_miss is None else clopper_pearson(misses, 100)[end_of_miss],
+                alarms / 200 if end_of_alarm is None else clopper_pearson(alarms, 200)[end_of_alarm],
+            )
+            for misses, alarms in counts
+        ]
+        after = next(place for place, (miss, alarm) in enumerate(curve) if miss >= alarm)
+        (miss, alarm), (before, alarm_before) = curve[after], curve[after - 1]
+        share = (alarm_before - before) / (alarm_before - before + miss - alarm)
+        return before + share * (miss - before)
+
+    equal = crossing(None, None)
+    below, above = (hypot(equal - crossing(end, None), equal - crossing(None, end)) for end in (0, 1))
+    low, high = max(equal - below, crossing(0, 0)), min(equal + above, crossing(1, 1))
+    found = evaluate_detectors(scores["A"], labels).first
+    assert found.values[INTERPOLATED] == pytest.approx(equal)
+    assert found.intervals[INTERPOLATED] == found.intervals[EQUAL_ERROR] == pytest.approx((low, high))
+
+
+def left_out(statistic: Any, labels: Tensor) -> float:
+    """Return the standard error of a statistic of places by leaving out one trial, for each kind."""
+    variance = 0.0
+    for kind in (labels, ~labels):
+        values = []
+        for place in kind.nonzero().flatten().tolist():
+            kept = torch.arange(len(labels)) != place
+            values.append(statistic(kept))
+        mean = sum(values) / len(values)
+        variance += (len(values) - 1) / len(values) * sum((value - mean) ** 2 for value in values)
+    return sqrt(variance)
+
+
+def test_areas_and_cllr_have_the_jackknife() -> None:
+    scores, labels = trials(distance=1.2)
+    result = evaluate_detectors(scores, labels, llr=True)
+    quantile = stats.t.ppf(0.975, 99)
+    area = roc_auc_score(labels, scores["A"])
+    spread = left_out(lambda kept: roc_auc_score(labels[kept], scores["A"][kept]), labels)
+    half = quantile * spread / (area * (1 - area))
+    ends = [1 / (1 + ((1 - area) / area) * torch.tensor(sign * half).exp().item()) for sign in (1, -1)]
+    assert result.interval(AREA, model="A") == pytest.approx(ends, rel=1e-3)
+    cllr = functional.cllr(scores["A"], labels).item()
+    spread = left_out(lambda kept: functional.cllr(scores["A"][kept], labels[kept]).item(), labels)
+    factor = torch.tensor(quantile * spread / cllr).exp().item()
+    assert result.interval(CLLR, model="A") == pytest.approx((cllr / factor, cllr * factor), rel=1e-3)
+    rows = {row.measure: row.found for row in result.comparisons}
+    for name, of in ((AREA, lambda s, y: roc_auc_score(y, s)), (CLLR, lambda s, y: functional.cllr(s, y).item())):
+        values = [of(scores[model], labels) for model in "AB"]
+        spread = left_out(lambda k, of=of: of(scores["B"][k], labels[k]) - of(scores["A"][k], labels[k]), labels)
+        change = values[1] - values[0]
+        assert (rows[name].first, rows[name].second) == pytest.approx(values)
+        assert (rows[name].low, rows[name].high) == pytest.approx(
+            (change - quantile * spread, change + quantile * spread), rel=1e-2
+        )
+        assert rows[name].p_value == pytest.approx(2 * stats.t.sf(abs(change) / spread, 99), rel=0.05)
+
+
+def test_wrong_decisions_of_independent_trials_are_tested_by_mcnemar() -> None:
+    scores, labels = trials()
+    result = evaluate_detectors(scores, labels, points=POINTS[:1], thresholds=given_threshold(0.0, POINTS[:1]))
+    [row] = [row for row in result.comparisons if row.measure.startswith("rate of wrong decisions")]
+    wrong = [(each >= 0) != labels for each in scores.values()]
+    assert row.found.p_value == pytest.approx(mcnemar_test(*wrong).p_value)
+    assert (row.found.first, row.found.second) == tuple(each.double().mean().item() for each in wrong)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_an_interval_of_a_difference_leaves_out_0_where_its_p_value_is_small(data: st.DataObject) -> None:
+    size = data.draw(st.integers(4, 60))
+    rows = st.lists(st.integers(-3, 3), min_size=size, max_size=size)
+    scores = {name: torch.tensor(data.draw(rows), dtype=torch.float64) for name in "AB"}
+    labels = torch.arange(size) % 2 == 0
+    scores = {name: each + labels for name, each in scores.items()}
+    clusters = data.draw(st.sampled_from([None, torch.arange(size) // 3]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", functional.ReversedScoresWarning)
+        result = evaluate_detectors(
+            scores, labels, llr=True, thresholds=given_threshold(0.0, POINTS), clusters=clusters, points=POINTS
+        )
+    for row in result.comparisons:
+        assert row.found.low <= row.found.difference <= row.found.high
+        assert (row.found.p_value <= 0.05 - 1e-3) <= (row.found.low > 0 or row.found.high < 0)
+        assert (row.found.p_value >= 0.05 + 1e-3) <= (row.found.low <= 0 <= row.found.high)
+
+
+def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
+    scores, labels = trials(90)
+    options: Any = {"points": POINTS, "llr": True, "thresholds": given_threshold(0.7, POINTS)}
+    once = evaluate_detectors(scores, labels, clusters=range(90), **options)
+    often = evaluate_detectors(
+        {name: each.repeat(4) for name, each in scores.items()},
+        labels.repeat(4),
+        clusters=list(range(90)) * 4,
+        **options,
+    )
+    for name, value in once.models["A"].values.items():
+        if "break-even" in name:  # a number of errors
+            value *= 4
+        assert often.value(name, model="A") == pytest.approx(value), name
+        if name in once.models["A"].intervals:
+            assert often.interval(name, model="A") == pytest.approx(once.interval(name, model="A"), rel=1e-6), name
+    for row, other in zip(once.comparisons, often.comparisons, strict=True):
+        assert other.found == pytest.approx(row.found, rel=1e-6, abs=1e-9)
+    alone = evaluate_detectors(scores, labels, **options)
+    for name in ("half total error rate at 0.7", EQUAL_ERROR):
+        low, high = alone.models["A"].intervals[name]
+        assert once.interval(name, model="A") == pytest.approx((low, high), abs=0.2 * (high - low))
+
+
+def test_minima_have_no_interval_and_say_why() -> None:
+    scores, labels = trials()
+    found = evaluate_detectors(scores["A"], labels, llr=True, points=POINTS).first
+    chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why}
+    assert chosen == {*(f"minimum cost, {point.label()}" for point in POINTS), "minimum Cllr", "calibration loss"}
+    few = evaluate_detectors(scores["A"] + 2, labels, llr=True, points=POINTS).first
+    assert "fewer than 10 trials have targets with ratios on the wrong side of 0" in few.without_interval[CLLR]
+    bare = evaluate_detectors(scores, labels, intervals=False)
+    assert not bare.models["A"].intervals
+    assert not bare.models["A"].without_interval
+    assert not bare.comparisons
+
+
+def test_scores_that_separate_all_trials_have_intervals_that_admit_errors() -> None:
+    labels = torch.arange(20) % 2 == 0
+    found = evaluate_detectors(labels.double(), labels).first
+    assert found.values[EQUAL_ERROR] == 0
+    assert found.values[AREA] == 1
+    (low, high), (low_area, high_area) = found.intervals[EQUAL_ERROR], found.intervals[AREA]
+    assert low == 0
+    assert 0.15 < high < 0.35
+    assert high_area == 1
+    assert low_area < 0.8
+
+
+def test_groups_have_values_and_intervals_of_their_own() -> None:
+    scores, labels = trials()
+    kind = ["a" if i % 2 else "b" for i in range(299)] + ["alone"]
+    result = evaluate_detectors(scores, labels, groups={"kind": kind}, clusters=torch.arange(300) // 3, llr=True)
+    places = torch.tensor([name == "a" for name in kind])
+    of_group = {name: each[places] for name, each in scores.items()}
+    alone = evaluate_detectors(of_group, labels[places], clusters=(torch.arange(300) // 3)[places], llr=True)
+    for model in "AB":
+        assert result.scores(model, ("kind", "a")).values == alone.models[model].values
+        assert result.scores(model, ("kind", "a")).intervals == alone.models[model].intervals
+    assert list(result.groups[0].groups) == ["b", "a"]
+    assert "Without targets or without non-targets, by kind: alone." in result.notes
+    assert result.groups[0].ranked_by == EQUAL_ERROR
+    assert result.groups[0].table().header[:3] == ["kind", "targets", "non-targets"]
+
+
+def test_the_dictionary_and_the_text_hold_everything() -> None:
+    scores, labels = trials()
+    result = evaluate_detectors(scores, labels, points=POINTS, thresholds=given_threshold(0.7, POINTS))
+    plain = result.to_dict()
+    assert (plain["targets"], plain["non-targets"], list(plain["models"])) == (100, 200, ["A", "B"])
+    at = plain["models"]["A"]["errors"]["cost at 0.7, p = 0.5"]
+    low, high = at["miss_rate_interval"]
+    assert low < at["miss_rate"] < high
+    assert at["threshold"] == 0.7
+    assert "By area under the ROC" in str(result) or "area under the ROC" in str(result)
+    assert len(result.to_frame()) == 2 * len(result.first.values)
+
+
+def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
+    scores, labels = trials(60)
+    alone = evaluate_detectors(scores["A"], labels)
+    for about_rates in ("ROCCH", "fewer than 30 errors"):  # the table of several has no rates
+        assert [note for note in alone.all_notes() if about_rates in note]
+        assert not [note for note in evaluate_detectors(scores, labels).all_notes() if about_rates in note]
+    equal = evaluate_detectors(torch.arange(4.0), torch.arange(4) >= 2)
+    assert not [note for note in equal.all_notes() if "ROCCH" in note]
+
+
+@pytest.mark.parametrize(
+    ("preds", "target", "options", "message"),
+    [
+        ({}, [0, 1], {}, "preds must hold at least one detector"),
+        ([0.5, float("nan")], [0, 1], {}, "preds must hold no NaN"),
+        ([0.5, 0.2], [1, 1], {}, "target must hold targets and non-targets, but holds no non-targets"),
+        ([0.5, 0.2], [1, 0], {"groups": {"site": ["a"]}}, "site must be one name for each of the 2 rows, but got 1."),
+        ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, "clusters must name something for every row"),
+        ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, "max_p_fa must be"),
+        ([0.5, 0.2], [1, 0], {"points": [OperatingPoint(0.0)]}, "p_target must be"),
+    ],
+)
+def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        evaluate_detectors(preds, target, **options)
+
+
+def test_reversed_scores_give_a_warning() -> None:
+    with pytest.warns(functional.ReversedScoresWarning, match="below 1/2"):
+        evaluate_detectors(torch.tensor([0.1, 0.9]), torch.tensor([1, 0]))
+
+
+def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
+    scores, labels = trials(distance=1.0)
+    scores["A"][0] = -torch.inf  # a target that is ruled out
+    result = evaluate_detectors(scores, labels, llr=True)
+    assert result.value(CLLR, model="A") == torch.inf
+    assert result.interval(CLLR, model="A") is None
+    [row] = [row for row in result.comparisons if row.measure == CLLR]
+    assert row.found.p_value == 1

@@ -1,0 +1,18 @@
+"""A short form of `tests.benchmarks.cost_intervals`."""
+
+import pytest
+
+from mpcs_torch.functional import OperatingPoint, cost_interval
+from tests.benchmarks import cost_intervals
+
+
+def test_the_cost_interval_holds_the_cost_with_its_confidence() -> None:
+    held, width, bonferroni = cost_intervals.coverage_of(30, 100, 0.1, 0.03, OperatingPoint(0.1))
+    assert held >= 0.95
+    assert width < bonferroni
+
+
+def test_the_simulated_cost_intervals_are_those_of_the_function() -> None:
+    point = OperatingPoint(0.1)
+    low, high, _ = cost_intervals.ends_of(range(3, 5), 30, range(7, 9), 100, point)
+    assert (low[1, 1], high[1, 1]) == pytest.approx(cost_interval(4, 30, 8, 100, point=point, normalize=False))
