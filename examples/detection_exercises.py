@@ -180,9 +180,7 @@ def check_intervals(generator: torch.Generator, *, sets: int = 300, speakers: in
         held = [count + int(low <= truth <= high) for count, (low, high) in zip(held, intervals, strict=True)]
     print(f"\ntrue false-alarm rate of a at a threshold of {threshold}: {truth:.4f}")
     print(f"95 % intervals of {sets} sets of {speakers} speakers hold it in")
-    for name, count in zip(
-        ("independent trials (Clopper-Pearson)", "whole speakers (Gaffke)"), held, strict=True
-    ):
+    for name, count in zip(("independent trials (Clopper-Pearson)", "whole speakers (Gaffke)"), held, strict=True):
         print(f"  {name:37} {100 * count / sets:.1f} %")
 
 

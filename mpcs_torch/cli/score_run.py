@@ -35,7 +35,7 @@ def scored(
         The result, and if asked for the risks of the rows of each model, for figures of certainty.
     """
     opened = open_models(files, None if concern is None else concern.classes)
-    risks = {name: RowRisks() for name in opened} if keeps_risks and world.is_first else {}
+    risks = {name: RowRisks() for name in opened} if keeps_risks else {}
     learned = None if development is None else Predictions(development, from_logits=files.from_logits)
     shown = f"score {', '.join(path.name for path in files.paths)}"
     with row_counter(shown, files.paths, shown=world.is_first) as advance:
@@ -51,6 +51,6 @@ def scored(
             identifier=files.options.identifier if len(opened) > 1 else None,
             intervals=intervals,
             world=world,
-            listeners={name: [of_model] for name, of_model in risks.items()},
+            risks=risks,
         )
     return found, risks

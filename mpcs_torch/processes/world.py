@@ -135,17 +135,6 @@ class World:
             raise OtherProcessError(failures[failed[0]])
         return result
 
-    def exchange(self, own: Tensor, sizes: Sequence[int]) -> Tensor:
-        """Send the next so many rows to each process, by rank; return the rows that come, by rank of their sender."""
-        if self.size == 1:
-            return own
-        coming = torch.empty(self.size, dtype=torch.int64)
-        with _reached():
-            distributed.all_to_all_single(coming, torch.tensor(sizes))
-            received = own.new_empty(int(coming.sum()), *own.shape[1:])
-            distributed.all_to_all_single(received, own, coming.tolist(), list(sizes))
-        return received
-
 
 ALONE = World()
 

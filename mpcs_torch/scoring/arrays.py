@@ -44,15 +44,15 @@ class ArrayFile:
         if labels not in (scores[:1], scores, *([] if needs_labels else [(*scores[:1], 0)])):
             rule = f"the labels must have shape {scores[:1]} or {scores} beside the scores"
             raise PredictionsError(target or path, f"{rule}, but have {quoted(labels)}")
-        self.columns = [str(column) for column in range(scores[1])]
+        self.rows, self.columns = scores[0], [str(column) for column in range(scores[1])]
         self.notes: list[str] = []
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows in chunks."""
+    def chunks(self, part: range | None = None) -> Iterator[Chunk]:
+        """Yield all rows, or a part, in chunks."""
         scores, labels = self._open()
-        rows, step = scores.shape[0], rows_at_a_time(len(self.columns))
-        for start in range(0, rows, step):
-            stop = min(start + step, rows)
+        part, step = part or range(scores.shape[0]), rows_at_a_time(len(self.columns))
+        for start in range(part.start, part.stop, step):
+            stop = min(start + step, part.stop)
             held = labels.read(start, stop)
             self._refuse_huge(held, start + 1)
             yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(held))
@@ -116,12 +116,13 @@ def streamed_member(path: Path, archive: zipfile.ZipFile, name: str, *, most_cha
     header.check_whole(member.file_size - stream.tell())
     shape, dtype = header.shape, header.dtype
     row_bytes = dtype.itemsize * math.prod(shape[1:])
-    return Array(
-        shape,
-        lambda start, stop: np.frombuffer(stream.read(row_bytes * (stop - start)), dtype).reshape(
-            stop - start, *shape[1:]
-        ),
-    )
+    first = stream.tell()
+
+    def read(start: int, stop: int) -> NDArray[np.generic]:
+        stream.seek(first + row_bytes * start)  # which reads what is between
+        return np.frombuffer(stream.read(row_bytes * (stop - start)), dtype).reshape(stop - start, *shape[1:])
+
+    return Array(shape, read)
 
 
 def _tensors(path: Path, *, needs_labels: bool) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from mpcs_torch.scoring.arrow_columns import labels_of, numbers_of
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, is_number, reading, rows_at_a_time
 from mpcs_torch.scoring.column_roles import LABEL, SOFT, ColumnOptions, find_roles, peeked_rows
 from mpcs_torch.scoring.csv_file import Batch, CsvFile
-from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names
+from mpcs_torch.scoring.parquet_file import parquet_batches, parquet_names, parquet_rows
 
 MOST_EXACT = 2**53 - 1
 """Whole numbers beyond it may become others as float64, so they are quoted as the file has them."""
@@ -71,9 +71,14 @@ class ColumnFile:
             raise PredictionsError(path, f"{rule}, but has {quoted(names)}{hint}")
         self._label_names = {name: label for label, name in enumerate(self.columns)}
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows in chunks."""
-        for batch in self._batches():
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None if the file must be read to count them."""
+        return parquet_rows(self.path) if self._csv is None else None
+
+    def chunks(self, part: range | None = None) -> Iterator[Chunk]:
+        """Yield all rows in chunks, or a part of the rows of a parquet file."""
+        for batch in self._batches(part):
             scores = self._matrix(batch, self.columns)
             target = self._target(batch) if self._labels else scores[:, :0]
             yield Chunk(batch.first_row, scores, target, {name: batch.columns[name] for name in self._texts})
@@ -87,10 +92,10 @@ class ColumnFile:
         batch = next(iter(parquet_batches(self.path, rows, names)), None)
         return {name: [] if batch is None else batch.columns[name].to_pylist() for name in names}
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self, part: range | None) -> Iterator[Batch]:
         if self._csv is None:
             read = [*self.columns, *self._labels, *self._texts]
-            return parquet_batches(self.path, rows_at_a_time(len(self.columns)), read)
+            return parquet_batches(self.path, rows_at_a_time(len(self.columns)), read, part)
         if self._label_column is not None:
             return self._csv.batches(numbers=self.columns, texts=[*self._labels, *self._texts])
         return self._csv.batches(numbers=[*self.columns, *self._labels], texts=self._texts)

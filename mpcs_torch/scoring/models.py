@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
@@ -11,26 +11,18 @@ from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError
 from mpcs_torch.scoring.matched_rows import MatchedRows
 from mpcs_torch.scoring.predictions import Predictions
+from mpcs_torch.scoring.row_risks import RowRisks
 from mpcs_torch.scoring.tuned import tuned_entries
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import: it is loaded when predictions are scored
     from mpcs_torch.evaluation import Evaluation, Result
-    from mpcs_torch.evaluation.chosen import ChosenMetrics
     from mpcs_torch.evaluation.classifier_scores import ClassifierScores
     from mpcs_torch.metrics.by_name import MetricEntry
 
 Advance = Callable[[int], None]
+FEWEST_SHARED = 10_000
+"""Rows that are worth sharing: of fewer, every process reads all."""
 SOFT_ALONE = "Models are compared on files with one class for each row: soft labels have intervals alone."
-
-
-class Listener(Protocol):
-    """Observer of the rows of one file."""
-
-    def begin(self, chosen: "ChosenMetrics") -> None:
-        """Learn the metrics, before the first row."""
-
-    def add(self, chunk: Chunk) -> None:
-        """See the next rows."""
 
 
 def score_models(
@@ -46,9 +38,12 @@ def score_models(
     identifier: str | None = None,
     intervals: bool = True,
     world: World = ALONE,
-    listeners: Mapping[str, Sequence[Listener]] = MappingProxyType({}),
+    risks: Mapping[str, RowRisks] = MappingProxyType({}),
 ) -> "Result[ClassifierScores]":
-    """Evaluate files with the same rows, each in one pass; several processes take turns with their chunks.
+    """Evaluate files with the same rows, each in one pass.
+
+    Several processes read a part of the rows each, if their number is known (arrays and parquet) and they are matched
+    by their order; else all read all rows, and take turns in measuring them.
 
     Of several files, the labels and the groups of the first are held, 8 bytes for a row and column.
 
@@ -65,44 +60,68 @@ def score_models(
         identifier: A column of all files that names each row, by which rows are matched. Default: by their order.
         intervals: Whether values get intervals and models are compared.
         world: The processes that evaluate the files together, all of which return the result of the whole.
-        listeners: Observers of the rows of a model.
+        risks: By model, if figures of certainty are wanted: filled with the risks of its rows.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
+        OtherProcessError: If another process has raised such an error.
     """
     columns = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
-    rows = MatchedRows(columns, identifier=identifier, holds=len(opened) > 1)
-    evaluation: Evaluation | None = None
-    for name, predictions in opened.items():
-        number = -1
-        for number, chunk in enumerate(predictions.chunks()):
-            if evaluation is None:
-                evaluation = _begun(predictions, concern, entries, settings, development, chunk, intervals=intervals)
-            if number == 0:
-                for listener in listeners.get(name, ()):
-                    listener.begin(evaluation.chosen)
-            places, codes = rows.add(predictions.path, predictions.class_names, chunk)
-            if number % world.size == world.rank:
-                groups = {column: codes[column] for column in by}
-                ids = places if cluster is None else rows.columns[cluster].ids[codes[cluster]]
-                try:
-                    evaluation.add(name, chunk.scores, chunk.target, groups, ids=ids, cluster=cluster)
-                except ValueError as error:
-                    raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
-            for listener in listeners.get(name, ()):
-                listener.add(chunk)
-            advance(len(chunk.scores))
-        if number < 0:
-            raise PredictionsError(predictions.path, "holds no row")
-        rows.end(predictions.path)
-    assert evaluation is not None
-    for column in by:
-        evaluation.codes_of(column, rows.columns[column].names)
+    part = _own_part(opened, identifier, world)
+
+    def evaluated() -> "Evaluation":
+        rows = MatchedRows(columns, identifier=identifier, holds=len(opened) > 1)
+        evaluation: Evaluation | None = None
+        for name, predictions in opened.items():
+            number = -1
+            for number, chunk in enumerate(predictions.chunks(part)):
+                if evaluation is None:
+                    evaluation = _begun(
+                        predictions, concern, entries, settings, development, chunk, intervals=intervals
+                    )
+                if number == 0 and name in risks:
+                    risks[name].begin(evaluation.chosen)
+                places, codes = rows.add(predictions.path, predictions.class_names, chunk)
+                if part is not None or number % world.size == world.rank:
+                    groups = {column: codes[column] for column in by}
+                    ids = places + (0 if part is None else part.start)
+                    ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
+                    try:
+                        evaluation.add(name, chunk.scores, chunk.target, groups, ids=ids, cluster=cluster)
+                    except ValueError as error:
+                        raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
+                if name in risks:
+                    risks[name].add(chunk)
+                advance(len(chunk.scores) * (1 if part is None else world.size))
+            if number < 0:
+                raise PredictionsError(predictions.path, "holds no row")
+            rows.end(predictions.path)
+        assert evaluation is not None
+        for column in by:
+            evaluation.codes_of(column, rows.columns[column].names)
+        return evaluation
+
+    evaluation = world.done_by_all(evaluated)
+    if part is not None:
+        for of_model in risks.values():
+            of_model.gather(world)
+        for predictions in opened.values():
+            predictions.gather(world)
     try:
         result = _of_all(evaluation, world).result()
     except ValueError as error:
         raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
     return _with_notes(result, opened, evaluation, development)
+
+
+def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: World) -> range | None:
+    """Return the rows that this process reads; None for all."""
+    if world.size == 1 or identifier is not None:
+        return None
+    [rows, *others] = {predictions.rows for predictions in opened.values()}
+    if others or rows is None or rows < FEWEST_SHARED:
+        return None
+    return range(rows)[world.rows(rows)]
 
 
 def _begun(

@@ -21,11 +21,30 @@ def parquet_names(path: Path) -> list[str]:
     return names
 
 
-def parquet_batches(path: Path, step: int, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-    """Yield all columns, or some, in batches of at most ``step`` rows."""
+def parquet_rows(path: Path) -> int:
+    """Return the number of rows."""
     from pyarrow import parquet
 
-    first = 1
-    for read in parquet.ParquetFile(path).iter_batches(step, columns=columns):
-        yield Batch(first, dict(zip(read.schema.names, read.columns, strict=True)))
-        first += len(read)
+    return int(parquet.read_metadata(path).num_rows)
+
+
+def parquet_batches(
+    path: Path, step: int, columns: Sequence[str] | None = None, part: range | None = None
+) -> Iterator[Batch]:
+    """Yield all columns, or some, of all rows, or of a part, in batches of at most ``step`` rows."""
+    from pyarrow import parquet
+
+    file = parquet.ParquetFile(path)
+    part = range(file.metadata.num_rows) if part is None else part
+    groups, start, end = list[int](), 0, 0
+    for number in range(file.num_row_groups):
+        begin, end = end, end + file.metadata.row_group(number).num_rows
+        if begin < part.stop and end > part.start:
+            start = start if groups else begin
+            groups.append(number)
+    for read in file.iter_batches(step, row_groups=groups, columns=columns):
+        low, high = max(start, part.start), min(start + len(read), part.stop)
+        if low < high:
+            kept = read.slice(low - start, high - low)
+            yield Batch(low + 1, dict(zip(kept.schema.names, kept.columns, strict=True)))
+        start += len(read)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import shown
+from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.arrays import ArrayFile
 from mpcs_torch.scoring.chunks import Chunk, PredictionsError, reading
 from mpcs_torch.scoring.column_roles import ColumnOptions
@@ -73,20 +74,33 @@ class Predictions:
             raise PredictionsError(path, "must have at least 2 classes for logits: the softmax of a single one is 1")
         self.class_names = list(found if class_names is None else class_names)
 
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None if the file must be read to count them."""
+        with reading(self.path):
+            return self._source.rows
+
+    def gather(self, world: World) -> None:
+        """Add what other processes noted, who read other rows."""
+        self._rounded = RoundedSums.joined(world.told_by_all(self._rounded))
+
     def notes(self) -> list[str]:
         """Return how the file was read where that was not plain, in sentences: columns left out, rounded numbers."""
         rounded = self._rounded.note()
         return [*self._source.notes, *([] if rounded is None else [rounded])]
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self, part: range | None = None) -> Iterator[Chunk]:
         """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
 
         With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
 
+        Args:
+            part: The rows to read, from 0, of a file whose number of rows is known. Default: all.
+
         Raises:
             PredictionsError: If a value breaks a rule; the message names the first one.
         """
-        for _, checked in self._read():
+        for _, checked in self._read(part):
             yield checked
 
     def logits(self) -> Iterator[Chunk]:
@@ -103,9 +117,10 @@ class Predictions:
             scores = read.scores.double() if self.from_logits else checked.scores.clamp(min=MIN_PROBABILITY).log()
             yield checked._replace(scores=scores)
 
-    def _read(self) -> Iterator[tuple[Chunk, Chunk]]:
+    def _read(self, part: range | None = None) -> Iterator[tuple[Chunk, Chunk]]:
         """Yield chunks as they are in the file, and checked."""
-        chunks, row, self._rounded = self._source.chunks(), 1, RoundedSums()
+        chunks, row = self._source.chunks(part), 1 if part is None else part.start + 1
+        self._rounded = RoundedSums()
         while True:
             with reading(self.path, row):
                 chunk = next(chunks, None)

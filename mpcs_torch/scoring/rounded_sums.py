@@ -1,5 +1,7 @@
 """Probabilities that were rounded to a few decimals, so that those of a row do not sum to 1."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -41,6 +43,17 @@ class RoundedSums:
         self._lowest, self._highest = min(self._lowest, sums.min().item()), max(self._highest, sums.max().item())
         self._rows += len(sums)
         return True
+
+    @staticmethod
+    def joined(parts: "Sequence[RoundedSums]") -> "RoundedSums":
+        """Return what was accepted in several parts of a file."""
+        whole = RoundedSums()
+        for part in parts:
+            if part.decimals is not None:
+                whole.decimals = max(part.decimals, whole.decimals or 0)
+                whole._lowest, whole._highest = min(whole._lowest, part._lowest), max(whole._highest, part._highest)
+                whole._rows += part._rows
+        return whole
 
     def note(self) -> str | None:
         """Say what was accepted; None if all sums were 1."""

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.processes.world import World
 from mpcs_torch.scoring.chunks import Chunk
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ MOST_CLASSES = 1000
 class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
-    A `Listener`. Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
+    Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
     for more classes than `MOST_CLASSES`, of which the pairs would take much memory.
     """
 
@@ -46,6 +47,16 @@ class RowRisks:
         if len(self._pairs) == 2:
             self._scores.frombytes(chunk.scores[:, 1].double().numpy().tobytes())
             self._labels += (chunk.target == 1).numpy().tobytes()
+
+    def gather(self, world: World) -> None:
+        """Add the rows of other processes, who read other parts of the file."""
+        parts = world.told_by_all((self._risks, self._scores, self._dangerous, self._labels))
+        self._risks, self._scores, self._dangerous, self._labels = array("f"), array("d"), bytearray(), bytearray()
+        for risks, scores, dangerous, labels in parts:
+            self._risks += risks
+            self._scores += scores
+            self._dangerous += dangerous
+            self._labels += labels
 
     def risks(self) -> tuple[Tensor, Tensor] | None:
         """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""

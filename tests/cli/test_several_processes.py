@@ -1,17 +1,21 @@
 """``mpcs score`` in several processes prints what one prints, once."""
 
 import json
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+import numpy
+import pyarrow
 import pytest
 import torch
+from pyarrow import csv, parquet
 
 from mpcs_torch.cli.app import run_app
 from mpcs_torch.evaluation import evaluate  # noqa: F401  # imports torchmetrics once, before processes are forked
 from mpcs_torch.processes import world
-from mpcs_torch.scoring import chunks, write_predictions
+from mpcs_torch.scoring import chunks, models, write_predictions
 from tests.cli.test_cli import one_line, run
 from tests.processes.forked import forked_world, succeeded
 
@@ -25,38 +29,94 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == pytest.approx(other, rel=1e-9, nan_ok=True)) if isinstance(one, float) else bool(one == other)
 
 
+def score(folder: Path, size: int, monkeypatch: pytest.MonkeyPatch, *arguments: object) -> list[tuple[int, str, str]]:
+    """Run ``mpcs score`` in processes; return the status, the output and the errors of each."""
+
+    def run_one(joined: world.World) -> None:
+        monkeypatch.setattr(world, "joined", lambda: nullcontext(joined))
+        out, err = (folder / f"{joined.rank}.{name}" for name in ("out", "err"))
+        with out.open("w") as output, err.open("w") as errors, redirect_stdout(output), redirect_stderr(errors):
+            with pytest.raises(SystemExit) as stopped:
+                run_app(["score", *map(str, arguments)])
+            (folder / f"{joined.rank}.status").write_text(str(stopped.value.code or 0))
+
+    assert succeeded(forked_world(folder, size, run_one))
+    names = ("status", "out", "err")
+    texts = ([(folder / f"{rank}.{name}").read_text() for name in names] for rank in range(size))
+    return [(int(status), out, err) for status, out, err in texts]
+
+
 @pytest.mark.parametrize(
-    ("rows", "options"),
-    [(1, ""), (10, ""), (3001, ""), (3001, "--by site"), (3001, "--cluster patient --by site")],
+    ("rows", "kind", "options"),
+    [
+        (1, "npz", ""),
+        (10, "npz", ""),
+        (3001, "npz", ""),
+        (3001, "csv", "--by site"),
+        (3001, "parquet", "--by site"),
+        (3001, "parquet", "--cluster patient --by site"),
+        (3001, "parquet", "--by site --id-column name"),
+    ],
 )
-def test_two_processes_score_files_as_one_does(
-    rows: int, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_processes_score_files_as_one_does(
+    rows: int, kind: str, options: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chunks, "VALUES", 3000)  # so that the files have several chunks
+    monkeypatch.setattr(models, "FEWEST_SHARED", 1000)
     generator = torch.Generator().manual_seed(0)
     target, paths = torch.randint(0, 3, (rows,), generator=generator), []
     for name in ("a", "b") if options else ("a",):
-        probs = torch.randn(rows, 3, generator=generator).softmax(dim=1)
-        paths.append(tmp_path / f"{name}.{'csv' if options else 'npz'}")
-        write_predictions(paths[-1], probs, target, ["red", "yellow", "green"])
-    for path in paths if options else ():
-        header, *lines = path.read_text().splitlines()
-        lines = [f"{line},s{row % 3},p{row // 5}" for row, line in enumerate(lines)]
-        path.write_text("\n".join([f"{header},site,patient", *lines]))
+        probs = torch.randn(rows, 3, generator=generator, dtype=torch.float64).softmax(dim=1).round(decimals=4)
+        paths.append(tmp_path / f"{name}.{kind}")
+        if kind == "npz":
+            write_predictions(paths[-1], probs, target, ["red", "yellow", "green"])
+            continue
+        columns = {name: probs[:, place].numpy() for place, name in enumerate(("red", "yellow", "green"))}
+        columns |= {"target": target.numpy(), "site": [f"s{row % 3 + row // 2000}" for row in range(rows)]}
+        columns |= {"patient": [f"p{row // 5}" for row in range(rows)], "name": [f"r{row}" for row in range(rows)]}
+        table = pyarrow.table(columns)
+        parquet.write_table(table, paths[-1], row_group_size=700) if kind == "parquet" else csv.write_csv(
+            table, paths[-1]
+        )
+    printed = []
+    for size in (1, 2, 3):
+        (status, out, err), *others = score(tmp_path, size, monkeypatch, *paths, *options.split(), "--json")
+        assert status == 0, err
+        assert [(status, out) for status, out, _ in others] == [(0, "")] * (size - 1)
+        printed.append(json.loads(out.replace("null", "NaN")))
+    assert same(printed[1], printed[0])
+    assert same(printed[2], printed[0])
 
-    def score(joined: world.World) -> None:
-        monkeypatch.setattr(world, "joined", lambda: nullcontext(joined))
-        printed = tmp_path / f"{joined.size}-{joined.rank}.json"
-        with printed.open("w") as output, redirect_stdout(output), pytest.raises(SystemExit) as stopped:
-            run_app(["score", *map(str, paths), *options.split(), "--json"])
-        assert not stopped.value.code
 
+def test_an_error_that_one_process_finds_ends_all_with_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "FEWEST_SHARED", 10)
+    probs, target = torch.full((40, 2), 0.5), torch.arange(40) % 2
+    probs[33] = 0.7
+    path = tmp_path / "a.npz"
+    numpy.savez(path, preds=probs.numpy(), target=target.numpy())
+    found = score(tmp_path, 2, monkeypatch, path)
+    assert [(status, out) for status, out, _ in found] == [(2, "")] * 2
+    errors = "".join(err for *_, err in found)
+    assert errors.count("mpcs: ") == 1
+    assert "row 34: the probabilities must sum to 1, but sum to 1.4" in " ".join(errors.split())
+
+
+def test_two_processes_draw_the_report_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(matplotlib.rcParams, "svg.hashsalt", "the same names in all drawings")
+    monkeypatch.setattr(models, "FEWEST_SHARED", 10)
+    probs = torch.rand(600, 2, generator=torch.Generator().manual_seed(0)).softmax(1)
+    write_predictions(tmp_path / "a.npz", probs, torch.arange(600) % 2, ["no", "yes"])
+    texts = []
     for size in (1, 2):
-        assert succeeded(forked_world(tmp_path, size, score))
-    texts = ((tmp_path / f"{size}-0.json").read_text().replace("null", "NaN") for size in (1, 2))
-    alone, first = map(json.loads, texts)
-    assert (tmp_path / "2-1.json").read_text() == ""
-    assert same(first, alone)
+        page = tmp_path / "page.html"
+        (status, *_), *_ = score(tmp_path, size, monkeypatch, tmp_path / "a.npz", "--html", page, "--overwrite")
+        assert status == 0
+        texts.append(page.read_text())
+    one, other = texts
+    assert len(one) > 100_000
+    assert (one == other) is True  # or pytest would compare them line by line
 
 
 def test_detectors_are_measured_by_one_process(

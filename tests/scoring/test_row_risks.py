@@ -27,7 +27,7 @@ def kept(
     path = folder / "p.npz"
     write_predictions(path, probs, target, names)
     found = RowRisks()
-    score(Predictions(path, from_logits=False, class_names=names), concern, listeners=[found])
+    score(Predictions(path, from_logits=False, class_names=names), concern, risks=found)
     return found, probs, target
 
 
@@ -63,6 +63,6 @@ def test_nothing_is_held_of_soft_labels_and_one_label_has_no_curve(tmp_path: Pat
         path = tmp_path / f"{name}.npz"
         np.savez(path, preds=probs.numpy(), target=target.numpy())
         found = RowRisks()
-        score(Predictions(path, from_logits=False), None, listeners=[found])
+        score(Predictions(path, from_logits=False), None, risks=found)
         assert (found.risks() is None) == (name == "soft")
         assert found.trials() is None

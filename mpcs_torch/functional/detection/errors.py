@@ -85,21 +85,9 @@ def warn_if_reversed(area: Tensor, name: str = "") -> None:
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
     """Compute the share of pairs in which the target scores higher, ties counting 1/2: float64, exact up to 2^52."""
-    return area_of_lost(lost_pairs(counts), counts.targets, counts.nontargets)
-
-
-def lost_pairs(counts: ErrorCounts) -> Tensor:
-    """Count twice the pairs in which the target scores lower, and once those that tie: int64 scalar.
-
-    It is a sum over the steps between thresholds, so that pieces of a curve can be added up.
-    """
     rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
-    return rejected.mul_(misses[1:] + misses[:-1]).sum()
-
-
-def area_of_lost(lost: Tensor, targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Compute the area under the ROC from the lost pairs and the numbers of trials."""
-    doubled = 2 * targets * nontargets
+    lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
+    doubled = 2 * counts.targets * counts.nontargets
     return (doubled - lost).double() / doubled
 
 
