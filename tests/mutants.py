@@ -29,7 +29,7 @@ import pytest
 from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("functional", "learning", "calibration", "metrics", "scoring")
+FOLDERS = ("functional", "learning", "calibration", "metrics", "evaluation")
 CORE = (*(f"{folder}/**/*.py" for folder in FOLDERS), "trainer/loop.py", "trainer/resume.py")
 SECONDS, HANGS = 60, 200
 """Seconds of tests for a mutant that none notices, and those after which it hangs."""

@@ -44,17 +44,16 @@ MAY_IMPORT = {
     "metrics": {"concern", "functional", "errors", "import_paths", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "evaluation": {"concern", "control_characters", "errors", "functional", "metrics", "tables"},
-    "scoring": {"learning", "calibration", "concern", "evaluation", "functional", "metrics"}
+    "evaluation": {"learning", "calibration", "concern", "functional", "metrics"}
     | LIGHT - {"locks", "packaged", "yaml_files"},
     "learning": {"calibration", "concern", "functional"}
     | LIGHT - {"import_paths", "npy_files", "packaged", "yaml_files"},
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
-    "report": TRAINER | {"plots", "evaluation", "scoring", "study", "paper"},
+    "report": TRAINER | {"plots", "evaluation", "study", "paper"},
     "integrations": {"calibration", "concern", "errors", "functional", "learning", "metrics", "plots"},
-    "cli": TRAINER | {"plots", "evaluation", "scoring", "study", "paper", "report"},
+    "cli": TRAINER | {"plots", "evaluation", "study", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}

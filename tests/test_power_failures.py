@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, files
+from mpcs_torch.evaluation.files.keys import Key
+from mpcs_torch.evaluation.files.write_hdf5 import write_key, write_ndx
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
-from mpcs_torch.scoring import Key, write_key, write_ndx
 from mpcs_torch.study import tasks
 from mpcs_torch.trainer.config import RunConfig, load_packaged_config
 from mpcs_torch.trainer.folder import run_in_folder

@@ -13,7 +13,7 @@ from mpcs_torch.cli.groups import FlagGroup
 from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, check_out
 
 if TYPE_CHECKING:
-    from mpcs_torch.scoring import FittedCalibration
+    from mpcs_torch.evaluation.calibration_files import FittedCalibration
 
 calibrate = typer.Typer(
     cls=FlagGroup,
@@ -74,8 +74,10 @@ def fit(
     check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.scoring import Predictions, fit_to_predictions, fit_to_trials, read_trials, save_calibration
-    from mpcs_torch.scoring.column_roles import ColumnOptions
+    from mpcs_torch.evaluation.calibration_files import fit_to_predictions, fit_to_trials, save_calibration
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.evaluation.files.trial_readers import read_trials
 
     notes: list[str] = []
     with told_warnings(), row_counter(f"read {dev.name}", [dev]) as advance:
@@ -127,8 +129,10 @@ def apply(
     check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.scoring import calibrate_predictions, load_calibration, rewrite_scores, write_predictions
-    from mpcs_torch.scoring.column_roles import ColumnOptions
+    from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import write_predictions
+    from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
 
     saved, notes = load_calibration(calibration), list[str]()
     with row_counter(f"calibrate {scores.name}", [scores]) as advance:

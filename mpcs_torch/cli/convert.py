@@ -42,7 +42,8 @@ def convert(
         check_out(out_trials, overwrite=overwrite, option="--out-trials")
 
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.scoring import columns_of, read_trial_table, write_trials
+    from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table
+    from mpcs_torch.evaluation.files.trial_writers import write_trials
 
     with row_counter(f"read {scores.name}", [scores]) as advance:
         columns = columns_of(scores, trials)

@@ -81,10 +81,10 @@ def fit(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
+    from mpcs_torch.evaluation.decision_files import fit_rule
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.learning import DecisionRule
-    from mpcs_torch.scoring import Predictions
-    from mpcs_torch.scoring.column_roles import ColumnOptions
-    from mpcs_torch.scoring.decide import fit_rule
 
     spec = load_concern(concern)
     method: CalibrationMethod = None
@@ -138,10 +138,10 @@ def apply(
     check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.evaluation.decision_files import apply_rule
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.learning import DecisionRule
-    from mpcs_torch.scoring import Predictions
-    from mpcs_torch.scoring.column_roles import ColumnOptions
-    from mpcs_torch.scoring.decide import apply_rule
 
     loaded = DecisionRule.load(rule)
     opened = Predictions(

@@ -128,7 +128,7 @@ def detect(
     from mpcs_torch.cli.failures import told_warnings
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.cli.score_output import print_scores
-    from mpcs_torch.scoring.detectors import DetectorFiles, score_detectors
+    from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
 
     columns = [*([] if cluster is None else [cluster]), *(by or [])]
     files = DetectorFiles(

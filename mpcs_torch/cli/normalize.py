@@ -62,7 +62,7 @@ def normalize(
     check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.scoring import normalize_trials
+    from mpcs_torch.evaluation.files.normalize import normalize_trials
 
     with row_counter(f"normalise {scores.name}", [scores]) as advance:
         fewer = normalize_trials(scores, out, cohort, method.value, advance, top=top)

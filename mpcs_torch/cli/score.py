@@ -20,8 +20,8 @@ from mpcs_torch.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from mpcs_torch.evaluation.classifier_files import RowRisks
     from mpcs_torch.metrics.by_name import MetricEntry
-    from mpcs_torch.scoring.row_risks import RowRisks
 
 
 def score(
@@ -113,16 +113,16 @@ def score(
     from mpcs_torch.cli.score_output import print_scores
     from mpcs_torch.cli.score_run import scored
     from mpcs_torch.concern import load_concern
+    from mpcs_torch.evaluation.classifier_files import ModelFiles
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.processes.world import joined
-    from mpcs_torch.scoring.column_roles import ColumnOptions
-    from mpcs_torch.scoring.model_files import ModelFiles
 
     spec = None if concern is None else load_concern(concern)
     entries = None if metrics is None else _entries(metrics)
     risks: dict[str, RowRisks] = {}
     with joined() as world:
         if confusion:
-            from mpcs_torch.scoring.confusion_file import score_confusion
+            from mpcs_torch.evaluation.confusion_files import score_confusion
 
             result = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
         else:

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.cli.progress import row_counter
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models
+from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.processes.world import World
-from mpcs_torch.scoring import Predictions
-from mpcs_torch.scoring.model_files import ModelFiles, open_models
-from mpcs_torch.scoring.models import score_models
-from mpcs_torch.scoring.row_risks import RowRisks
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation import Result

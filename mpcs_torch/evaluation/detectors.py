@@ -21,9 +21,9 @@ from mpcs_torch.evaluation.detector_scores import (
     ErrorsAt,
 )
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
-from mpcs_torch.evaluation.groups import GroupScores
 from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST_WRONG, Interval, Reason
 from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.trial_means import (
     Mean,
     Trials,

@@ -13,9 +13,9 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names, row_names
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.groups import GroupScores
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.faults import raise_first

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from mpcs_torch.control_characters import printable
-from mpcs_torch.evaluation.comparison_table import comparison_table
+from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots.trends import metric_trend

@@ -9,16 +9,16 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.comparison_table import comparison_table
-from mpcs_torch.evaluation.groups import GroupScores
+from mpcs_torch.evaluation.result import comparison_table
+from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
 from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of
 from mpcs_torch.report.render import Drawing, draw, render
-from mpcs_torch.scoring.row_risks import RowRisks
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mpcs_torch.scoring import write_predictions
+from mpcs_torch.evaluation.files.predictions import write_predictions
 from tests.calibration.data import logits, trials
 from tests.cli.test_cli import one_line, run
 

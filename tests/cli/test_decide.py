@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, load_concern
+from mpcs_torch.evaluation.files.predictions import write_predictions
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.scoring import write_predictions
 from tests.calibration.data import logits
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run

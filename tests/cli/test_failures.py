@@ -11,8 +11,8 @@ from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.rules import Problem
 from mpcs_torch.errors import MpcsError
+from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.learning.manifest import ManifestError
-from mpcs_torch.scoring import PredictionsError
 from mpcs_torch.trainer.config import ConfigError
 from mpcs_torch.trainer.data import DataError
 from mpcs_torch.trainer.folder import RunExistsError

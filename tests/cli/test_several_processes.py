@@ -13,9 +13,11 @@ import torch
 from pyarrow import csv, parquet
 
 from mpcs_torch.cli.app import run_app
+from mpcs_torch.evaluation import classifier_files as models
 from mpcs_torch.evaluation import evaluate  # noqa: F401  # imports torchmetrics once, before processes are forked
+from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.files.predictions import write_predictions
 from mpcs_torch.processes import world
-from mpcs_torch.scoring import chunks, models, write_predictions
 from tests.cli.test_cli import one_line, run
 from tests.processes.forked import forked_world, succeeded
 

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.fixed_thresholds import learned_thresholds
 from mpcs_torch.functional import (
     OperatingPoint,
@@ -13,7 +14,6 @@ from mpcs_torch.functional import (
     min_detection_cost_details,
     miss_at_false_alarm,
 )
-from mpcs_torch.scoring.trials import Trials
 
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
 DRAWN = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=30).filter(

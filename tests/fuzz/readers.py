@@ -15,18 +15,18 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.cli.samples import read_samples
 from mpcs_torch.concern import load_concern
-from mpcs_torch.learning import DecisionRule
-from mpcs_torch.learning.manifest import Manifest, delete_checkpoints
-from mpcs_torch.scoring import (
-    Predictions,
+from mpcs_torch.evaluation.calibration_files import (
+    SavedCalibration,
     load_calibration,
-    read_trial_table,
-    read_trials,
-    rewrite_scores,
+    new_calibration,
     save_calibration,
 )
-from mpcs_torch.scoring.calibration_file import SavedCalibration, new_calibration
-from mpcs_torch.scoring.trials.cohort import read_cohort
+from mpcs_torch.evaluation.files.normalize import read_cohort
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_trials
+from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning.manifest import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config import dump_config, load_config
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist

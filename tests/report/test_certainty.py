@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from mpcs_torch.scoring import write_predictions
+from mpcs_torch.evaluation.files.predictions import write_predictions
 from tests.cli.test_cli import run
 from tests.report.page import Page
 

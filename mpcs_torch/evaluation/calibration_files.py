@@ -1,0 +1,238 @@
+"""Fit calibrations to files of predictions and of trials, save them, and apply them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
+from mpcs_torch.control_characters import has_control, printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.columns import ColumnOptions
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.trials import Trials
+from mpcs_torch.files import replace_whole
+from mpcs_torch.functional import cross_entropy
+from mpcs_torch.functional.detection.llr_cost import cllr_of
+from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors, physical_memory
+
+ClassMethod = Literal["temperature", "vector"]
+TrialMethod = Literal["logistic", "pav"]
+Method = Literal[ClassMethod, TrialMethod]
+Calibration = TemperatureScaling | VectorScaling | LogisticCalibration | PAVCalibration
+
+KIND = "mpcs_torch calibration"
+"""Names the kind of the file in its field ``kind``."""
+
+
+class CalibrationFileError(MpcsError, ValueError):
+    """A file that does not hold a calibration."""
+
+
+class SavedCalibration(NamedTuple):
+    """A calibration and what it was fitted to."""
+
+    method: Method
+    module: Calibration
+    class_names: tuple[str, ...] = ()
+    """In index order; empty for detection scores."""
+    from_logits: bool = False
+    """Whether it was fitted to logits rather than to logarithms of probabilities."""
+
+
+def new_calibration(method: Method, num_classes: int) -> Calibration:
+    """Create the calibration of a method, not fitted."""
+    match method:
+        case "temperature":
+            return TemperatureScaling()
+        case "vector":
+            return VectorScaling(num_classes)
+        case "logistic":
+            return LogisticCalibration()
+        case "pav":
+            return PAVCalibration()
+
+
+def save_calibration(saved: SavedCalibration, path: Path) -> None:
+    """Write a calibration to a file, in one step."""
+    held = {
+        "kind": KIND,
+        "method": saved.method,
+        "class_names": list(saved.class_names),
+        "from_logits": saved.from_logits,
+        "state": dict(saved.module.state_dict()),
+    }
+    replace_whole(path, lambda file: torch.save(held, file))
+
+
+def load_calibration(path: Path) -> SavedCalibration:
+    """Read the calibration that `save_calibration` wrote.
+
+    Raises:
+        CalibrationFileError: If the file cannot be read or holds something else.
+    """
+    place = printable(str(path))
+    try:
+        held = load_tensors(path)
+    except FileNotFoundError:
+        raise
+    except FileRuleError as error:
+        raise CalibrationFileError(f"{place}: {error}") from None
+    except Exception as error:  # zip and pickle raise many kinds
+        raise CalibrationFileError(f"{place}: is not a file of `mpcs calibrate fit`, and cannot be read") from error
+    if not isinstance(held, dict) or held.get("kind") != KIND:
+        raise CalibrationFileError(f"{place}: is not a file of `mpcs calibrate fit`")
+    try:
+        return _restored(held)
+    except Exception as error:  # any value may have any type
+        problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
+        raise CalibrationFileError(f"{place}: its calibration is damaged: {reason}") from error
+
+
+def _restored(held: dict[str, Any]) -> SavedCalibration:
+    method: Method
+    method, class_names, from_logits = held["method"], tuple(held["class_names"]), held["from_logits"]
+    if method not in get_args(Method):
+        raise ValueError(f"unknown method {quoted(method)}")
+    if not isinstance(from_logits, bool):
+        raise ValueError(f"from_logits must be True or False, but is {quoted(from_logits)}")
+    wrong = [name for name in class_names if not isinstance(name, str) or has_control(name)]
+    if wrong or len(set(class_names)) < len(class_names):
+        raise ValueError(f"class names must differ, and have no control characters: {quoted(wrong or class_names)}")
+    check_whole_tensors(held["state"].values())
+    module = new_calibration(method, len(class_names))
+    module.load_state_dict(held["state"])
+    bad = [name for name, value in module.state_dict().items() if not value.isfinite().all()]
+    if bad:
+        raise ValueError(f"{', '.join(bad)} must be finite")
+    return SavedCalibration(method, module, class_names, from_logits)
+
+
+Advance = Callable[[int], None]
+MEMORY_SHARE = 8
+"""Calibrations and rules hold about so many copies of all logits: the file's, their sums, their derivatives."""
+
+
+class FittedCalibration(NamedTuple):
+    """A calibration and what it changes on the rows that it was fitted to."""
+
+    saved: SavedCalibration
+    rows: int
+    measure: str
+    """The name of the measure that the fit lowers."""
+    before: float
+    after: float
+
+
+class CalibratedPredictions(NamedTuple):
+    """The rows of a file of predictions after calibration."""
+
+    scores: Tensor
+    """(N, C), float64: logits, or probabilities if those were given."""
+    target: Tensor
+    """(N,), int64; (N, 0) if the file has no labels."""
+    class_names: list[str]
+    notes: list[str]
+    """Sentences on the reading of the file where that was not plain."""
+
+
+def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:
+    """Fit temperature or vector scaling to the rows of a file.
+
+    Raises:
+        PredictionsError: If there is no row, the labels are soft, or a value breaks a rule.
+
+    Warns:
+        CalibrationWarning: If there is no finite optimum.
+    """
+    logits, target = all_rows(predictions, advance)
+    names = tuple(predictions.class_names)
+    module = new_calibration(method, len(names))
+    try:
+        module.fit(logits, target)
+    except ValueError as error:
+        raise PredictionsError(predictions.path, str(error)) from None
+    before, after = (
+        cross_entropy(scores, target, num_classes=len(names)).item() for scores in (logits, module(logits))
+    )
+    saved = SavedCalibration(method, module, names, predictions.from_logits)
+    return FittedCalibration(saved, len(logits), "cross entropy", before, after)
+
+
+def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: float) -> FittedCalibration:
+    """Fit logistic or PAV calibration to the trials of a file; ``p_target`` is for logistic calibration.
+
+    Raises:
+        PredictionsError: If the scores cannot be calibrated; the message begins with ``path``.
+        ValueError: If ``p_target`` is not in (0, 1).
+
+    Warns:
+        CalibrationWarning: If the scores are reversed or carry no information.
+    """
+    module = LogisticCalibration(p_target) if method == "logistic" else new_calibration(method, 0)
+    try:
+        module.fit(*trials)
+    except ValueError as error:
+        raise PredictionsError(path, str(error)) from None
+    before, after = (cllr_of(scores, trials.labels).item() for scores in (trials.scores, module(trials.scores)))
+    return FittedCalibration(SavedCalibration(method, module), len(trials.scores), "Cllr", before, after)
+
+
+def calibrate_predictions(
+    saved: SavedCalibration, path: Path, target: Path | None, advance: Advance, columns: ColumnOptions | None = None
+) -> CalibratedPredictions:
+    """Apply temperature or vector scaling to a file, which need not have labels.
+
+    Args:
+        saved: The calibration. The file must hold logits if it was fitted to logits, else probabilities.
+        path: The file; see `Predictions`.
+        target: The labels of an npy file, to keep them.
+        advance: Called with the number of rows after each chunk.
+        columns: What the user says of the columns.
+
+    Raises:
+        PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
+    """
+    is_numbered = saved.class_names == tuple(map(str, range(len(saved.class_names))))
+    predictions = Predictions(
+        path,
+        target=target,
+        from_logits=saved.from_logits,
+        class_names=None if is_numbered else saved.class_names,
+        needs_labels=False,
+        columns=columns,
+    )
+    if len(predictions.class_names) != len(saved.class_names):
+        problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
+        raise PredictionsError(path, problem)
+    logits, labels = all_rows(predictions, advance)
+    scores = saved.module(logits)
+    bad = ~scores.amax(dim=1).isfinite()
+    if bad.any():
+        raise PredictionsError(path, "the calibrated logits are not finite", row=int(bad.nonzero()[0]) + 1)
+    return CalibratedPredictions(
+        scores if saved.from_logits else scores.softmax(dim=1), labels, predictions.class_names, predictions.notes()
+    )
+
+
+def all_rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor]:
+    """Read all logits and labels of a file.
+
+    Raises:
+        PredictionsError: If there is no row, a value breaks a rule, or the rows take too much of the memory.
+    """
+    chunks, values, most = [], 0, physical_memory() // MEMORY_SHARE
+    for chunk in predictions.logits():
+        chunks.append(chunk)
+        values += chunk.scores.numel()
+        if values * chunk.scores.element_size() > most:
+            problem = f"all rows must be in memory at once, but take more than 1/{MEMORY_SHARE} of it, {most} bytes"
+            raise PredictionsError(predictions.path, problem, row=chunk.first_row)
+        advance(len(chunk.scores))
+    if not chunks:
+        raise PredictionsError(predictions.path, "holds no row")
+    return torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks])

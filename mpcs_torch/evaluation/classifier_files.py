@@ -1,0 +1,377 @@
+"""Evaluate the files of one or several classifiers."""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.control_characters import printable
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
+from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, names_in
+from mpcs_torch.evaluation.files.matched_rows import MatchedRows
+from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
+from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.functional.soft.thresholds import best_f_thresholds
+from mpcs_torch.processes.world import ALONE, World
+
+if TYPE_CHECKING:
+    from mpcs_torch.evaluation import Evaluation, Result
+    from mpcs_torch.evaluation.chosen import ChosenMetrics
+    from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+    from mpcs_torch.metrics.by_name import MetricEntry
+
+MOST_CLASSES = 1000
+"""With more, pairs of classes would take much memory."""
+
+
+class RowRisks:
+    """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
+
+    Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
+    for more classes than `MOST_CLASSES`, of which the pairs would take much memory.
+    """
+
+    def __init__(self) -> None:
+        self._risks, self._scores = array("f"), array("d")
+        self._dangerous, self._labels = bytearray(), bytearray()
+        self._pairs: Tensor | None = None
+
+    def begin(self, chosen: "ChosenMetrics") -> None:
+        """Learn which errors are dangerous, before the first row."""
+        from mpcs_torch.metrics.concern.dangerous import dangerous_pairs_of
+
+        if not chosen.is_soft and chosen.num_classes <= MOST_CLASSES:
+            self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
+
+    def add(self, chunk: Chunk) -> None:
+        """Add the next rows."""
+        if self._pairs is None:
+            return
+        decisions = chunk.scores.argmax(dim=1)
+        risks = risks_of(chunk.scores, decisions, self._pairs)
+        self._risks.frombytes(risks.float().numpy().tobytes())
+        self._dangerous += self._pairs[chunk.target, decisions].numpy().tobytes()
+        if len(self._pairs) == 2:
+            self._scores.frombytes(chunk.scores[:, 1].double().numpy().tobytes())
+            self._labels += (chunk.target == 1).numpy().tobytes()
+
+    def gather(self, world: World) -> None:
+        """Add the rows of other processes, who read other parts of the file."""
+        parts = world.told_by_all((self._risks, self._scores, self._dangerous, self._labels))
+        self._risks, self._scores, self._dangerous, self._labels = array("f"), array("d"), bytearray(), bytearray()
+        for risks, scores, dangerous, labels in parts:
+            self._risks += risks
+            self._scores += scores
+            self._dangerous += dangerous
+            self._labels += labels
+
+    def risks(self) -> tuple[Tensor, Tensor] | None:
+        """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""
+        if not self._risks:
+            return None
+        return torch.frombuffer(self._risks, dtype=torch.float32), torch.frombuffer(self._dangerous, dtype=torch.bool)
+
+    def trials(self) -> tuple[Tensor, Tensor] | None:
+        """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
+
+        Returns:
+            None for more classes, or if one of the two is absent.
+        """
+        labels = torch.frombuffer(self._labels, dtype=torch.bool) if self._labels else None
+        if labels is None or bool(labels.all()) or not bool(labels.any()):
+            return None
+        return torch.frombuffer(self._scores, dtype=torch.float64), labels
+
+
+class ModelFiles(NamedTuple):
+    """Files of predictions, and what to read of them."""
+
+    paths: Sequence[Path]
+    target: Path | None = None
+    """The labels of npy files."""
+    from_logits: bool = False
+    by: Sequence[str] = ()
+    """Columns whose groups are measured."""
+    cluster: str | None = None
+    """The column of rows that are drawn together."""
+    options: ColumnOptions = ColumnOptions()
+    """The options of the user about other columns of csv and parquet files."""
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are neither scores nor labels."""
+        given = [self.cluster, self.options.identifier if len(self.paths) > 1 else None]
+        return list(dict.fromkeys([*self.by, *(name for name in given if name is not None)]))
+
+
+def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[str, Predictions]:
+    """Open the file of each model, by its name.
+
+    Args:
+        files: The files.
+        class_names: The classes in index order. Default: those of the first file that names them.
+
+    Raises:
+        PredictionsError: If a file cannot be read, is given twice, lacks a column of groups if it is the first, or has
+            other classes.
+    """
+
+    def opened(path: Path, names: Sequence[str] | None) -> Predictions:
+        has_labels = path.suffix != ".npy" and any(other.suffix == ".npy" for other in files.paths)
+        target = None if has_labels else files.target
+        return Predictions(
+            path,
+            target=target,
+            from_logits=files.from_logits,
+            class_names=names,
+            texts=files.columns,
+            columns=files.options,
+        )
+
+    names = file_names(files.paths)
+    _check_options(files)
+    if files.columns and files.paths[0].suffix in COLUMNS:
+        check_texts(files.paths[0], files.columns)
+    if class_names is None and len(names) > 1:
+        naming = next((path for path in files.paths if path.suffix in COLUMNS), files.paths[0])
+        class_names = opened(naming, None).class_names
+    return {name: opened(path, class_names) for name, path in zip(names, files.paths, strict=True)}
+
+
+def _check_options(files: ModelFiles) -> None:
+    """Refuse options that name a column which no file has, and files without the column that matches them."""
+    tables = [path for path in files.paths if path.suffix in COLUMNS]
+    identifier = files.options.identifier
+    if files.options != ColumnOptions() and not tables:
+        option = "--target-column" if files.options.target else "--id-column" if identifier else "--ignore"
+        raise PredictionsError(files.paths[0], f"has no columns: {option} is for csv and parquet files")
+    if identifier is not None:
+        for path in files.paths:
+            if path not in tables:
+                raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(identifier)}")
+            check_texts(path, [identifier])
+    found = {name for path in tables for name in names_in(path)} if files.options.ignored else set()
+    missing = next((name for name in files.options.ignored if name not in found), None)
+    if missing is not None:
+        raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(found))}")
+
+
+def file_names(paths: Sequence[Path]) -> list[str]:
+    """Return the name of one file; of several files, names without suffix, or whole paths if two have the same name.
+
+    Raises:
+        PredictionsError: If a file is given twice.
+    """
+    for place, path in enumerate(paths):
+        if any(path.samefile(other) for other in paths[:place]):
+            raise PredictionsError(path, "is given twice, but each model must have a file of its own")
+    names = [path.name if len(paths) == 1 else path.stem for path in paths]
+    return [printable(name) for name in (names if len(set(names)) == len(names) else map(str, paths))]
+
+
+def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
+    """Return hard F at the threshold of each class that is best on development data, held in memory as a whole.
+
+    Raises:
+        PredictionsError: If a value breaks a rule, the labels are not soft, or the classes are not those expected.
+    """
+    from mpcs_torch.metrics.by_name import MetricEntry
+    from mpcs_torch.metrics.soft.hard import HardF1
+
+    if development.class_names != list(class_names):
+        raise PredictionsError(development.path, "must have the classes of the file that is scored, in their order")
+    chunks = list(development.chunks())
+    if not chunks:
+        raise PredictionsError(development.path, "holds no row")
+    if not chunks[0].is_soft:
+        raise PredictionsError(development.path, "must have soft labels for thresholds by class")
+    preds, target = torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks])
+    best = best_f_thresholds(preds, target, num_classes=len(class_names))
+    return [
+        MetricEntry(
+            f"hard_f1_{average}_tuned", HardF1, "soft_labels", {"average": average, "threshold": best.threshold}
+        )
+        for average in ("micro", "macro")
+    ]
+
+
+Advance = Callable[[int], None]
+FEWEST_SHARED = 10_000
+"""Rows that are worth sharing: of fewer, every process reads all."""
+SOFT_ALONE = "Models are compared on files with one class for each row: soft labels have intervals alone."
+
+
+def score_models(
+    opened: Mapping[str, Predictions],
+    concern: ConcernSpec | None,
+    advance: Advance = lambda _: None,
+    *,
+    entries: "Sequence[MetricEntry] | None" = None,
+    settings: Mapping[str, Any] | None = None,
+    development: Predictions | None = None,
+    by: Sequence[str] = (),
+    cluster: str | None = None,
+    identifier: str | None = None,
+    intervals: bool = True,
+    world: World = ALONE,
+    risks: Mapping[str, RowRisks] = MappingProxyType({}),
+) -> "Result[ClassifierScores]":
+    """Evaluate files with the same rows, each in one pass.
+
+    Several processes read a part of the rows each, if their number is known (arrays and parquet) and they are matched
+    by their order; else all read all rows, and take turns in measuring them.
+
+    Of several files, the labels and the groups of the first are held, 8 bytes for a row and column.
+
+    Args:
+        opened: The file of each model, which has the columns of groups among its texts.
+        concern: Which errors matter, for the metrics that ask.
+        advance: Called with the number of rows that were added, to show progress.
+        entries: The metrics. Default: all that the labels allow.
+        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
+        development: An open file of soft labels, which is read as a whole: hard F is also measured at the thresholds
+            that are best there.
+        by: Columns of the first file: each of their groups is measured too.
+        cluster: A column of the first file that says which rows are not independent. Default: rows are independent.
+        identifier: A column of all files that names each row, by which rows are matched. Default: by their order.
+        intervals: Whether values get intervals and models are compared.
+        world: The processes that evaluate the files together, all of which return the result of the whole.
+        risks: By model, if figures of certainty are wanted: filled with the risks of its rows.
+
+    Raises:
+        PredictionsError: If a file cannot be read or scored, or rows do not match.
+        OtherProcessError: If another process has raised such an error.
+    """
+    columns = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
+    part = _own_part(opened, identifier, world)
+
+    def evaluated() -> "Evaluation":
+        rows = MatchedRows(columns, identifier=identifier, holds=len(opened) > 1)
+        evaluation: Evaluation | None = None
+        for name, predictions in opened.items():
+            number = -1
+            for number, chunk in enumerate(predictions.chunks(part)):
+                if evaluation is None:
+                    evaluation = _begun(
+                        predictions, concern, entries, settings, development, chunk, intervals=intervals
+                    )
+                if number == 0 and name in risks:
+                    risks[name].begin(evaluation.chosen)
+                places, codes = rows.add(predictions.path, predictions.class_names, chunk)
+                if part is not None or number % world.size == world.rank:
+                    groups = {column: codes[column] for column in by}
+                    ids = places + (0 if part is None else part.start)
+                    ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
+                    try:
+                        evaluation.add(name, chunk.scores, chunk.target, groups, ids=ids, cluster=cluster)
+                    except ValueError as error:
+                        raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
+                if name in risks:
+                    risks[name].add(chunk)
+                advance(len(chunk.scores) * (1 if part is None else world.size))
+            if number < 0:
+                raise PredictionsError(predictions.path, "holds no row")
+            rows.end(predictions.path)
+        assert evaluation is not None
+        for column in by:
+            evaluation.codes_of(column, rows.columns[column].names)
+        return evaluation
+
+    evaluation = world.done_by_all(evaluated)
+    if part is not None:
+        for of_model in risks.values():
+            of_model.gather(world)
+        for predictions in opened.values():
+            predictions.gather(world)
+    try:
+        result = _of_all(evaluation, world).result()
+    except ValueError as error:
+        raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
+    return _with_notes(result, opened, evaluation, development)
+
+
+def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: World) -> range | None:
+    """Return the rows that this process reads; None for all."""
+    if world.size == 1 or identifier is not None:
+        return None
+    [rows, *others] = {predictions.rows for predictions in opened.values()}
+    if others or rows is None or rows < FEWEST_SHARED:
+        return None
+    return range(rows)[world.rows(rows)]
+
+
+def _begun(
+    predictions: Predictions,
+    concern: ConcernSpec | None,
+    entries: "Sequence[MetricEntry] | None",
+    settings: Mapping[str, Any] | None,
+    development: Predictions | None,
+    chunk: Chunk,
+    *,
+    intervals: bool,
+) -> "Evaluation":
+    """Begin an evaluation with the metrics that the labels of the first rows allow."""
+    from mpcs_torch.evaluation import Evaluation
+    from mpcs_torch.evaluation.chosen import choose_metrics
+
+    names = predictions.class_names
+    if development is not None and not chunk.is_soft:
+        raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
+    try:
+        wanted: Sequence[MetricEntry] | None = entries
+        if development is not None:
+            chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
+            wanted = [*chosen.entries, *tuned_entries(development, names)]
+        return Evaluation(
+            names, concern=concern, metrics=wanted, settings=settings, is_soft=chunk.is_soft, intervals=intervals
+        )
+    except PredictionsError:
+        raise
+    except ValueError as error:
+        raise PredictionsError(predictions.path, str(error)) from None
+
+
+def _of_all(evaluation: "Evaluation", world: World) -> "Evaluation":
+    """Return the evaluation of all processes."""
+    if world.size == 1:
+        return evaluation
+    whole, *others = world.told_by_all(evaluation)
+    for other in others:
+        whole.merge(other)
+    return whole
+
+
+def _with_notes(
+    result: "Result[ClassifierScores]",
+    opened: Mapping[str, Predictions],
+    evaluation: "Evaluation",
+    development: Predictions | None,
+) -> "Result[ClassifierScores]":
+    """Add how the files were read."""
+    models = {}
+    for name, predictions in opened.items():
+        scores = result.models[name]
+        notes = list(scores.notes)
+        if development is not None and development.path.samefile(predictions.path):
+            notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
+        if predictions.takes_any_column and scores.confusion is not None:
+            counts = scores.confusion.sum(1).tolist()
+            absent = [label for label, count in zip(scores.class_names, counts, strict=True) if not count]
+            if absent:
+                problem = f"no row has the label {quoted(absent[0])}"
+                notes.append(f"{problem}: if that is no class, --ignore leaves its column out")
+        models[name] = replace(scores, notes=notes, file_notes=predictions.notes())
+    notes = list(result.notes)
+    compared = [entry.name for entry in evaluation.chosen.entries if entry.compared_as]
+    if len(opened) > 1 and evaluation.chosen.is_soft:
+        notes.append(SOFT_ALONE)
+    elif len(opened) > 1 and not compared:
+        notes.append("None of the metrics is one that models are compared by.")
+    return replace(result, models=models, notes=notes)

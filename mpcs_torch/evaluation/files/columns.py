@@ -1,0 +1,291 @@
+"""Read predictions from columns of csv and parquet files, whose roles their names and values tell."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mpcs_torch.control_characters import has_control
+from mpcs_torch.errors import quoted, shown
+from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, is_number, reading, rows_at_a_time
+from mpcs_torch.evaluation.files.tables import (
+    Batch,
+    CsvFile,
+    labels_of,
+    numbers_of,
+    parquet_batches,
+    parquet_names,
+    parquet_rows,
+)
+
+LABEL, SOFT = "target", "target_"
+LABELS = (LABEL, "label", "labels", "y_true", "true_label", "ground_truth", "truth", "y", "class")
+"""Names of a column of labels, of which a table has one."""
+IDS = (
+    *("id", "ids", "index", "idx", "row_id", "sample_id", "image_id", "uid", "uuid"),
+    *("filename", "file", "path", "image"),
+)
+DECIDED = ("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred")
+"""Names of a column of predicted classes."""
+PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
+"""The most values of a table that are read to see what its columns hold."""
+
+Kind = Literal["text", "whole", "number"]
+"""No value is a number; all are whole numbers; anything else."""
+
+
+class ColumnOptions(NamedTuple):
+    """The options of the user about columns."""
+
+    target: str | None = None
+    """The column of labels."""
+    ignored: Sequence[str] = ()
+    identifier: str | None = None
+    """The column by which rows of several files are matched."""
+
+
+class Roles(NamedTuple):
+    """The roles of the columns of a table."""
+
+    scores: list[str]
+    """Columns that may be classes, in the order of the table."""
+    label: str | None
+    soft: list[str]
+    """Columns of soft labels."""
+    notes: list[str]
+    """Sentences on columns that are not read."""
+
+
+def peeked_rows(columns: int) -> int:
+    """Return how many rows are read to see what that many columns hold."""
+    return min(PEEKED_ROWS, max(1, PEEKED_VALUES // columns))
+
+
+def find_roles(
+    path: Path,
+    names: Sequence[str],
+    peek: Callable[[], Mapping[str, Sequence[Any]]],
+    *,
+    class_names: Sequence[str] | None,
+    options: ColumnOptions,
+) -> Roles:
+    """Return what the columns are.
+
+    Args:
+        path: The file, for errors.
+        names: The columns, without those of groups.
+        peek: Reads the first values of the columns; not called if the names say everything.
+        class_names: The names of the classes, which are always scores.
+        options: What the user says of the columns.
+
+    Raises:
+        PredictionsError: If the column of labels is missing, or several may be it.
+    """
+    if options.target is not None and options.target not in names:
+        raise PredictionsError(path, f"has no column {quoted(options.target)} of --target-column, but {quoted(names)}")
+    out = {*options.ignored, *([] if options.identifier is None else [options.identifier])}
+    left = [name for name in names if name not in out]
+    soft = [] if options.target is not None else [name for name in left if name.startswith(SOFT)]
+    left = [name for name in left if name not in soft]
+    label = LABEL if options.target is None and LABEL in left and LABEL not in (class_names or ()) else options.target
+    others = [name for name in left if name != label]
+    if _are_classes(others, class_names):
+        return Roles(others, label, soft, [])
+    held = peek()
+    kinds = {name: kind_of(held[name]) for name in others}
+    if label is None and not soft:
+        label = _label_among(path, kinds, class_names)
+        others = [name for name in others if name != label]
+    why = {
+        name: reason
+        for name in others
+        if name not in (class_names or ()) and (reason := _other_use(name, kinds[name])) is not None
+    }
+    told = ", ".join(f"{quoted(shown(name))} ({reason})" for name, reason in list(why.items())[:10])
+    more = f" and {len(why) - 10} more" if len(why) > 10 else ""
+    notes = [f"Columns that are no scores of classes: {told}{more}."] if why else []
+    return Roles([name for name in others if name not in why], label, soft, notes)
+
+
+def kind_of(values: Sequence[Any]) -> Kind:
+    """Return what the values of a column are; empty ones say nothing."""
+    held = [value for value in values if value is not None and str(value).strip()]
+    if held and not any(is_number(value) for value in held):
+        return "text"
+    is_whole = held and all(is_number(value) and float(value) % 1 == 0 for value in held)
+    return "whole" if is_whole else "number"
+
+
+def _are_classes(names: Sequence[str], class_names: Sequence[str] | None) -> bool:
+    found = set(names)
+    return found in (set(class_names or ()), {str(label) for label in range(len(names))}) and bool(found)
+
+
+def _label_among(path: Path, kinds: Mapping[str, Kind], class_names: Sequence[str] | None) -> str | None:
+    """Return the only column with a name of labels that holds no scores."""
+    named = [
+        name
+        for name, kind in kinds.items()
+        if name.lower() in LABELS and kind != "number" and name not in (class_names or ())
+    ]
+    if len(named) > 1:
+        problem = f"has several columns that may be the labels, {quoted(named)}: name it with --target-column"
+        raise PredictionsError(path, problem)
+    return named[0] if named else None
+
+
+def _other_use(name: str, kind: Kind) -> str | None:
+    """Return what a column holds that cannot be scores; None if it may be a class."""
+    if kind == "number":
+        return None
+    if not name or name.startswith(("Unnamed:", "__index_level_")):  # as pandas calls its index
+        return "an index"
+    if name.lower() in IDS:
+        return "ids; --id-column matches files by them"
+    if name.lower() in DECIDED:
+        return "decisions, which are taken from the scores instead"
+    return "text" if kind == "text" else None
+
+
+MOST_EXACT = 2**53 - 1
+"""Whole numbers beyond it may become others as float64, so they are quoted as the file has them."""
+
+
+class ColumnFile:
+    """A table with a header that is read in batches of rows."""
+
+    def __init__(
+        self,
+        path: Path,
+        class_names: Sequence[str] | None,
+        *,
+        needs_labels: bool,
+        texts: Sequence[str] = (),
+        options: ColumnOptions | None = None,
+    ) -> None:
+        self.path = path
+        self._csv = None if path.suffix == ".parquet" else _csv_file(path)
+        names = parquet_names(path) if self._csv is None else self._csv.names
+        controlling = next((name for name in names if has_control(name)), None)
+        if controlling is not None:
+            problem = f"names of classes must not have control characters, but one is {quoted(controlling)}"
+            raise PredictionsError(path, problem)
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        if repeated:
+            raise PredictionsError(
+                path, f"columns must have different names, but {quoted(repeated)} appear more than once"
+            )
+        told = options or ColumnOptions()
+        label = told.target or LABEL
+        taken = {label, *(class_names or ())} & set(texts)
+        if taken:
+            raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {label}, so it cannot name groups")
+        self._texts = [name for name in names if name in texts]
+        names = [name for name in names if name not in texts]
+        roles = find_roles(path, names, lambda: self._peek(names), class_names=class_names, options=told)
+        self.notes, soft = roles.notes, roles.soft
+        hint = "" if options is None else "; for a column that is no class, pass --ignore COLUMN"
+        self.columns = _in_order(path, roles.scores, class_names, fewest=1 if soft else 2, hint=hint)
+        is_unlabelled = not soft and roles.label is None and not needs_labels
+        self._label_column = roles.label
+        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [roles.label] if roles.label else []
+        if not is_unlabelled and ((roles.label is None) != bool(soft) or (soft and set(soft) != set(self._labels))):
+            rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {quoted(self.columns)}"
+            hint = "" if options is None else "; --target-column COLUMN names another"
+            raise PredictionsError(path, f"{rule}, but has {quoted(names)}{hint}")
+        self._label_names = {name: label for label, name in enumerate(self.columns)}
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None if the file must be read to count them."""
+        return parquet_rows(self.path) if self._csv is None else None
+
+    def chunks(self, part: range | None = None) -> Iterator[Chunk]:
+        """Yield all rows in chunks, or a part of the rows of a parquet file."""
+        for batch in self._batches(part):
+            scores = self._matrix(batch, self.columns)
+            target = self._target(batch) if self._labels else scores[:, :0]
+            yield Chunk(batch.first_row, scores, target, {name: batch.columns[name] for name in self._texts})
+
+    def _peek(self, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+        """Return the first values of each column."""
+        rows = peeked_rows(len(names))
+        if self._csv is not None:
+            held = list(islice(self._csv.rows(), rows))
+            return {name: [row[place] for row in held] for place, name in enumerate(self._csv.names)}
+        batch = next(iter(parquet_batches(self.path, rows, names)), None)
+        return {name: [] if batch is None else batch.columns[name].to_pylist() for name in names}
+
+    def _batches(self, part: range | None) -> Iterator[Batch]:
+        if self._csv is None:
+            read = [*self.columns, *self._labels, *self._texts]
+            return parquet_batches(self.path, rows_at_a_time(len(self.columns)), read, part)
+        if self._label_column is not None:
+            return self._csv.batches(numbers=self.columns, texts=[*self._labels, *self._texts])
+        return self._csv.batches(numbers=[*self.columns, *self._labels], texts=self._texts)
+
+    def _target(self, batch: Batch) -> Tensor:
+        column = self._label_column
+        if column is None:
+            return self._matrix(batch, self._labels)
+        rule = f"must be a class index or one of {quoted(self.columns[:10])}"
+        held = labels_of(self.path, batch.columns[column], column, batch.first_row, self._label, rule)
+        return torch.from_numpy(held)
+
+    def _matrix(self, batch: Batch, names: Sequence[str]) -> Tensor:
+        """Return columns of numbers as a matrix: float64 (n, columns)."""
+        columns = [numbers_of(self.path, batch.columns[name], name, batch.first_row) for name in names]
+        return torch.from_numpy(np.stack(columns, axis=1))
+
+    def _label(self, value: Any) -> int | None:
+        label = self._label_names.get(str(value).strip(), value)
+        if not is_number(label) or float(label) % 1 != 0 or abs(float(label)) > MOST_EXACT:
+            return None
+        return int(float(label))
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the names of the columns of a table."""
+    with reading(path):
+        return parquet_names(path) if path.suffix == ".parquet" else _csv_file(path).names
+
+
+def check_texts(path: Path, texts: Sequence[str]) -> None:
+    """Refuse a table without some columns of texts, before it is refused for a class of another name."""
+    names = names_in(path)
+    missing = [name for name in texts if name not in names]
+    if missing:
+        raise PredictionsError(path, f"must have a column {quoted(missing[0])}, but has {quoted(names)}")
+
+
+def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *, fewest: int, hint: str) -> list[str]:
+    """Return the columns of scores in the order of the classes: by number if they are numbered, else by name."""
+    unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
+    if unnamed or len(found) < fewest:
+        rule = f"must have a column of scores for each class, and no other columns of numbers than {LABEL}"
+        raise PredictionsError(path, f"{rule}, but has {quoted(found)}{hint}")
+    numbered = [str(label) for label in range(len(found))]
+    if set(found) == set(numbered):
+        return numbered
+    if class_names is None:
+        return found
+    if set(found) != set(class_names):
+        rule = f"columns must be named after the classes {quoted(list(class_names))}"
+        raise PredictionsError(path, f"{rule}, but are {quoted(found)}{hint if set(found) > set(class_names) else ''}")
+    return list(class_names)
+
+
+def _csv_file(path: Path) -> CsvFile:
+    file = CsvFile(path)
+    if not file.header:
+        raise PredictionsError(path, "must begin with a header of column names, but is empty")
+    if len(file.header) > 1 and all(map(is_number, file.header)) and LABEL not in file.header:
+        raise PredictionsError(
+            path, f"must begin with a header of column names, but begins with {quoted(file.header[:3])}"
+        )
+    return file

@@ -1,0 +1,162 @@
+"""Read arrays of HDF5 files that others wrote: no other file is opened, and what is unpacked has a limit."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.untrusted_files import FREE_BYTES, MOST_EXPANSION, FileRuleError
+
+if TYPE_CHECKING:
+    import h5py
+
+SUFFIXES = (".h5", ".hdf5")
+FILTERS = {1: "gzip", 2: "shuffle", 3: "fletcher32", 32000: "lzf"}
+"""By the library's number. Others may come from plug-ins, which are programs."""
+PACKERS = {1, 32000}
+"""Of those, the ones that make chunks smaller; one after the other would multiply what they expand to."""
+MOST_PACKED = 2**20 + 2**12
+"""Bytes of a packed chunk: gzip unpacks it to about `FREE_BYTES` at most, whatever size it declares. h5py chooses
+chunks of less than 2^20 bytes before they are packed."""
+NAMES = 2**16
+"""The number of names that are read at a time."""
+
+
+def is_hdf5(path: Path) -> bool:
+    """Return whether the suffix says that a file is HDF5."""
+    return path.suffix.lower() in SUFFIXES
+
+
+def import_h5py(path: Path) -> None:
+    """Refuse to read or write a file if h5py is not installed."""
+    try:
+        import h5py  # noqa: F401
+    except ImportError:
+        raise PredictionsError(path, "requires h5py: pip install 'mpcs_torch[hdf5]'") from None
+
+
+@contextmanager
+def opened_hdf5(path: Path) -> "Iterator[h5py.File]":
+    """Open a file to read it.
+
+    Raises:
+        PredictionsError: If h5py is not installed.
+    """
+    import_h5py(path)
+    import h5py
+
+    with h5py.File(path, "r") as file:
+        yield file
+
+
+def has_dataset(file: "h5py.File", name: str) -> bool:
+    """Return whether a file has a link of this name; none is followed but that of the group of the name."""
+    *groups, last = name.split("/")
+    at = file
+    for group in groups:
+        if not at.id.links.exists(group.encode()):
+            return False
+        at = _inside(at, group)
+    return bool(at.id.links.exists(last.encode()))
+
+
+def numbers_in(file: "h5py.File", name: str, kinds: str, rule: str) -> "h5py.Dataset":
+    """Return a matrix of numbers, of which no value is read yet.
+
+    Args:
+        file: The file.
+        name: The name of the dataset.
+        kinds: Numpy's letters of the kinds of numbers that it may have.
+        rule: The kinds in words.
+
+    Raises:
+        FileRuleError: If it is no matrix of these numbers, or breaks a limit.
+    """
+    found = _dataset(file, name)
+    if found.dtype.kind not in kinds or found.dtype.itemsize > 8:
+        raise FileRuleError(f"{quoted(name)} must contain {rule}, but contains {quoted(str(found.dtype))}")
+    if len(found.shape) != 2:
+        raise FileRuleError(f"{quoted(name)} must be a matrix, but has the shape {quoted(found.shape)}")
+    return found
+
+
+def names_in(file: "h5py.File", name: str) -> dict[str, int]:
+    """Return the names that a dataset has, each with its place.
+
+    Raises:
+        FileRuleError: If it holds no names, or one is empty or appears twice, or it breaks a limit.
+    """
+    import h5py
+
+    found = _dataset(file, name)
+    text = h5py.check_string_dtype(found.dtype)
+    if text is None or len(found.shape) != 1:
+        kind = f"{quoted(str(found.dtype))} of shape {quoted(found.shape)}"
+        raise FileRuleError(f"{quoted(name)} must be a list of names, but is {kind}")
+    longest = text.length or Path(file.filename).stat().st_size  # no text is longer than its file
+    step = max(1, min(NAMES, FREE_BYTES // max(1, longest)))
+    places: dict[str, int] = {}
+    for start in range(0, found.shape[0], step):
+        for held in found[start : start + step]:
+            one = held.decode() if isinstance(held, bytes) else held
+            if not one or one in places:  # at once: repeated names take next to no space in a file
+                problem = "has an empty name" if not one else f"has {quoted(one)} twice"
+                raise FileRuleError(f"{quoted(name)} must have different names, but {problem}")
+            places[one] = len(places)
+    return places
+
+
+def _inside(at: "h5py.Group", part: str) -> Any:
+    """Return what a hard link of a group leads to; other links may lead to other files."""
+    import h5py
+
+    link = part.encode()
+    if not at.id.links.exists(link):
+        raise FileRuleError(f"must have {quoted(part)}")
+    if at.id.links.get_info(link).type != h5py.h5l.TYPE_HARD:
+        raise FileRuleError(f"{quoted(part)} must be in the file itself, but is a soft or external link")
+    return at[part]
+
+
+def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
+    import h5py
+
+    found: Any = file
+    for part in name.split("/"):
+        if not isinstance(found, h5py.Group):
+            raise FileRuleError(f"must have the dataset {quoted(name)}")
+        found = _inside(found, part)
+    if not isinstance(found, h5py.Dataset) or found.shape is None:
+        raise FileRuleError(f"{quoted(name)} must be a dataset with a shape")
+    if found.is_virtual or found.external:
+        raise FileRuleError(f"{quoted(name)} must be in the file itself, but is virtual or in other files")
+    _check_size(file, name, found)
+    return found
+
+
+def _check_size(file: "h5py.File", name: str, found: "h5py.Dataset") -> None:
+    """Refuse a dataset that would fill the memory, and filters that are not built in."""
+    properties, size = found.id.get_create_plist(), Path(file.filename).stat().st_size
+    filters = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
+    if not set(filters) <= FILTERS.keys() or sum(number in PACKERS for number in filters) > 1:
+        raise FileRuleError(f"{quoted(name)} must be packed once, by {', '.join(FILTERS.values())} alone")
+    for shape in (found.shape, found.chunks or ()):
+        declared = math.prod(shape) * found.dtype.itemsize
+        if declared > FREE_BYTES and declared > MOST_EXPANSION * size:
+            rule = f"must declare at most {MOST_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
+            raise FileRuleError(f"{quoted(name)} {rule}, but declares {declared}")
+    largest = 0
+
+    def look(chunk: Any) -> None:
+        nonlocal largest
+        largest = max(largest, chunk.size)
+
+    if filters:
+        found.id.chunk_iter(look)
+    if largest > MOST_PACKED:
+        raise FileRuleError(
+            f"{quoted(name)} must be packed in chunks of at most {MOST_PACKED} bytes, but one has {largest}"
+        )

@@ -1,0 +1,230 @@
+"""The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import ids_of_names
+from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
+from mpcs_torch.evaluation.files.tables import labels_of
+
+NAMED = 3
+"""The most missing ids that an error names."""
+
+
+class RowIds:
+    """The place of each id among the rows of the first file, about 150 bytes for a row; and of those of another file.
+
+    Args:
+        column: The column of ids. Each names one row.
+    """
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._places = dict[str, int]()
+        self._order = array("q")
+
+    def hold(self, path: Path, chunk: Chunk) -> None:
+        """Add the next rows of the first file.
+
+        Raises:
+            PredictionsError: If an id is missing or repeated.
+        """
+        for row, found in enumerate(self._ids(path, chunk)):
+            if self._places.setdefault(found, len(self._places)) != len(self._order):
+                raise PredictionsError(path, _repeated(found), row=chunk.first_row + row, column=self._column)
+            self._order.append(len(self._order))
+
+    def places(self, path: Path, chunk: Chunk, first: str) -> Tensor:
+        """Return the place of the next rows of another file: ``(n,)``, int64.
+
+        Raises:
+            PredictionsError: If an id is missing or repeated, or the first file lacks it.
+        """
+        if chunk.first_row == 1:
+            self._order, self._seen = array("q"), bytearray(len(self._places))
+        found = []
+        for row, name in enumerate(self._ids(path, chunk)):
+            place = self._places.get(name)
+            if place is None or self._seen[place]:
+                problem = f"{first} has no row with the id {quoted(name)}" if place is None else _repeated(name)
+                raise PredictionsError(path, problem, row=chunk.first_row + row, column=self._column)
+            self._seen[place] = 1
+            found.append(place)
+        self._order.extend(found)
+        return torch.tensor(found, dtype=torch.int64)
+
+    def check_all_seen(self, path: Path, first: str) -> None:
+        """Check that a file had all rows.
+
+        Raises:
+            PredictionsError: If ids of the first file are missing.
+        """
+        missing = len(self._places) - len(self._order)
+        if missing:
+            names = [name for name, place in self._places.items() if not self._seen[place]][:NAMED]
+            more = f" and {missing - len(names)} more" if missing > len(names) else ""
+            raise PredictionsError(path, f"lacks {missing} rows of {first}: those with the ids {quoted(names)}{more}")
+
+    def order(self) -> Tensor:
+        """Return the place of each row of the last file: ``(N,)``, int64."""
+        return torch.frombuffer(self._order, dtype=torch.int64)
+
+    def _ids(self, path: Path, chunk: Chunk) -> list[str]:
+        found = [text_of(value) for value in chunk.texts[self._column].to_pylist()]
+        if not all(found):
+            row = chunk.first_row + found.index("")
+            raise PredictionsError(path, "must be the id of the row, but is missing", row=row, column=self._column)
+        return found
+
+
+def text_of(value: Any) -> str:
+    """Return what a cell of csv, parquet or arrow holds, as text."""
+    plain = value.as_py() if hasattr(value, "as_py") else value
+    return "" if plain is None else str(plain).strip()
+
+
+def _repeated(name: str) -> str:
+    return f"each id must name one row, but {quoted(name)} appears again"
+
+
+class GroupColumn:
+    """A column that says to which group each row belongs: the names of the groups, and if held 8 bytes for a row."""
+
+    def __init__(self) -> None:
+        self._codes, self._by_name = array("q"), dict[str, int]()
+        self._ids = torch.empty(0, dtype=torch.int64)
+
+    @property
+    def names(self) -> list[str]:
+        """The groups, in the order in which they occur."""
+        return list(self._by_name)
+
+    @property
+    def ids(self) -> Tensor:
+        """(groups,), int64: an identifier of each group, the same in every process."""
+        if len(self._ids) < len(self._by_name):
+            self._ids = torch.cat([self._ids, ids_of_names(self.names[len(self._ids) :])])
+        return self._ids
+
+    @property
+    def codes(self) -> Tensor:
+        """``(N,)``, int64: the place of the group of each row in `names`."""
+        return torch.frombuffer(self._codes, dtype=torch.int64)
+
+    def add(self, found: Tensor) -> None:
+        """Add the codes of the next rows."""
+        self._codes.frombytes(found.numpy().tobytes())
+
+    def code_of(self, value: Any) -> int | None:
+        """Return the code of a group, which may be new; None for a missing value."""
+        name = text_of(value)
+        return None if not name else self._by_name.setdefault(name, len(self._by_name))
+
+    def known_code_of(self, value: Any) -> int | None:
+        """Return the code of a group, -1 for a new one; None for a missing value."""
+        name = text_of(value)
+        return None if not name else self._by_name.get(name, -1)
+
+
+class MatchedRows:
+    """The labels and groups of the rows of the first file, which the rows of the others must have too.
+
+    Args:
+        columns: The columns of groups. The first file must have them; those that another file has must be equal.
+        identifier: A column that names each row of every file, which may have another order. Default: rows of all
+            files have the same order.
+        holds: Whether there are other files.
+    """
+
+    def __init__(self, columns: Sequence[str], *, identifier: str | None = None, holds: bool = True) -> None:
+        self._holds = holds
+        self.columns = {name: GroupColumn() for name in columns}
+        self._ids = None if identifier is None else RowIds(identifier)
+        self._labels = array("q")
+        self._first: Path | None = None
+        self._rows = self._place = 0
+        self._is_soft = False
+
+    @property
+    def labels(self) -> Tensor:
+        """``(N,)``, int64: the label of each row; empty if they are soft."""
+        return torch.frombuffer(self._labels, dtype=torch.int64) if self._labels else torch.empty(0, dtype=torch.int64)
+
+    def add(self, path: Path, class_names: Sequence[str], chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
+        """Hold or check the next rows of a file; return the place of each row, and the code of its group by column.
+
+        Raises:
+            PredictionsError: If the rows are not those of the first file.
+        """
+        self._first = self._first or path
+        if self._ids is not None and path == self._first:
+            self._ids.hold(path, chunk)
+        if path == self._first:
+            codes = {name: self._codes(path, chunk, name, column.code_of) for name, column in self.columns.items()}
+            for name, found in codes.items():
+                if self._holds:
+                    self.columns[name].add(found)
+            if self._holds and not chunk.is_soft:
+                self._labels.frombytes(chunk.target.numpy().tobytes())
+            places = torch.arange(self._rows, self._rows + len(chunk.scores))
+            self._rows, self._is_soft = self._rows + len(chunk.scores), chunk.is_soft
+            return places, codes
+        stop = self._place + len(chunk.scores)
+        if self._ids is not None:
+            rows = self._ids.places(path, chunk, str(self._first))
+        elif stop > self._rows:
+            raise PredictionsError(path, f"has more rows than {self._first}, which has {self._rows}")
+        else:
+            rows = torch.arange(self._place, stop)
+        self._check(path, class_names, chunk, rows)
+        self._place = stop
+        return rows, {name: column.codes[rows] for name, column in self.columns.items()}
+
+    def end(self, path: Path) -> None:
+        """Check that a file had all rows.
+
+        Raises:
+            PredictionsError: If it had fewer than the first.
+        """
+        if self._ids is not None and path != self._first:
+            self._ids.check_all_seen(path, str(self._first))
+        elif path != self._first and self._place < self._rows:
+            raise PredictionsError(path, f"has {self._place} rows, but {self._first} has {self._rows}")
+        self._place = 0
+
+    def _check(self, path: Path, class_names: Sequence[str], chunk: Chunk, rows: Tensor) -> None:
+        if chunk.is_soft != self._is_soft:
+            kinds = ("one class", "soft labels")
+            problem = f"has {kinds[chunk.is_soft]} for each row, but {self._first} has {kinds[self._is_soft]}"
+            raise PredictionsError(path, problem)
+        if not chunk.is_soft:
+            held = self.labels[rows]
+            differs = chunk.target != held
+            if differs.any():
+                place = int(differs.nonzero()[0])
+                how = "rows are matched in order (--id-column COLUMN matches them by ids)"
+                how = how if self._ids is None else "rows are matched by their ids"
+                own, first = (quoted(class_names[int(labels[place])]) for labels in (chunk.target, held))
+                problem = f"the label must be {first} as in {self._first}, but is {own}: {how}"
+                raise PredictionsError(path, problem, row=chunk.first_row + place)
+        for name, column in self.columns.items():
+            if name in chunk.texts:
+                found, expected = self._codes(path, chunk, name, column.known_code_of), column.codes[rows]
+                if not found.equal(expected):
+                    place = int((found != expected).nonzero()[0])
+                    group = quoted(column.names[int(expected[place])])
+                    problem = f"must be {group} as in {self._first}, but is {quoted(text_of(chunk.texts[name][place]))}"
+                    raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
+
+    def _codes(self, path: Path, chunk: Chunk, name: str, code_of: Callable[[Any], int | None]) -> Tensor:
+        texts: Mapping[str, Any] = chunk.texts
+        if name not in texts:
+            raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(name)}")
+        found = labels_of(path, texts[name], name, chunk.first_row, code_of, "must name a group")
+        return torch.from_numpy(found)

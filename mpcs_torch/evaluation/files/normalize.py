@@ -1,0 +1,142 @@
+"""Normalise the scores of trials by those of a cohort."""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
+from mpcs_torch.evaluation.files.tables import CsvFile, labels_of
+from mpcs_torch.evaluation.files.trial_table import scores_of
+from mpcs_torch.evaluation.files.trial_text import PAIR, parse_scores, refuse_binary, split_lines
+from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.functional.detection.normalization import (
+    CohortStatistics,
+    SameScoresError,
+    cohort_statistics,
+    normalize_scores,
+)
+
+Batch = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+class Cohort(NamedTuple):
+    """The cohort scores of each name, an enrolment or a test, in general."""
+
+    places: dict[str, int]
+    """By name, its place in the statistics."""
+    statistics: CohortStatistics
+    fewer: int = 0
+    """The number of names with fewer scores than the highest ones that were asked for: all of theirs were taken."""
+
+
+def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None = None) -> Cohort:
+    """Read scores of names against a cohort.
+
+    Args:
+        path: A csv file with columns ``name`` and ``score``, or text with a name, one of the cohort and a score on each
+            line.
+        advance: Called with the number of rows after each batch, to show progress.
+        top: How many of the highest scores of each name to take. Default: all.
+
+    Raises:
+        PredictionsError: If the file cannot be read, a score is not finite, or a name has no two scores that differ.
+    """
+    places: dict[str, int] = {}
+    names, scores, rows = array("q"), array("d"), 0
+    with reading(path):
+        refuse_binary(path)
+        batches = _of_csv(path, places) if path.suffix.lower() == ".csv" else _of_text(path, places)
+        for own, values in batches:
+            bad = ~np.isfinite(values)
+            if bad.any():
+                row = int(bad.argmax())
+                problem = f"must be finite, but is {values[row]:g}"
+                raise PredictionsError(path, problem, row=rows + row + 1, column="score")
+            names.frombytes(own.tobytes())
+            scores.frombytes(values.tobytes())
+            rows += len(values)
+            advance(len(values))
+        if not rows:
+            raise PredictionsError(path, "contains no rows")
+        preds, owners = torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(names, dtype=torch.int64)
+        try:
+            statistics = cohort_statistics(preds, owners, num_names=len(places), top=top)
+        except SameScoresError as error:
+            name = quoted(list(places)[error.name])
+            highest = "" if top is None else f" among its {top} highest"
+            raise PredictionsError(path, f"must have two scores that differ{highest} for {name}") from None
+        return Cohort(places, statistics, int((owners.bincount() < (top or 0)).sum()))
+
+
+def _of_text(path: Path, places: dict[str, int]) -> Iterator[Batch]:
+    """Yield the place of the name of each score; names are added to ``places``."""
+    for rows, held in split_lines(path, 3, "a name, a name of the cohort and a score"):
+        names = [places.setdefault(fields[0], len(places)) for fields in held]
+        yield np.array(names, dtype=np.int64), np.array(parse_scores(path, rows, [fields[2] for fields in held]))
+
+
+def _of_csv(path: Path, places: dict[str, int]) -> Iterator[Batch]:
+    file = CsvFile(path)
+    if not {"name", "score"} <= set(file.names):
+        raise PredictionsError(path, f"must have the columns ['name', 'score'], but has {quoted(file.names)}")
+
+    def place_of(name: str) -> int | None:
+        return places.setdefault(name, len(places)) if name else None
+
+    for first, held in file.batches(numbers=["score"], texts=["name"]):
+        names = labels_of(path, held["name"], "name", first, place_of, "must not be empty")
+        yield names, scores_of(path, held["score"], first)
+
+
+NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
+SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
+"""Whose cohort scores each method uses."""
+
+
+def normalize_trials(
+    path: Path,
+    out: Path,
+    cohort: Path,
+    method: NormalizationMethod,
+    advance: Callable[[int], None],
+    *,
+    top: int | None = None,
+) -> int:
+    """Copy a file of trials with normalised scores; labels and further columns stay, and none is needed.
+
+    Args:
+        path: Text with two names and a score on each line, or a csv or parquet file with columns ``enrollment``,
+            ``test`` and ``score``.
+        out: The file to write, in the same format.
+        cohort: The scores of enrolments and tests against a cohort, as `read_cohort` reads them.
+        method: z uses the scores of the enrolment, t those of the test, s and adaptive-s both.
+        advance: Called with the number of rows after each batch.
+        top: Take only so many of the highest scores of each name: adaptive-s needs it. Default: all.
+
+    Returns:
+        The number of names that have fewer cohort scores than ``top``: all of theirs were taken.
+
+    Raises:
+        PredictionsError: If a file cannot be read, or the cohort has no scores for a name that the method needs.
+    """
+    sides = SIDES[method]
+    places, statistics, fewer = read_cohort(cohort, advance, top=top)
+
+    def change(scores: Tensor, *columns: list[str]) -> Tensor:
+        given = {}
+        for side, names in zip(sides, columns, strict=True):
+            missing = next((name for name in names if name not in places), None)
+            if missing is not None:
+                raise PredictionsError(cohort, f"has no scores for {quoted(missing)}, which is in {side} of {path}")
+            given[side] = statistics.of(torch.tensor([places[name] for name in names], dtype=torch.int64))
+        return normalize_scores(scores, **given)
+
+    rewrite_scores(path, out, change, advance, given=sides)
+    return fewer

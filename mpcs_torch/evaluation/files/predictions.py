@@ -1,0 +1,292 @@
+"""Read files of predictions, in the format that their suffix names, check every value, and write them."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.files.arrays import LABELS, SCORES, ArrayFile
+from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, reading
+from mpcs_torch.evaluation.files.columns import LABEL, ColumnFile, ColumnOptions
+from mpcs_torch.evaluation.files.tables import write_csv_rows
+from mpcs_torch.files import replace_whole
+from mpcs_torch.processes.world import World
+
+DECIMALS = range(2, 7)
+"""The decimals that may be shown: with 1, rounding could explain nearly any sum; with 7, sums are exact enough."""
+LOWEST = 0.5
+"""The lowest sum that is accepted, since more than half of the probability would be guessed."""
+
+
+class RoundedSums:
+    """Accept sums that the rounding of the file explains, and remember them."""
+
+    def __init__(self) -> None:
+        self.decimals: int | None = None
+        """As shown in the file; None if no sum needed it so far."""
+        self._lowest, self._highest, self._rows = 1.0, 1.0, 0
+
+    def accepts(self, scores: Tensor, total: Tensor, off: Tensor) -> bool:
+        """Return whether rounding explains the sums of all rows that are off, and remember them.
+
+        A sum is explained if it is within half a unit of the last decimal for each number. What lifts a sum above 1
+        has been rounded up, so zeros do not count there.
+
+        Args:
+            scores: ``(n, C)`` probabilities as the file has them.
+            total: ``(n, 1)``, float64: their sums.
+            off: ``(n,)``: the rows whose sum is not 1.
+        """
+        decimals = _shown(scores)
+        if decimals is None:
+            return False
+        half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
+        room = 1e-9  # for the sums of floating point numbers
+        most = 1 + half * (rows > 0).sum(dim=1) + room
+        least = max(LOWEST, 1 - half * scores.shape[1] - room)
+        if not bool(((sums >= least) & (sums <= most)).all()):
+            return False
+        self.decimals = max(decimals, self.decimals or 0)
+        self._lowest, self._highest = min(self._lowest, sums.min().item()), max(self._highest, sums.max().item())
+        self._rows += len(sums)
+        return True
+
+    @staticmethod
+    def joined(parts: "Sequence[RoundedSums]") -> "RoundedSums":
+        """Return what was accepted in several parts of a file."""
+        whole = RoundedSums()
+        for part in parts:
+            if part.decimals is not None:
+                whole.decimals = max(part.decimals, whole.decimals or 0)
+                whole._lowest, whole._highest = min(whole._lowest, part._lowest), max(whole._highest, part._highest)
+                whole._rows += part._rows
+        return whole
+
+    def note(self) -> str | None:
+        """Say what was accepted; None if all sums were 1."""
+        if self.decimals is None:
+            return None
+        span = f"{self._lowest:.4g} to {self._highest:.4g}"
+        shown = f"probabilities are rounded to {self.decimals} decimals"
+        return f"The {shown}: {self._rows} rows sum to {span}, and were divided by their sum."
+
+
+def _shown(scores: Tensor) -> int | None:
+    """Return how many decimals numbers have; None if they have more than `DECIMALS`."""
+    for decimals in DECIMALS:
+        unit = 10.0**decimals
+        # A whole number divided by a power of ten is rounded as the decimal number that was read.
+        if torch.equal(((scores.double() * unit).round() / unit).to(scores.dtype), scores):
+            return decimals
+    return None
+
+
+ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
+SUM_TOLERANCE = 1e-3
+"""How far a sum of probabilities may be from 1, for files with rounded decimals; the metrics allow the same."""
+MIN_PROBABILITY = 1e-12
+"""The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
+
+
+class Predictions:
+    """Read the rows of a file as probabilities and labels.
+
+    Args:
+        path: ``.npz`` or ``.pt`` with ``preds`` (N, C) and ``target``; ``.npy`` with scores (N, C); ``.csv`` or
+            ``.parquet`` with a column for each class, named after it or numbered from 0, and ``target`` or
+            ``target_NAME`` columns.
+        target: The labels of an ``.npy`` file: (N,) integer classes, or (N, C) soft labels.
+        from_logits: Whether the scores are logits, to which softmax is applied, instead of probabilities.
+        class_names: The classes in index order. Default: the columns of scores in their order.
+        needs_labels: Whether a file without labels is refused. Otherwise its chunks have targets (n, 0).
+        texts: Columns of a ``.csv`` or ``.parquet`` file that are neither scores nor labels, such as a patient. Chunks
+            hold those that the file has.
+        columns: What the user says of the columns of such a file; errors then name options of ``mpcs score``.
+
+    Raises:
+        PredictionsError: If the file cannot be read; the message names row and column if they are known.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        target: Path | None = None,
+        from_logits: bool,
+        class_names: Sequence[str] | None = None,
+        needs_labels: bool = True,
+        texts: Sequence[str] = (),
+        columns: ColumnOptions | None = None,
+    ) -> None:
+        if path.suffix not in (*ARRAYS, *COLUMNS):
+            raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
+        if path.suffix in COLUMNS and target is not None:
+            raise PredictionsError(path, "contains its own labels: --target is only for npy files")
+        self.path, self.from_logits = path, from_logits
+        self.takes_any_column = from_logits and class_names is None and path.suffix in COLUMNS
+        """Whether a column of numbers that is no class would be taken for one: logits have no sum to tell it by."""
+        with reading(path):
+            self._source = (
+                ArrayFile(path, target, needs_labels=needs_labels)
+                if path.suffix in ARRAYS
+                else ColumnFile(path, class_names, needs_labels=needs_labels, texts=texts, options=columns)
+            )
+        self._rounded = RoundedSums()
+        self._names_ignore = columns is not None and path.suffix in COLUMNS
+        found = self._source.columns
+        if class_names is not None and len(class_names) != len(found):
+            problem = f"has scores for {len(found)} classes, but {len(class_names)} are expected"
+            raise PredictionsError(path, problem)
+        if from_logits and len(found) == 1:
+            raise PredictionsError(path, "must have at least 2 classes for logits: the softmax of a single one is 1")
+        self.class_names = list(found if class_names is None else class_names)
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None if the file must be read to count them."""
+        with reading(self.path):
+            return self._source.rows
+
+    def gather(self, world: World) -> None:
+        """Add what other processes noted, who read other rows."""
+        self._rounded = RoundedSums.joined(world.told_by_all(self._rounded))
+
+    def notes(self) -> list[str]:
+        """Return how the file was read where that was not plain, in sentences: columns left out, rounded numbers."""
+        rounded = self._rounded.note()
+        return [*self._source.notes, *([] if rounded is None else [rounded])]
+
+    def chunks(self, part: range | None = None) -> Iterator[Chunk]:
+        """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
+
+        With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
+
+        Args:
+            part: The rows to read, from 0, of a file whose number of rows is known. Default: all.
+
+        Raises:
+            PredictionsError: If a value breaks a rule; the message names the first one.
+        """
+        for _, checked in self._read(part):
+            yield checked
+
+    def logits(self) -> Iterator[Chunk]:
+        """Yield chunks of logits (n, C), float64, with labels as in `chunks`.
+
+        They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
+
+        Raises:
+            PredictionsError: If a value breaks a rule, or the labels are soft.
+        """
+        for read, checked in self._read():
+            if read.is_soft:
+                raise PredictionsError(self.path, "has soft labels, but logits need one class for each row")
+            scores = read.scores.double() if self.from_logits else checked.scores.clamp(min=MIN_PROBABILITY).log()
+            yield checked._replace(scores=scores)
+
+    def _read(self, part: range | None = None) -> Iterator[tuple[Chunk, Chunk]]:
+        """Yield chunks as they are in the file, and checked."""
+        chunks, row = self._source.chunks(part), 1 if part is None else part.start + 1
+        self._rounded = RoundedSums()
+        while True:
+            with reading(self.path, row):
+                chunk = next(chunks, None)
+                if chunk is None:
+                    return
+                checked = self._checked(chunk)
+            yield chunk, checked
+            row += len(chunk.scores)
+
+    def _checked(self, chunk: Chunk) -> Chunk:
+        first, scores, target, texts = chunk
+        if not scores.is_floating_point():
+            raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
+        tolerance = max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)
+        wide = scores.double()
+        self._refuse_scores(wide, first, tolerance)
+        probs = wide.softmax(dim=1) if self.from_logits else wide.clamp(max=1)
+        if chunk.is_soft:
+            degrees = target.double()
+            self._refuse_values(~((degrees >= 0) & (degrees <= 1)), degrees, first, "the label must be from 0 to 1")
+            return Chunk(first, probs, degrees, texts)
+        total = probs.sum(dim=1, keepdim=True)
+        off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
+        if off.any() and (self.from_logits or not self._rounded.accepts(scores, total, off)):
+            row = int(off.nonzero()[0])
+            all_ruled_out = "the logits must not all be -inf"
+            hint = "; for columns that are no classes, --ignore COLUMN" if self._names_ignore else ""
+            sums = f"sum to {total[row].item():g} (for logits pass --logits{hint})"
+            problem = f"the probabilities must sum to 1, but {sums}"
+            raise PredictionsError(self.path, all_ruled_out if self.from_logits else problem, row=first + row)
+        labels = target if target.ndim == 2 else self._checked_labels(target, first)
+        return Chunk(first, probs / total, labels, texts)
+
+    def _refuse_scores(self, scores: Tensor, first: int, tolerance: float) -> None:
+        lowest, highest = scores.aminmax()  # one pass; both are NaN if a score is
+        if self.from_logits and not highest < torch.inf:
+            self._refuse_values(~(scores < torch.inf), scores, first, "must be a logit")
+        if not self.from_logits and not (lowest >= 0 and highest <= 1 + tolerance):
+            bad = ~((scores >= 0) & (scores <= 1 + tolerance))
+            self._refuse_values(bad, scores, first, "must be a probability (for logits pass --logits)")
+
+    def _checked_labels(self, target: Tensor, first: int) -> Tensor:
+        if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
+            raise PredictionsError(self.path, f"the labels must be integers, but are {target.dtype}")
+        labels = target.long()
+        bad = (labels < 0) | (labels >= len(self.class_names))
+        if bad.any():
+            row = int(bad.nonzero()[0])
+            problem = f"the label must be from 0 to {len(self.class_names) - 1}, but is {labels[row]}"
+            raise PredictionsError(self.path, problem, row=first + row)
+        return labels
+
+    def _refuse_values(self, bad: Tensor, values: Tensor, first: int, rule: str) -> None:
+        if bad.any():
+            row, column = bad.nonzero()[0].tolist()
+            name = self.class_names[column]
+            hint = f"; if it is no class, pass --ignore {shown(name, 40)}" if self._names_ignore else ""
+            problem = f"{rule}, but is {values[row, column]:g}{hint}"
+            raise PredictionsError(self.path, problem, row=first + row, column=name)
+
+
+SUFFIXES = (".csv", ".npz", ".pt")
+
+
+def write_predictions(path: Path, scores: Tensor, target: Tensor, class_names: Sequence[str]) -> None:
+    """Write scores (N, C) and labels (N,) in the format that the suffix names; labels (N, 0) are left out.
+
+    Raises:
+        PredictionsError: If the suffix is not one of `SUFFIXES`.
+    """
+    scores = scores.contiguous()  # the readers read arrays row by row
+    if path.suffix == ".csv":
+        replace_whole(path, lambda file: _write_csv(file, scores, target, class_names))
+    elif path.suffix == ".npz":
+        replace_whole(path, lambda file: _write_npz(file, scores, target))
+    elif path.suffix == ".pt":
+        labels = {LABELS: target} if target.ndim == 1 else {}
+        replace_whole(path, lambda file: torch.save({SCORES: scores, **labels}, file))
+    else:
+        raise PredictionsError(path, f"must be one of {', '.join(SUFFIXES)}")
+
+
+def _write_npz(file: BinaryIO, scores: Tensor, target: Tensor) -> None:
+    if target.ndim == 1:
+        np.savez(file, preds=scores.numpy(), target=target.numpy())
+    else:
+        np.savez(file, preds=scores.numpy())
+
+
+def _write_csv(file: BinaryIO, scores: Tensor, target: Tensor, class_names: Sequence[str]) -> None:
+    is_labelled = target.ndim == 1
+    write_csv_rows(file, [[*class_names, *([LABEL] if is_labelled else [])]])
+    for start in range(0, len(scores), 2**14):
+        rows: list[list[object]] = [list(row) for row in scores[start : start + 2**14].tolist()]
+        labels = target[start : start + 2**14].tolist() if is_labelled else []
+        for row, label in zip(rows, labels, strict=False):
+            row.append(class_names[label])
+        write_csv_rows(file, rows)

@@ -1,0 +1,107 @@
+"""Trials in memory, and the rules for their values in files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bins import Groups
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+LABELS = {"1": 1, "target": 1, "true": 1, "0": 0, "nontarget": 0, "false": 0}
+LABEL_RULE = f"must be one of {', '.join(LABELS)}"
+SCORE_NAMES = ("score", "scores", "y_score", "y_scores", "llr", "y_prob", "y_proba", "probability")
+LABEL_NAMES = ("label", "labels", "y_true", "target", "is_target", "ground_truth", "truth", "y")
+"""Names of a column, or of an array of npz; a file that has ours is read by it."""
+NO_NUMBER = "must be a number, but is {}"
+
+
+class Trials(NamedTuple):
+    """The score and the label of each trial."""
+
+    scores: Tensor
+    """(N,), float64."""
+    labels: Tensor
+    """(N,), bool: True for target trials, False for non-target trials."""
+
+    def label_names(self, rows: slice) -> list[str]:
+        """Return the labels of some trials as text."""
+        return ["target" if label else "nontarget" for label in self.labels[rows].tolist()]
+
+
+class TrialTable(NamedTuple):
+    """Trials with what else their file says of them."""
+
+    trials: Trials
+    names: "pyarrow.StringArray | None"
+    """(N,), no two alike; None if the file does not name its trials."""
+    groups: dict[str, Groups]
+    """By column, those that were asked for."""
+
+
+class TrialBatch(NamedTuple):
+    """Some rows of a file."""
+
+    scores: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    texts: "dict[str, pyarrow.Array]"
+    """By column, those that were asked for."""
+
+
+def usual_columns(
+    path: Path, names: Sequence[str], own: tuple[str, str], columns: Sequence[str] = (), *, kind: str = "columns"
+) -> tuple[str, str]:
+    """Return the names under which a file has the scores and the labels of its trials.
+
+    Args:
+        path: The file, for errors.
+        names: All of its columns, or arrays.
+        own: The names that are taken if the file has them.
+        columns: Those that hold something else.
+        kind: The word for them in errors.
+
+    Raises:
+        PredictionsError: If there are none, if several may be meant, or if one of the other columns is missing.
+    """
+    found = _possible(names, own, columns)
+    if not all(found) or not set(columns) <= set(names):
+        scores, labels = (
+            _listed([n for n in usual if n != name])
+            for name, usual in zip(own, (SCORE_NAMES, LABEL_NAMES), strict=True)
+        )
+        also = "" if all(found) else f"; {own[0]} may be called {scores}, and {own[1]} {labels}"
+        needed = quoted(list(dict.fromkeys((*own, *columns))))
+        raise PredictionsError(path, f"must have the {kind} {needed}, but has {quoted(list(names))}{also}")
+    for name, several in zip(own, found, strict=True):
+        if len(several) > 1:
+            raise PredictionsError(path, f"has several {kind} that may be its {name}, {quoted(several)}: rename one")
+    return found[0][0], found[1][0]
+
+
+def other_columns(names: Sequence[str], own: tuple[str, str]) -> list[str]:
+    """Return the names of what is neither the scores nor the labels of trials."""
+    taken = [several[0] for several in _possible(names, own, ()) if len(several) == 1]
+    return [name for name in names if name not in taken]
+
+
+def _possible(names: Sequence[str], own: tuple[str, str], columns: Sequence[str]) -> list[list[str]]:
+    return [
+        [name] if name in names else [n for n in names if n.lower() in usual and n not in columns]
+        for name, usual in zip(own, (SCORE_NAMES, LABEL_NAMES), strict=True)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def label_of(value: Any) -> int | None:
+    """Return the label that a value or a text stands for: 1 for targets, 0 for non-targets, None for none."""
+    return LABELS.get(str(value).strip().lower().removesuffix(".0"))  # as pandas writes integers of a gappy column

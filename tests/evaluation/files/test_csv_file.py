@@ -1,0 +1,146 @@
+"""Csv files: pyarrow reads what Python's csv module reads, and where it cannot, that module goes on."""
+
+import csv
+import io
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.files import tables as csv_file
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.tables import CsvFile, numbers_of
+from mpcs_torch.evaluation.files.trial_readers import read_trials
+
+NUMBERS = ["0", " 0.25", "0.25 ", "-2e-3", "+1", ".5", "1.", "inf", "-Infinity", "NaN", "1e-400", "1e400", "1_000"]
+NO_NUMBERS = ["", "x", "0x10", "null", "NA", "1,5", "--1", "0.1 2", "٣x"]
+TEXTS = ["cat", " dog ", "", "a,b", 'a "b"', "two\nlines", "é", "NaN", "1"]
+
+
+@st.composite
+def files(draw: st.DrawFn) -> bytes:
+    """Draw a file with columns id, number and text, in which at most one row is malformed."""
+    newline = draw(st.sampled_from(["\n", "\r\n"]))
+    texts, numbers = st.sampled_from(TEXTS), st.sampled_from(NUMBERS) | st.floats().map(repr)
+    names = texts | st.just("two\r\nlines")
+    rows = draw(st.lists(st.tuples(names, numbers, texts) | st.just(()), max_size=30))
+    malformed = st.tuples(names, st.sampled_from(NO_NUMBERS), texts) | st.lists(texts, min_size=1).filter(is_ragged)
+    for row in draw(st.lists(malformed, max_size=1)):
+        rows.insert(draw(st.integers(0, len(rows))), tuple(row))
+    quoted = draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    lines = [_line(["id", " number", "text"], csv.QUOTE_MINIMAL), *(_line(row, quoted) for row in rows)]
+    text = draw(st.sampled_from(["", newline])) + newline.join(lines) + draw(st.sampled_from(["", newline]))
+    return draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + text.encode()
+
+
+def is_ragged(row: list[str]) -> bool:
+    return len(row) != 3
+
+
+def _line(values: Sequence[str], quoting: Any) -> str:
+    if not values:
+        return ""
+    line = io.StringIO()
+    csv.writer(line, quoting=quoting).writerow(values)
+    return line.getvalue().removesuffix("\r\n")
+
+
+def read(path: Path) -> list[tuple[float, str]] | str:
+    """Return the number and the text of all rows, or the error."""
+    found: list[tuple[float, str]] = []
+    try:
+        for first, columns in CsvFile(path).batches(numbers=["number"], texts=["text"]):
+            assert first == len(found) + 1
+            numbers = numbers_of(path, columns["number"], "number", first)
+            found += zip(numbers.tolist(), columns["text"].to_pylist(), strict=True)
+    except PredictionsError as error:
+        return str(error)
+    return found
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(content=files(), block=st.sampled_from([8, 64, 2**17]))
+def test_pyarrow_reads_what_python_reads(content: bytes, block: int, tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chunks, "VALUES", block)
+        patch.setattr(csv_file, "BYTES_PER_VALUE", 1)
+        quickly = read(path)
+        patch.setattr(CsvFile, "_by_arrow", never)
+        slowly = read(path)
+    assert type(quickly) is type(slowly)
+    if isinstance(quickly, str):
+        assert quickly == slowly
+    else:
+        np.testing.assert_equal(quickly, slowly)
+
+
+def never(*arguments: object) -> None:
+    raise pyarrow.ArrowInvalid("not read")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,number,text\na,0.5,cat\nb,1.5,dog\n",
+        "\n\r\nid,number,text\r\na,0.5,cat\r\n\r\nb,1.5,dog",
+        '\ufeff"a\nname", number ,text\n"two, or\nmore lines", 0.5 ,cat\n"b",1.5,"dog"\n',
+    ],
+)
+def test_pyarrow_reads_every_orderly_file(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CsvFile, "rows", never)
+    monkeypatch.setattr(chunks, "VALUES", 5)
+    monkeypatch.setattr(csv_file, "BYTES_PER_VALUE", 1)
+    (tmp_path / "p.csv").write_text(text, newline="")
+    assert read(tmp_path / "p.csv") == [(0.5, "cat"), (1.5, "dog")]
+
+
+def test_rows_after_a_number_that_pyarrow_does_not_know_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "VALUES", 64)
+    rows = [f"{number},{number % 2}" for number in range(2000)]
+    rows[1200] = "1_200,0"
+    (tmp_path / "s.csv").write_text("\n\n".join(["score,label", *rows]))
+    seen: list[int] = []
+    trials = read_trials(tmp_path / "s.csv", None, seen.append)
+    assert trials.scores.tolist() == list(range(2000))
+    assert sum(seen) == 2000
+    assert len(set(seen)) > 2
+    rows[1500] = "1500"
+    (tmp_path / "s.csv").write_text("\n\n".join(["score,label", *rows]))
+    with pytest.raises(PredictionsError, match=r"row 1501, column label: is missing: the row has 1 of 2 values"):
+        read_trials(tmp_path / "s.csv", None, seen.append)
+
+
+def test_of_two_columns_with_a_name_the_first_is_read(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("id,score,label,id,label\na,1.5,1,b,0\nc,0.5,0,d,1\n")
+    trials = read_trials(tmp_path / "s.csv", None, lambda rows: None)
+    assert (trials.scores.tolist(), trials.labels.tolist()) == ([1.5, 0.5], [True, False])
+
+
+def test_a_row_longer_than_a_block_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "VALUES", 1)
+    monkeypatch.setattr(csv_file, "BYTES_PER_VALUE", 1)
+    (tmp_path / "s.csv").write_text(f"id,score,label\n{'a' * 100},1.5,1\n{'b' * 100},0.5,0\n")
+    assert read_trials(tmp_path / "s.csv", None, lambda rows: None).scores.tolist() == [1.5, 0.5]
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_without_pyarrow_the_error_says_what_to_install(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / name).write_text("target,a,b\n0,0.5,0.5\n")
+    with pytest.raises(PredictionsError, match=re.escape(f"{name}: requires pyarrow: pip install 'mpcs_torch[cli]'")):
+        Predictions(tmp_path / name, from_logits=False)

@@ -1,0 +1,251 @@
+"""Keys and scores of SIDEKIT, BOSARIS and PyBOSARIS, and HDF5 files that break a rule."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from mpcs_torch import untrusted_files
+from mpcs_torch.evaluation.files import hdf5 as hdf5_file
+from mpcs_torch.evaluation.files import keys as key_file
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.keys import read_key
+from mpcs_torch.evaluation.files.trial_hdf5 import batches_of_hdf5
+from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_trials
+from mpcs_torch.evaluation.files.trials import TrialTable
+
+DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
+SCORES = ["sidekit-scores", "sidekit-matlab-scores", "pybosaris-scores"]
+KEYS = ["sidekit-key", "pybosaris-key"]
+NAMES = ["bob z", "bob x", "bob y", "ann x", "ann y"]
+LIST = "ann x target\nbob y target\nann y nontarget\nbob x nontarget\nbob z nontarget\n"
+TEXT = "ann x 2.5\nbob y 1\nann y 0.5\nbob x -0.25\nbob z -1.5\n"
+
+
+def read(scores: Path, trials: Path | None, **wanted: Any) -> TrialTable:
+    return read_trial_table(scores, trials, lambda rows: None, **wanted)
+
+
+def refused(message: str, scores: Path, trials: Path | None) -> None:
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        read(scores, trials, named=True)
+
+
+def write(path: Path, **arrays: Any) -> Path:
+    """Write datasets as SIDEKIT does, with some changed; None leaves one out."""
+    usual = {
+        "modelset": np.array([b"ann", b"bob"]),
+        "segset": np.array([b"x", b"y", b"z"]),
+        "trial_mask": np.array([[1, -1, 0], [-1, 1, -1]], dtype=np.int8),
+        "score_mask": np.ones((2, 3), dtype=np.int8),
+        "scores": np.arange(6.0).reshape(2, 3),
+    }
+    with h5py.File(path, "w") as file:
+        for name, value in {**usual, **arrays}.items():
+            if value is not None:
+                file[name] = value
+    return path
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("scores", SCORES)
+def test_files_of_each_toolkit_are_read(scores: str, key: str) -> None:
+    found = read(DATA / f"{scores}.h5", DATA / f"{key}.h5", named=True, columns=["test"])
+    assert found.names is not None
+    assert found.names.to_pylist() == NAMES
+    assert found.trials.scores.tolist() == [-1.5, -0.25, 1.0, 2.5, 0.5]
+    assert found.trials.labels.tolist() == [False, False, True, True, False]
+    assert found.groups["test"].names == ["z", "x", "y"]
+
+
+def test_an_ndx_is_read_as_trials_without_labels() -> None:
+    keys = [read_key(DATA / f"{name}.h5") for name in ("sidekit-ndx", "pybosaris-ndx")]
+    for key in keys:
+        assert (key.enrollments, key.tests) == (["ann", "bob"], ["x", "y", "z"])
+        assert key.labels.tolist() == [[1, 1, 0], [1, 1, 1]]
+    message = "sidekit-ndx.h5: must contain target and non-target trials, but contains no non-target trial"
+    refused(message, DATA / "sidekit-scores.h5", DATA / "sidekit-ndx.h5")
+
+
+def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(LIST)
+    (tmp_path / "scores.txt").write_text(TEXT)
+    expected = read(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5", named=True)
+    for scores, trials in (
+        (DATA / "sidekit-scores.h5", tmp_path / "list.txt"),
+        (tmp_path / "scores.txt", DATA / "pybosaris-key.h5"),
+    ):
+        found = read(scores, trials, named=True)
+        values = [dict(zip(t.names.to_pylist(), t.trials.scores.tolist(), strict=True)) for t in (found, expected)]  # type: ignore[union-attr]
+        assert values[0] == values[1]
+        labels = [dict(zip(t.names.to_pylist(), t.trials.labels.tolist(), strict=True)) for t in (found, expected)]  # type: ignore[union-attr]
+        assert labels[0] == labels[1]
+
+
+def test_matrices_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(key_file, "CELLS", 3)
+    path = write(tmp_path / "s.h5")
+    batches = list(batches_of_hdf5(path, path, ["test"]))
+    assert [batch.scores.tolist() for batch in batches] == [[0, 1], [3, 4, 5]]
+    assert [batch.texts["test"].to_pylist() for batch in batches] == [["x", "y"], ["x", "y", "z"]]
+
+
+def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
+    key = write(tmp_path / "k.h5")
+    few = {"modelset": np.array([b"bob"]), "score_mask": np.ones((1, 3), dtype=np.int8), "scores": np.ones((1, 3))}
+    path = write(tmp_path / "s.h5", **few, trial_mask=None)
+    message = f"s.h5: has no scores for 2 trials of {key}, such as ann x"
+    refused(message, path, key)
+    (tmp_path / "list.txt").write_text(LIST)
+    refused(message.replace("k.h5", "list.txt"), path, tmp_path / "list.txt")
+    path = write(tmp_path / "s.h5", score_mask=np.array([[1, 0, 1], [1, 1, 1]]))
+    refused(f"s.h5: has no scores for 1 trials of {key}, such as ann y", path, key)
+    other = {"segset": np.array([b"x", b"z"]), "score_mask": np.ones((2, 2), dtype=np.int8), "scores": np.ones((2, 2))}
+    refused(
+        f"s.h5: has no scores for 2 trials of {key}, such as ann y",
+        write(tmp_path / "s.h5", **other, trial_mask=None),
+        key,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"modelset": None}, "must have the names of models and segments: modelset and segset, or ID/row_ids"),
+        ({"segset": None}, "must have 'segset'"),
+        ({"trial_mask": None}, "must be a Key, with trial_mask, or with tar_mask and non_mask"),
+        ({"scores": None}, "must contain scores, as scores or score_mat; a Key is for --trials"),
+        ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1, but has 2"),
+        ({"trial_mask": np.full((3, 2), 1)}, "'trial_mask' must have the shape (2, 3), as there are models and"),
+        ({"trial_mask": np.zeros(6, dtype=np.int8)}, "'trial_mask' must be a matrix, but has the shape (6,)"),
+        ({"trial_mask": np.zeros((2, 3))}, "'trial_mask' must contain integers or bools, but contains 'float64'"),
+        ({"scores": np.ones((2, 3), dtype=int)}, "'scores' must contain floating point numbers, but contains 'int64'"),
+        ({"scores": np.full((2, 3), np.nan)}, "the score of ann x must be a number, but is 'nan'"),
+        ({"scores": np.ones((2, 2))}, "'scores' must have the shape (2, 3)"),
+        ({"segset": np.array([b"x", b"y", b"x"])}, "'segset' must have different names, but has 'x' twice"),
+        ({"segset": np.array([b"x", b"", b"z"])}, "'segset' must have different names, but has an empty name"),
+        ({"segset": np.array([b"x", b"\xff", b"z"])}, "cannot be read: 'utf-8' codec can't decode byte 0xff"),
+        ({"segset": np.arange(3)}, "'segset' must be a list of names, but is 'int64' of shape (3,)"),
+        ({"segset": h5py.Empty("S1")}, "'segset' must be a dataset with a shape"),
+        ({"segset": h5py.SoftLink("/modelset")}, "'segset' must be in the file itself, but is a soft or external link"),
+        ({"scores": h5py.ExternalLink("/etc/passwd", "/x")}, "'scores' must be in the file itself, but is a soft or"),
+        (
+            {"modelset": np.array([(1, 2.0)] * 2)},
+            "'modelset' must be a list of names, but is 'float64' of shape (2, 2)",
+        ),
+        ({"scores": np.zeros((2, 3), dtype="f8,f8")}, "'scores' must contain floating point numbers, but contains"),
+    ],
+)
+def test_files_that_break_a_rule_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    path = write(tmp_path / "s.h5", **changed)
+    refused(f"s.h5: {message}", path, path)
+
+
+def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
+    masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
+    path = write(tmp_path / "s.h5", trial_mask=None, **masks)
+    refused("s.h5: a trial must be target or non-target, but 'ann x' is both", path, path)
+
+
+def test_names_may_be_text_of_any_length(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.h5", modelset=["Änn", "bob"])
+    found = read(path, path, named=True)
+    assert found.names is not None
+    assert found.names.to_pylist()[0] == "Änn x"
+
+
+def external(file: h5py.File) -> None:
+    file.create_dataset("scores", (2, 3), "f8", external=[("/etc/passwd", 0, 48)])
+
+
+def virtual(file: h5py.File) -> None:
+    layout = h5py.VirtualLayout((2, 3), "f8")
+    layout[:] = h5py.VirtualSource("other.h5", "scores", (2, 3))
+    file.create_virtual_dataset("scores", layout)
+
+
+def huge(file: h5py.File) -> None:
+    file.create_dataset("scores", (2**20, 2**20), "f8", chunks=(1, 2**10))
+
+
+def huge_chunk(file: h5py.File) -> None:
+    file.create_dataset("scores", (2, 3), "f8", chunks=(2**14, 2**14), maxshape=(None, None), compression="gzip")
+
+
+def packed_chunk(file: h5py.File) -> None:
+    noise = np.random.default_rng(0).random((2, 3))
+    file.create_dataset("scores", data=noise, chunks=(2, 3), compression="gzip")
+
+
+def plug_in(file: h5py.File) -> None:
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((2, 3))
+    properties.set_filter(32015, h5py.h5z.FLAG_OPTIONAL)
+    space = h5py.h5s.create_simple((2, 3))
+    h5py.h5d.create(file.id, b"scores", h5py.h5t.NATIVE_DOUBLE, space, properties)
+
+
+def packed_twice(file: h5py.File) -> None:
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_chunk((2, 3))
+    properties.set_deflate(9)
+    properties.set_filter(h5py.h5z.FILTER_LZF, h5py.h5z.FLAG_OPTIONAL)
+    h5py.h5d.create(file.id, b"scores", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((2, 3)), properties)
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (external, "'scores' must be in the file itself, but is virtual or in other files"),
+        (virtual, "'scores' must be in the file itself, but is virtual or in other files"),
+        (huge, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares 8796"),
+        (huge_chunk, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares"),
+        (packed_chunk, "'scores' must be packed in chunks of at most 16 bytes, but one has"),
+        (plug_in, "'scores' must be packed once, by gzip, shuffle, fletcher32, lzf alone"),
+        (packed_twice, "'scores' must be packed once, by gzip, shuffle, fletcher32, lzf alone"),
+    ],
+)
+def test_datasets_that_are_elsewhere_or_too_large_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, add: Callable[[h5py.File], None], message: str
+) -> None:
+    monkeypatch.setattr(hdf5_file, "MOST_PACKED", 16)
+    path = write(tmp_path / "s.h5", scores=None)
+    with h5py.File(path, "a") as file:
+        add(file)
+    refused(f"s.h5: {message}", path, path)
+
+
+def test_files_that_are_no_hdf5_or_end_early_are_refused(tmp_path: Path) -> None:
+    key, path = DATA / "sidekit-key.h5", tmp_path / "s.h5"
+    data = (DATA / "sidekit-scores.h5").read_bytes()
+    for content, message in (
+        (data[:-100], "truncated file"),
+        (b"", "file signature not found"),
+        (b"a x 1\n", "signature"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(PredictionsError, match=rf"s\.h5: cannot be read: .*{message}"):
+            read(path, key)
+        with pytest.raises(PredictionsError, match=rf"s\.h5: cannot be read: .*{message}"):
+            read(key, path)
+    refused("sidekit-key.h5: contains no labels: give a Key, or a list of trials, with --trials FILE", key, None)
+    with pytest.raises(
+        PredictionsError, match=re.escape("must have the columns ['speaker'], but has ['enrollment', 'test'")
+    ):
+        read(key, key, columns=["speaker"])
+
+
+def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(PredictionsError, match=re.escape("scores.h5: requires h5py: pip install 'mpcs_torch[hdf5]'")):
+        read_trials(DATA / "sidekit-scores.h5", DATA / "sidekit-key.h5", lambda rows: None)
+
+
+def test_limits_are_those_of_other_files() -> None:
+    assert hdf5_file.FREE_BYTES == untrusted_files.FREE_BYTES
+    assert 1032 * hdf5_file.MOST_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"

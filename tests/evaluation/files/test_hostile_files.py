@@ -1,0 +1,203 @@
+"""Files that others wrote are data: reading one runs no code, fills no memory, and ends."""
+
+import os
+import pickle
+import re
+import socket
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mpcs_torch import untrusted_files
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.evaluation import calibration_files as calibrate
+from mpcs_torch.evaluation.calibration_files import CalibrationFileError, fit_to_predictions, load_calibration
+from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.trial_readers import read_trials
+from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning.decision_file import DecisionFileError
+
+
+def read(path: Path, target: Path | None = None) -> int:
+    opened = Predictions(path, target=target, from_logits=False)
+    return sum(len(chunk.scores) for chunk in opened.chunks())
+
+
+def refused(message: str, *files: Path) -> None:
+    with pytest.raises(PredictionsError, match=re.escape(message)):
+        read(*files)
+
+
+def trials(path: Path) -> object:
+    return read_trials(path, None, lambda rows: None)
+
+
+class Malicious:
+    """Would create a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_no_file_runs_code(tmp_path: Path) -> None:
+    mark = tmp_path / "was here"
+    torch.save({"preds": Malicious(mark), "target": torch.zeros(1)}, tmp_path / "p.pt")
+    (tmp_path / "old.pt").write_bytes(pickle.dumps({"preds": Malicious(mark)}))
+    array = np.array([[Malicious(mark), 1]])
+    np.save(tmp_path / "p.npy", array, allow_pickle=True)
+    np.savez(tmp_path / "p.npz", preds=array, target=array)
+    for name in ("p.pt", "old.pt", "p.npy", "p.npz"):
+        with pytest.raises(PredictionsError):
+            read(tmp_path / name, tmp_path / "p.npy" if name == "p.npy" else None)
+    with pytest.raises(CalibrationFileError):
+        load_calibration(tmp_path / "p.pt")
+    with pytest.raises(DecisionFileError):
+        DecisionRule.load(tmp_path / "p.pt")
+    assert not mark.exists()
+    torch.load(tmp_path / "p.pt", weights_only=False)
+    assert mark.exists(), "the file is not malicious"
+
+
+def npy(header: bytes, version: bytes = b"\x01\x00", size: bytes | None = None) -> bytes:
+    return b"\x93NUMPY" + version + (len(header).to_bytes(2, "little") if size is None else size) + header
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must be an array in numpy's npy format"),
+        (
+            npy(b"", b"\x02\x00", b"\xff\xff\xff\x7f"),
+            "the header must have at most 10000 bytes, but declares 2147483647",
+        ),
+        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (2, -1), }"), "the sizes of the array must not be"),
+        (npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000, 99999999999), }"), "the file ends here"),
+        (npy(b"{'descr': '<f8,<f8', 'fortran_order': False, 'shape': (2, 2), }"), "must contain numbers of at most 8"),
+        (npy(b"(" * 9000), "the header must describe an array, but is b'(((((("),
+        (npy(b"-" * 9000 + b"1"), "the header must describe an array, but is b'-----"),
+        (npy(b"'\\q'" + b"\x1b[31m"), "the header must describe an array, but is b\"'\\\\q'\\x1b[31m"),
+    ],
+)
+def test_odd_headers_of_arrays_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "p.npy").write_bytes(content)
+    refused(f"p.npy{'' if 'ends' not in message else ', row 1, column 0'}: {message}", *[tmp_path / "p.npy"] * 2)
+    with zipfile.ZipFile(tmp_path / "p.npz", "w") as archive:
+        archive.writestr("preds.npy", content)
+    refused(message, tmp_path / "p.npz")
+
+
+def test_tensors_that_repeat_one_value_are_refused(tmp_path: Path) -> None:
+    torch.save({"preds": torch.tensor([0.5]).expand(10**11, 2), "target": torch.zeros(1)}, tmp_path / "p.pt")
+    assert (tmp_path / "p.pt").stat().st_size < 4000
+    refused("tensors must hold all of their values, but one of shape (100000000000, 2)", tmp_path / "p.pt")
+    torch.save({"preds": torch.eye(3).to_sparse(), "target": torch.arange(3)}, tmp_path / "p.pt")
+    refused("tensors must be dense and on the CPU", tmp_path / "p.pt")
+
+
+def repack(path: Path, compression: int) -> None:
+    with zipfile.ZipFile(path) as archive:
+        members = {member.filename: archive.read(member) for member in archive.infolist()}
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def one_hot(rows: int, classes: int) -> Any:
+    scores = np.zeros((rows, classes))
+    scores[:, 0] = 1
+    return {"preds": scores, "target": np.zeros(rows, dtype=np.int64)}
+
+
+def test_packed_files_of_tensors_are_refused(tmp_path: Path) -> None:
+    torch.save({"preds": torch.zeros(1000, 50)}, tmp_path / "p.pt")
+    repack(tmp_path / "p.pt", zipfile.ZIP_DEFLATED)
+    refused("must not be packed, but", tmp_path / "p.pt")
+    for load in (load_calibration, DecisionRule.load):
+        with pytest.raises(MpcsError, match=r"p.pt: must not be packed, but"):
+            load(tmp_path / "p.pt")
+
+
+def test_arrays_that_expand_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez_compressed(tmp_path / "p.npz", **one_hot(2000, 100))
+    assert read(tmp_path / "p.npz") == 2000
+    monkeypatch.setattr(untrusted_files, "FREE_BYTES", 2**20)
+    refused("'preds.npy' must expand to at most 200 times its size or 1048576 bytes, but", tmp_path / "p.npz")
+    np.savez(tmp_path / "p.npz", **one_hot(2000, 100))
+    assert read(tmp_path / "p.npz") == 2000
+    repack(tmp_path / "p.npz", zipfile.ZIP_BZIP2)
+    refused("'preds.npy' must be stored or deflated", tmp_path / "p.npz")
+
+
+def test_compressed_arrays_are_read_in_little_memory(tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "p.npz", **one_hot(40_000, 100))
+    opened = Predictions(tmp_path / "p.npz", from_logits=False)
+    tracemalloc.start()
+    try:
+        assert sum(len(chunk.scores) for chunk in opened.chunks()) == 40_000
+        assert tracemalloc.get_traced_memory()[1] < 2**23, "of 32 MB"
+    finally:
+        tracemalloc.stop()
+
+
+def test_rows_that_must_be_in_memory_must_fit_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(tmp_path / "p.npz", **one_hot(100, 10))
+    monkeypatch.setattr(calibrate, "physical_memory", lambda: 8 * 7999)
+    with pytest.raises(
+        PredictionsError, match="all rows must be in memory at once, but take more than 1/8 of it, 7999"
+    ):
+        fit_to_predictions(Predictions(tmp_path / "p.npz", from_logits=False), "temperature", lambda rows: None)
+
+
+def test_tables_of_very_many_columns_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "p.csv").write_text(",".join(["a"] * 10**6))
+    refused("p.csv: must have at most 100000 columns, but has 1000000", tmp_path / "p.csv")
+    (tmp_path / "p.csv").write_text("a,b,target\n" + "1" * 200 + ",0,0\n")
+    monkeypatch.setattr(chunks, "LONGEST_LINE", 100)
+    with pytest.raises(PredictionsError, match="a line must have less than 100 characters, but one has more"):
+        list(csv_rows(tmp_path / "p.csv"))
+    (tmp_path / "s.txt").write_text("1" * 200 + " 1\n")
+    with pytest.raises(PredictionsError, match="a line must have less than 100 characters, but one has more"):
+        trials(tmp_path / "s.txt")
+
+
+def csv_rows(path: Path) -> Any:
+    from mpcs_torch.evaluation.files.tables import CsvFile
+
+    return CsvFile(path).rows()
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "socket", "device"])
+def test_only_regular_files_are_read(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        for suffix in (".csv", ".npz", ".npy", ".pt", ".parquet", ".txt", ".h5"):
+            path = tmp_path / f"s{suffix}"
+            if kind == "folder":
+                path.mkdir()
+            elif kind == "pipe":
+                os.mkfifo(path)
+            elif kind == "device":
+                path.symlink_to("/dev/zero")
+            elif suffix == ".csv":
+                monkeypatch.chdir(tmp_path)  # the path of a socket must be short
+                listening.bind("s.csv")
+            else:
+                path.symlink_to("s.csv")
+            readers: list[Callable[[Path], object]] = [trials, load_calibration, DecisionRule.load]
+            readers.append(lambda path: rewrite_scores(path, path.with_name("out" + path.suffix), lambda x: x, print))
+            if suffix not in (".txt", ".h5"):
+                readers.append(read)
+            for reader in readers:
+                with pytest.raises(MpcsError, match=f"must be a regular file, but is a {kind}"):
+                    reader(path)

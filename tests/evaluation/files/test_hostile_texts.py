@@ -1,0 +1,142 @@
+"""Texts and values that others wrote: quoted as they are, in short, and without control of the terminal."""
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mpcs_torch.evaluation.calibration_files import (
+    KIND,
+    CalibrationFileError,
+    SavedCalibration,
+    load_calibration,
+    new_calibration,
+    save_calibration,
+)
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.trial_readers import read_trials
+from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from tests.evaluation.files.test_hostile_files import read, refused, trials
+
+
+@pytest.mark.parametrize("label", ["1e300", "9223372036854775809", "-9007199254740993", "9" * 400])
+def test_labels_of_any_size_are_quoted_as_they_are(tmp_path: Path, label: str) -> None:
+    (tmp_path / "p.csv").write_text(f"a,b,target\n0.5,0.5,0\n0.5,0.5,{label}\n")
+    rule = "p.csv, row 2, column target: must be a class index or one of ['a', 'b']"
+    refused(f"{rule}, but is {repr(label)[:40]}", tmp_path / "p.csv")
+
+
+def test_labels_of_64_bits_do_not_become_negative(tmp_path: Path) -> None:
+    labels = np.array([1, 2**63 + 1], dtype=np.uint64)
+    np.save(tmp_path / "p.npy", np.full((2, 2), 0.5))
+    np.save(tmp_path / "t.npy", labels)
+    np.savez(tmp_path / "p.npz", preds=np.full((2, 2), 0.5), target=labels)
+    torch.save({"preds": torch.full((2, 2), 0.5), "target": torch.from_numpy(labels)}, tmp_path / "p.pt")
+    for files in ([tmp_path / "p.npy", tmp_path / "t.npy"], [tmp_path / "p.npz"], [tmp_path / "p.pt"]):
+        refused("row 2: the label must be from 0 to 1, but is 9223372036854775809", *files)
+    np.save(tmp_path / "t.npy", np.array([1, 0], dtype=np.uint64))
+    assert read(tmp_path / "p.npy", tmp_path / "t.npy") == 2
+
+
+def test_labels_that_are_whole_numbers_may_be_written_as_floats(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("a,b,target\n0.5,0.5,1.0\n0.5,0.5,1e0\n")
+    (chunk,) = Predictions(tmp_path / "p.csv", from_logits=False).chunks()
+    assert chunk.target.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "a\nb", "a\u202eb", "a\x7f", "a\x9b31m"])
+def test_classes_are_not_named_by_control_characters(tmp_path: Path, name: str) -> None:
+    (tmp_path / "p.csv").write_text(f'"{name}",b,target\n0.5,0.5,0\n', encoding="utf-8")
+    refused(f"names of classes must not have control characters, but one is {name!r}", tmp_path / "p.csv")
+
+
+def test_names_of_classes_may_be_of_any_script(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(
+        "\u0645\u06cc\u200c\u0631\u0648\u0645,👩\u200d🔬,target\n0.5,0.5,0\n", encoding="utf-8"
+    )
+    assert read(tmp_path / "p.csv") == 1
+
+
+def test_messages_are_short_and_control_no_terminal(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31mp.csv").write_text("a,b,target\n0.5,0.5,0\n\x1b[2J" + "x" * 10_000 + ",0.5,0\n")
+    (tmp_path / "s.txt").write_text("\x1b[2J" + "x" * 10_000 + " 1\n")
+    (tmp_path / "pairs").write_text("\x1b]0;a b 1\n\x1b]0;a b 1\n")
+    for reader, name in ((read, "\x1b[31mp.csv"), (trials, "s.txt")):
+        with pytest.raises(PredictionsError, match=r"must be a number, but is '\\x1b\[2Jxxx") as told:
+            reader(tmp_path / name)
+        assert str(told.value).isprintable()
+        assert len(str(told.value)) < 200 + len(str(tmp_path))
+    with pytest.raises(PredictionsError, match=r"\\x1b\]0;a b is not in|appears twice") as told:
+        read_trials(tmp_path / "pairs", tmp_path / "pairs", lambda rows: None)
+    assert str(told.value).isprintable()
+
+
+BINARY = "must be a csv file, or text with one trial on each line, but is a binary file that begins with b'PK"
+
+
+@pytest.mark.parametrize(
+    ("name", "read", "rewritten"),
+    [
+        (
+            "p.npz",
+            "must have the arrays ['scores', 'labels'], but has ['preds']",
+            "must be csv, parquet or text: `mpcs",
+        ),
+        ("p.npy", BINARY, BINARY),
+        ("p.pt", BINARY, BINARY),
+        ("p.parquet", "cannot be read: ", "cannot be read: "),
+        ("scores", BINARY, BINARY),
+    ],
+)
+def test_trials_are_not_read_from_arrays(tmp_path: Path, name: str, read: str, rewritten: str) -> None:
+    buffer = io.BytesIO()
+    np.savez(buffer, preds=np.zeros((2, 2)))
+    (tmp_path / name).write_bytes(buffer.getvalue())
+    with pytest.raises(PredictionsError, match=re.escape(f"{name}: {read}")):
+        trials(tmp_path / name)
+    out = tmp_path / f"out-{name}"
+    with pytest.raises(PredictionsError, match=re.escape(f"{name}: {rewritten}")):
+        rewrite_scores(tmp_path / name, out, lambda scores: scores, lambda rows: None)
+    assert not out.exists()
+
+
+NESTED: list[Any] = ["\x1b[31m"]
+for _ in range(60):
+    NESTED = [NESTED, NESTED]  # 2^60 texts
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"method": NESTED}, "unknown method [[["),
+        ({"method": "bayes"}, "unknown method 'bayes'"),
+        ({"method": torch.zeros(3)}, "unknown method tensor"),
+        ({"from_logits": "yes"}, "from_logits must be True or False, but is 'yes'"),
+        ({"class_names": ["a", "\x1b[31m"]}, "class names must differ, and have no control characters: ['\\x1b[31m']"),
+        ({"class_names": ["a", "a"]}, "class names must differ"),
+        ({"class_names": 3}, "'int' object is not iterable"),
+        ({"state": {"temperature": torch.tensor(torch.nan)}}, "temperature must be finite"),
+        ({"state": [1]}, "'list' object has no attribute"),
+        ({"state": {}}, "Error(s) in loading state_dict for TemperatureScaling: Missing key"),
+        (
+            {"method": "pav", "state": {"scores": torch.zeros(1).double().expand(10**11)}},
+            "tensors must hold all of their values",
+        ),
+    ],
+)
+def test_damaged_calibrations_are_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    saved = SavedCalibration("temperature", new_calibration("temperature", 2), ("a", "b"))
+    save_calibration(saved, tmp_path / "c")
+    assert load_calibration(tmp_path / "c").class_names == ("a", "b")
+    held = torch.load(tmp_path / "c", weights_only=True)
+    assert held["kind"] == KIND
+    torch.save({**held, **changed}, tmp_path / "c")
+    with pytest.raises(CalibrationFileError, match=re.escape(f"c: its calibration is damaged: {message}")) as told:
+        load_calibration(tmp_path / "c")
+    assert str(told.value).isprintable()
+    assert len(str(told.value)) < 400 + len(str(tmp_path))

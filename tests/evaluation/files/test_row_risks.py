@@ -1,0 +1,69 @@
+"""The risks and scores that figures of certainty need are those of functions on all rows at once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_curve
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.evaluation.classifier_files import RowRisks
+from mpcs_torch.evaluation.files import chunks
+from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
+from mpcs_torch.functional import detection_curve, risk_coverage_curve
+from mpcs_torch.metrics import RiskCoverageArea
+from tests.evaluation.files.alone import score
+
+CONCERN = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+
+
+def kept(
+    folder: Path, classes: int, concern: ConcernSpec | None, rows: int = 500
+) -> tuple[RowRisks, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(classes)
+    probs = (2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(dim=1)
+    target = probs.multinomial(1, generator=generator).squeeze(1)
+    names = ["red", "yellow", "green"][:classes]
+    path = folder / "p.npz"
+    write_predictions(path, probs, target, names)
+    found = RowRisks()
+    score(Predictions(path, from_logits=False, class_names=names), concern, risks=found)
+    return found, probs, target
+
+
+@pytest.mark.parametrize("concern", [None, CONCERN])
+def test_the_curve_is_that_of_the_metric(
+    concern: ConcernSpec | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunks, "VALUES", 300)  # so that the file has several chunks
+    found, probs, target = kept(tmp_path, 3, concern)
+    risks = found.risks()
+    assert risks is not None
+    metric = RiskCoverageArea(num_classes=3, concern=concern, from_logits=False)
+    metric.update(probs, target)
+    curve, expected = risk_coverage_curve(*risks), metric.details()
+    assert torch.equal(curve.coverage.double(), expected.coverage.double())
+    assert torch.allclose(curve.risk.double(), expected.risk.double(), atol=1e-6)
+    assert found.trials() is None
+
+
+def test_two_classes_have_the_roc_of_scikit_learn(tmp_path: Path) -> None:
+    found, probs, target = kept(tmp_path, 2, None)
+    trials = found.trials()
+    assert trials is not None
+    curve = detection_curve(*trials)
+    false_alarms, hits, _ = roc_curve(target, probs[:, 1], drop_intermediate=False)
+    ours = {(round(float(fa), 9), round(1 - float(miss), 9)) for fa, miss in zip(curve.p_fa, curve.p_miss, strict=True)}
+    assert {(round(fa, 9), round(hit, 9)) for fa, hit in zip(false_alarms.tolist(), hits.tolist(), strict=True)} <= ours
+
+
+def test_nothing_is_held_of_soft_labels_and_one_label_has_no_curve(tmp_path: Path) -> None:
+    probs = torch.tensor([[0.9, 0.1], [0.2, 0.8]], dtype=torch.float64)
+    for name, target in (("soft", probs), ("one", torch.tensor([0, 0]))):
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, preds=probs.numpy(), target=target.numpy())
+        found = RowRisks()
+        score(Predictions(path, from_logits=False), None, risks=found)
+        assert (found.risks() is None) == (name == "soft")
+        assert found.trials() is None
