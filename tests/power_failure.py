@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import mpcs_torch
-from mpcs_torch import files
+from mpcs_torch.io import atomic_files as files
 
 Image = dict[str, bytes]
 """The bytes of each file by its path inside the folder."""

@@ -12,42 +12,21 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 
-LIGHT = {
-    "control_characters",
-    "errors",
-    "files",
-    "import_paths",
-    "locks",
-    "npy_files",
-    "packaged",
-    "processes",
-    "tables",
-    "untrusted_files",
-    "yaml_files",
-}
+LIGHT = {"errors", "io", "processes", "tables"}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
-    "control_characters": set(),
     "errors": set(),
-    "files": set(),
-    "import_paths": {"errors"},
-    "locks": {"errors"},
+    "io": {"errors"},
     "processes": {"errors"},
-    "npy_files": {"control_characters", "errors", "untrusted_files"},
-    "packaged": set(),
     "tables": set(),
-    "untrusted_files": {"errors"},
-    "yaml_files": {"errors", "untrusted_files"},
-    "concern": {"control_characters", "errors", "packaged", "tables", "yaml_files"},
+    "concern": {"errors", "io", "tables"},
     "functional": set(),
-    "metrics": {"concern", "functional", "errors", "import_paths", "plots"},
+    "metrics": {"concern", "functional", "errors", "io", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},
-    "evaluation": {"learning", "calibration", "concern", "functional", "metrics"}
-    | LIGHT - {"locks", "packaged", "yaml_files"},
-    "learning": {"calibration", "concern", "functional"}
-    | LIGHT - {"import_paths", "npy_files", "packaged", "yaml_files"},
+    "evaluation": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT,
+    "learning": {"calibration", "concern", "functional"} | LIGHT,
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from mpcs_torch.io.locks import FolderInUseError, held
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.locks import FolderInUseError, held
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
 from tests.power_failure import PACKAGE, image_of
 from tests.processes.forked import forked, succeeded
@@ -123,5 +123,5 @@ def test_the_process_that_holds_a_folder_may_hold_it_again(tmp_path: Path) -> No
 
 
 def test_whoever_takes_a_lock_is_tried_above() -> None:
-    paths = [path for path in PACKAGE.rglob("*.py") if "from mpcs_torch.locks import" in path.read_text()]
+    paths = [path for path in PACKAGE.rglob("*.py") if "from mpcs_torch.io.locks import" in path.read_text()]
     assert {str(path.relative_to(PACKAGE)) for path in paths} == set(WRITERS)

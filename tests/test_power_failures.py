@@ -12,12 +12,13 @@ from tempfile import TemporaryDirectory
 import pytest
 import torch
 
-from mpcs_torch import ConcernSpec, files
+from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.keys import Key
 from mpcs_torch.evaluation.files.write_hdf5 import write_key, write_ndx
+from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
 from mpcs_torch.study import tasks
-from mpcs_torch.trainer.config import RunConfig, load_packaged_config
+from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import RunResult
 from tests.cli.test_cli import IRIS, run
@@ -254,7 +255,7 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
         module
         for module, tree in trees()
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "mpcs_torch.files"
+        if isinstance(node, ast.ImportFrom) and node.module == "mpcs_torch.io.atomic_files"
         if {alias.name for alias in node.names} & {"replace_text", "replace_whole", "replace_together", "rename"}
     }
     assert writing - set().union(*(moments.modules for moments in found)) == set()

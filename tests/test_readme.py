@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli.metrics import register_table
+from mpcs_torch.cli.verbs.metrics import register_table
 from tests.docs.pages import PAGES, name_of
 
 ROOT = Path(__file__).parents[1]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.yaml_files import MAX_BYTES, YamlError, parse_yaml, read_yaml_file
+from mpcs_torch.io.yaml_files import MAX_BYTES, YamlError, parse_yaml, read_yaml_file
 
 
 @pytest.mark.parametrize(

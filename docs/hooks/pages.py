@@ -37,8 +37,8 @@ def _entries(marker: re.Match[str]) -> str:
 
 def _parts() -> str:
     """Return the names of our parts, and the sections of a config."""
-    from mpcs_torch.trainer.learning_config import LossConfig, OptimizerConfig, SchedulerConfig
-    from mpcs_torch.trainer.sections import DataConfig, ModelConfig
+    from mpcs_torch.trainer.config.learning import LossConfig, OptimizerConfig, SchedulerConfig
+    from mpcs_torch.trainer.config.sections import DataConfig, ModelConfig
 
     parts = {
         "data": DataConfig,

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from mpcs_torch.packaged import packaged_file, packaged_names
+from mpcs_torch.io.packaged import packaged_file, packaged_names
+from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
-from mpcs_torch.yaml_files import read_yaml_file
 
 
 def config_table() -> Table:

@@ -1,20 +1,32 @@
 """Standard output and error: tables, JSON and messages as the terminal and the options of the verb want them."""
 
 import json
+import math
 import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
 from typing import Any
 
 import typer
 
-from mpcs_torch.cli.json_values import finite
-from mpcs_torch.control_characters import printable
+from mpcs_torch.io.control_characters import printable
 from mpcs_torch.tables import Table
+
+
+def finite(value: Any) -> Any:
+    """Replace NaN and infinity by None and paths by their text, in dictionaries and sequences too: JSON has neither."""
+    if isinstance(value, dict):
+        return {key: finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(entry) for entry in value]
+    if isinstance(value, Path):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass

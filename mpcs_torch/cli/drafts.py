@@ -8,7 +8,7 @@ from mpcs_torch.cli.samples import load_samples, read_samples
 from mpcs_torch.cli.tsne import Notes, Rule, draft_from_embedding, draft_from_tsne
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
-from mpcs_torch.yaml_files import read_yaml_file
+from mpcs_torch.io.yaml_files import read_yaml_file
 
 
 def from_neighbours(

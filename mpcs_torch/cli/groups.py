@@ -26,7 +26,7 @@ VERBS = (
     "concern",
     "metrics",
 )
-"""``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.NAME``."""
+"""``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.verbs.NAME``."""
 
 
 class FlagGroup(TyperGroup):
@@ -52,7 +52,7 @@ class VerbGroup(FlagGroup):
         """Import a verb and build its command; None for an unknown name."""
         if cmd_name not in VERBS:
             return None
-        verb = getattr(import_module(f"mpcs_torch.cli.{cmd_name}"), cmd_name)
+        verb = getattr(import_module(f"mpcs_torch.cli.verbs.{cmd_name}"), cmd_name)
         if not isinstance(verb, typer.Typer):
             function, verb = verb, typer.Typer(add_completion=False)
             verb.command(cmd_name)(function)

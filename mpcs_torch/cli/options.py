@@ -1,15 +1,18 @@
 """Options and checks that several verbs share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE
-from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import did_you_mean
-from mpcs_torch.packaged import packaged_file, packaged_names
+from mpcs_torch.io.control_characters import printable
+from mpcs_torch.io.packaged import packaged_file, packaged_names
+
+if TYPE_CHECKING:
+    from mpcs_torch.functional import OperatingPoint
 
 
 def _set_quiet(given: bool) -> bool:
@@ -96,3 +99,36 @@ def check_out(path: Path, *, overwrite: bool, option: str = "--out") -> None:
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
     if path.exists() and not overwrite:
         raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)
+
+
+DEFAULT = ("0.5", "0.01", "0.001")
+
+
+def points_of(texts: Sequence[str] | None) -> "list[OperatingPoint]":
+    """Read P_TARGET or P_TARGET,C_MISS,C_FA from each text, or from the default ones.
+
+    Raises:
+        typer.BadParameter: If a text is no operating point.
+    """
+    numbers = [(text, _numbers(text)) for text in texts or DEFAULT]  # before torch is imported
+    return [_point(*each) for each in numbers]
+
+
+def _numbers(text: str) -> list[float]:
+    parts = text.split(",")
+    try:
+        if len(parts) not in (1, 3):
+            raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
+        return [float(part) for part in parts]
+    except ValueError as error:
+        raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None
+
+
+def _point(text: str, numbers: list[float]) -> "OperatingPoint":
+    from mpcs_torch.functional import OperatingPoint
+    from mpcs_torch.functional.detection.operating_point import check_point
+
+    try:
+        return check_point(OperatingPoint(*numbers))
+    except ValueError as error:
+        raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None

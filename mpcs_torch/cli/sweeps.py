@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mpcs_torch.cli.progress import counting_bar
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.records import Record
 from mpcs_torch.trainer.sweep import sweep
 

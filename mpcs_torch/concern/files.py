@@ -9,7 +9,7 @@ from typing import Any
 from mpcs_torch.concern.rules import MAX_PROBLEMS, ConcernError, Problem
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import did_you_mean, shown
-from mpcs_torch.packaged import packaged_file, packaged_names
+from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 FIELDS = tuple(field.name for field in fields(ConcernSpec))
 
@@ -32,7 +32,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
         ('red', 'yellow', 'green')
     """
     try:
-        from mpcs_torch.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
+        from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
 

@@ -4,8 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mpcs_torch.control_characters import has_control
 from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.io.control_characters import has_control
 
 if TYPE_CHECKING:
     from mpcs_torch.concern.spec import ConcernSpec

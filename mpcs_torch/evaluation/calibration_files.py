@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
-from mpcs_torch.control_characters import has_control, printable
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.trials import Trials
-from mpcs_torch.files import replace_whole
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
-from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors, physical_memory
+from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.control_characters import has_control, printable
+from mpcs_torch.io.untrusted_files import FileRuleError, check_whole_tensors, load_tensors, physical_memory
 
 ClassMethod = Literal["temperature", "vector"]
 TrialMethod = Literal["logistic", "pav"]

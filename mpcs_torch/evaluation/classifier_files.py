@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, names_in
@@ -19,6 +18,7 @@ from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.soft.thresholds import best_f_thresholds
+from mpcs_torch.io.control_characters import printable
 from mpcs_torch.processes.world import ALONE, World
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.evaluation.calibration_files import Advance, all_rows
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
-from mpcs_torch.files import replace_text
+from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import DecisionRule, RuleReport
 from mpcs_torch.learning.rule_limit import report_on
 

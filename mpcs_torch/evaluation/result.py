@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.scores import Described, GroupScores, Interval, Scores
 from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.io.control_characters import printable
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)

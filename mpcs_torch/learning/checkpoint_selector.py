@@ -10,11 +10,11 @@ from weakref import finalize
 import torch
 from torch import Tensor
 
-from mpcs_torch.files import rename, write_whole
+from mpcs_torch.io.atomic_files import rename, write_whole
+from mpcs_torch.io.locks import release, take
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import Manifest, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
-from mpcs_torch.locks import release, take
 from mpcs_torch.tables import Table
 
 

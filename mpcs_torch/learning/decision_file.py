@@ -9,10 +9,10 @@ import torch
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
-from mpcs_torch.files import replace_whole
-from mpcs_torch.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
+from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.control_characters import printable
+from mpcs_torch.io.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
 
 KIND = "mpcs_torch decision rule"
 """Names the kind of the file in its field ``kind``."""

@@ -11,9 +11,9 @@ from typing import Any
 from warnings import warn
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.files import holds, replace_text
+from mpcs_torch.io.atomic_files import holds, replace_text
+from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.untrusted_files import read_limited
 
 
 class FolderNotEmptyError(MpcsError, FileExistsError):

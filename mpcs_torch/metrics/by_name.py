@@ -13,7 +13,7 @@ from torchmetrics import Metric
 
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.import_paths import import_attribute
+from mpcs_torch.io.import_paths import import_attribute
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore

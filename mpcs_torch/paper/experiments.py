@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.paper.costs import MetricCosts, measure_costs
-from mpcs_torch.trainer.config import RunConfig, load_packaged_config
+from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch

@@ -6,7 +6,7 @@ from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.paper.intervals import mean_interval
 from mpcs_torch.paper.published import FIGURE_6
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.records import Record
 
 NAMES = ("figure6-plain", "figure6-mpcs")

@@ -7,8 +7,8 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.files import replace_text
 from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots import (
     bayes_error_curves,
     condition_chart,

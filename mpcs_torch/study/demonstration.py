@@ -19,7 +19,7 @@ from mpcs_torch.study.effects import Effect, paired_effect
 from mpcs_torch.study.plans import METHODS, RECIPE
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.checkpoints import open_selector
-from mpcs_torch.trainer.config import load_packaged_config
+from mpcs_torch.trainer.config.run import load_packaged_config
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.folder import check_free, run_in_folder
 from mpcs_torch.trainer.loop import PreparedRun

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from mpcs_torch.files import replace_text
+from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.study.plans import METHODS, STUDIES
 from mpcs_torch.study.ways import WAYS, Measure, Way, measure_checkpoints
-from mpcs_torch.trainer.config import RunConfig, dump_config, load_packaged_config
+from mpcs_torch.trainer.config.run import RunConfig, dump_config, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import resolved_config

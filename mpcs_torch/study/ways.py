@@ -12,10 +12,10 @@ from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision, meta_pattern_concern_score
 from mpcs_torch.trainer.checkpoints import open_selector
+from mpcs_torch.trainer.config.sections import ScoreConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.loop import PreparedRun
-from mpcs_torch.trainer.sections import ScoreConfig
 
 DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
 """Concern of released pairs when deciding; 1 is the most probable class."""

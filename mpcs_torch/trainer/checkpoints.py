@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from mpcs_torch.learning import CheckpointSelector
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 FOLDER = "checkpoints"

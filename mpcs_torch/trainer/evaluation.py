@@ -11,8 +11,8 @@ from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import Split
-from mpcs_torch.trainer.sections import Precision
 
 REGISTER = 16
 """The number of floats in the longest vector register of a CPU."""

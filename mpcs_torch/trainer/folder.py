@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.files import flush_paths, replace_text
+from mpcs_torch.io.atomic_files import flush_paths, replace_text
+from mpcs_torch.io.locks import held
 from mpcs_torch.learning import CheckpointSelector, manifest
-from mpcs_torch.locks import held
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer import checkpoints
-from mpcs_torch.trainer.config import RunConfig, dump_config
+from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run

@@ -7,7 +7,7 @@ from typing import Literal
 
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.metrics_config import TEST
+from mpcs_torch.trainer.config.metrics import TEST
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from time import time
 from typing import Any
 
 from mpcs_torch.errors import MpcsError, quoted
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 Logger = Callable[[RunConfig, Path], AbstractContextManager[Hook]]

@@ -12,13 +12,13 @@ from torch.optim.swa_utils import AveragedModel
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.processes.world import ALONE, World, gradients
 from mpcs_torch.trainer.batches import ShuffledBatches
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config.metrics import TEST
+from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.losses import Loss
-from mpcs_torch.trainer.metrics_config import TEST
 from mpcs_torch.trainer.schedulers import Step
-from mpcs_torch.trainer.sections import Precision
 
 
 @dataclass(frozen=True)

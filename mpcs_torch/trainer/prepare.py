@@ -17,7 +17,7 @@ from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.batches import ShuffledBatches
-from mpcs_torch.trainer.config import ConfigError, RunConfig
+from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun

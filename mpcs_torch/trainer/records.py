@@ -9,11 +9,11 @@ from typing import Self
 from warnings import warn
 
 from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
+from mpcs_torch.io.untrusted_files import read_limited
+from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.metrics.by_name import BY_NAME, Direction
+from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
-from mpcs_torch.trainer.metrics_config import TEST
-from mpcs_torch.untrusted_files import read_limited
-from mpcs_torch.yaml_files import YamlError, read_yaml_file
 
 MAX_BYTES = 1_000_000_000
 """Millions of epochs, which are read as a whole."""

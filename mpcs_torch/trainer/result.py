@@ -6,14 +6,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError, shown
-from mpcs_torch.files import replace_text
+from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import metrics_of
-from mpcs_torch.untrusted_files import read_limited
 
 FILE = "result.json"
 """In the run's folder."""

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 from mpcs_torch.errors import MpcsError, shown
-from mpcs_torch.files import flush_paths, replace_text, replace_whole
-from mpcs_torch.trainer.config import ConfigError, dump_config
+from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
+from mpcs_torch.trainer.config.run import ConfigError, dump_config
 from mpcs_torch.trainer.loop import PreparedRun
 
 FILE = "resume.pt"

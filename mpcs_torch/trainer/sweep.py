@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpcs_torch.processes.pool import run_in_processes
-from mpcs_torch.trainer.config import RunConfig, dump_config
+from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import Record, read_records

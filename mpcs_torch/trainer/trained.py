@@ -13,7 +13,7 @@ from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.checkpoints import FOLDER, open_selector
-from mpcs_torch.trainer.config import RunConfig, load_config
+from mpcs_torch.trainer.config.run import RunConfig, load_config
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run

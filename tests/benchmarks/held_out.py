@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision
 from mpcs_torch.study.tasks import hold_out
-from mpcs_torch.trainer.config import load_packaged_config
+from mpcs_torch.trainer.config.run import load_packaged_config
 from mpcs_torch.trainer.prepare import prepare_run
 from tests.benchmarks.tabular_models import mlp
 

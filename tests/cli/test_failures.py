@@ -12,11 +12,11 @@ from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.rules import Problem
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.learning.manifest import ManifestError
-from mpcs_torch.trainer.config import ConfigError
+from mpcs_torch.trainer.config.run import ConfigError
 from mpcs_torch.trainer.data import DataError
 from mpcs_torch.trainer.folder import RunExistsError
-from mpcs_torch.yaml_files import YamlError
 from tests.cli.test_cli import run
 
 USERS = [
@@ -38,7 +38,7 @@ def demo_raises(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], No
         def demo() -> None:
             raise error
 
-        monkeypatch.setattr("mpcs_torch.cli.demo.demo", demo)
+        monkeypatch.setattr("mpcs_torch.cli.verbs.demo.demo", demo)
 
     return replace
 

@@ -82,7 +82,7 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
     told = Demonstration(ConcernSpec(2), {"plain": [Tally(1, 2, 3, 4)]})
     monkeypatch.setitem(STUDIES, "digits", PLAN)
-    monkeypatch.setattr("mpcs_torch.cli.study._finish", finish)
+    monkeypatch.setattr("mpcs_torch.cli.verbs.study._finish", finish)
     monkeypatch.setattr(
         "mpcs_torch.study.figure.study_figure", lambda *_: type("F", (), {"savefig": lambda *_, **__: 0})
     )

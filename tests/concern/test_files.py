@@ -11,7 +11,7 @@ import torch
 from mpcs_torch import ConcernError, ConcernSpec, load_concern
 from mpcs_torch.concern import save_concern
 from mpcs_torch.concern.rules import MAX_PROBLEMS
-from mpcs_torch.control_characters import has_control
+from mpcs_torch.io.control_characters import has_control
 from tests.conftest import load_oracle
 
 CONCERNS = Path(__file__).parents[2] / "configs" / "concerns"
@@ -88,7 +88,7 @@ def test_saved_specs_load_as_they_were(tmp_path: Path, settings: dict[str, Any])
 
 def test_without_pyyaml_loading_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
-    monkeypatch.delitem(sys.modules, "mpcs_torch.yaml_files", raising=False)
+    monkeypatch.delitem(sys.modules, "mpcs_torch.io.yaml_files", raising=False)
     with pytest.raises(ImportError, match=r"load_concern needs PyYAML: pip install 'mpcs_torch\[cli\]'"):
         load_concern(CONCERNS / "traffic-lights.yaml")
 

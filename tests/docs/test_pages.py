@@ -14,8 +14,11 @@ import yaml
 
 import mpcs_torch
 from mpcs_torch.cli.groups import VERBS
-from mpcs_torch.trainer import config, learning_config, metrics_config, sections
-from mpcs_torch.trainer.parts import PartConfig, Section
+from mpcs_torch.trainer.config import learning as learning_config
+from mpcs_torch.trainer.config import metrics as metrics_config
+from mpcs_torch.trainer.config import run as config
+from mpcs_torch.trainer.config import sections
+from mpcs_torch.trainer.config.parts import PartConfig, Section
 from tests.docs.pages import PAGES, ROOT, blocks, name_of
 
 DOCS = ROOT / "docs"

@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_tri
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.manifest import Manifest, delete_checkpoints
-from mpcs_torch.trainer.config import dump_config, load_config
+from mpcs_torch.trainer.config.run import dump_config, load_config
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.ucr import load_ucr

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch import files
+from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_selector, manifest
 from tests.processes.forked import forked, succeeded
 

@@ -5,7 +5,7 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning import recommended
 from mpcs_torch.study.plans import METHODS, RECIPE
-from mpcs_torch.trainer.config import load_packaged_config
+from mpcs_torch.trainer.config.run import load_packaged_config
 from mpcs_torch.trainer.losses import softmax_margin
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)

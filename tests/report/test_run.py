@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.report import run_verdict
+from mpcs_torch.report import run as run_verdict
 from mpcs_torch.report.run import write_run_report
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.trained import TrainedRun, open_trained

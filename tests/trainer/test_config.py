@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.trainer.config import ConfigError, RunConfig, dump_config, load_config
-from mpcs_torch.trainer.parts import PartError
+from mpcs_torch.trainer.config.parts import PartError
+from mpcs_torch.trainer.config.run import ConfigError, RunConfig, dump_config, load_config
+from mpcs_torch.trainer.config.sections import DataConfig, ModelConfig
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.sections import DataConfig, ModelConfig
 from tests.trainer.toy import toy_config, toy_data
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "experiments"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from torchvision.datasets import MNIST
 
-from mpcs_torch import untrusted_files
+from mpcs_torch.io import untrusted_files
 from mpcs_torch.trainer.data import DataError, sources
 from mpcs_torch.trainer.data import download as download_module
 from mpcs_torch.trainer.data.download import CHUNK_BYTES, download

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.config import load_config
+from mpcs_torch.trainer.config.run import load_config
 from mpcs_torch.trainer.folder import RunExistsError, check_same, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from mpcs_torch.trainer.records import as_record, read_records

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from typer.testing import CliRunner
 
 from mpcs_torch.cli.app import app
-from mpcs_torch.trainer.config import dump_config
+from mpcs_torch.trainer.config.run import dump_config
 from mpcs_torch.trainer.records import read_records
 from tests.trainer.toy import toy_config
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.paper.experiments import seeded_config
-from mpcs_torch.trainer.config import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
 from mpcs_torch.trainer.records import read_records
 from mpcs_torch.trainer.sweep import sweep

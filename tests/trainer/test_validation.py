@@ -9,13 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.trainer.config import ConfigError, load_config
+from mpcs_torch.trainer.config.run import ConfigError, load_config
+from mpcs_torch.trainer.config.sections import DataConfig
 from mpcs_torch.trainer.data import DataError, DataSplits, Split
 from mpcs_torch.trainer.data.validation import hold_out_validation
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import read_records
-from mpcs_torch.trainer.sections import DataConfig
 from tests.trainer.toy import toy_config, toy_data
 
 

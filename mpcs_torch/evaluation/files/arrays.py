@@ -14,8 +14,8 @@ from torch import Tensor
 from mpcs_torch.concern.rules import MAX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, reading, rows_at_a_time
-from mpcs_torch.npy_files import map_array, read_header
-from mpcs_torch.untrusted_files import check_member, check_whole_tensors, load_tensors
+from mpcs_torch.io.npy_files import map_array, read_header
+from mpcs_torch.io.untrusted_files import check_member, check_whole_tensors, load_tensors
 
 SCORES, LABELS = "preds", "target"
 """Names of the two arrays in an npz or pt file."""

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TextIO
 
 from torch import Tensor
 
-from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MAX_QUOTED, MpcsError
-from mpcs_torch.npy_files import TruncatedArrayError
-from mpcs_torch.untrusted_files import FileRuleError, check_regular
+from mpcs_torch.io.control_characters import printable
+from mpcs_torch.io.npy_files import TruncatedArrayError
+from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 VALUES = 2**17
 """About how many scores are read at a time."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.untrusted_files import FREE_BYTES, MOST_EXPANSION, FileRuleError
+from mpcs_torch.io.untrusted_files import FREE_BYTES, MOST_EXPANSION, FileRuleError
 
 if TYPE_CHECKING:
     import h5py

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
 from mpcs_torch.evaluation.files.hdf5 import has_dataset, names_in, numbers_in, opened_hdf5
-from mpcs_torch.untrusted_files import FileRuleError
+from mpcs_torch.io.untrusted_files import FileRuleError
 
 if TYPE_CHECKING:
     import h5py

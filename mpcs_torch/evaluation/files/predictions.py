@@ -13,7 +13,7 @@ from mpcs_torch.evaluation.files.arrays import LABELS, SCORES, ArrayFile
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, reading
 from mpcs_torch.evaluation.files.columns import LABEL, ColumnFile, ColumnOptions
 from mpcs_torch.evaluation.files.tables import write_csv_rows
-from mpcs_torch.files import replace_whole
+from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.processes.world import World
 
 DECIMALS = range(2, 7)

@@ -22,7 +22,7 @@ from mpcs_torch.evaluation.files.trial_table import scores_of, texts_of
 from mpcs_torch.evaluation.files.trial_text import PAIR, numbered_rows, parse_scores, refuse_binary, split_lines
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.evaluation.files.write_hdf5 import check_matrix, fill_key, fill_scores, key_of
-from mpcs_torch.files import replace_together, replace_whole
+from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
 ROWS = 2**16
 """The number of rows that are written at a time."""

@@ -11,8 +11,8 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.hdf5 import import_h5py
 from mpcs_torch.evaluation.files.keys import CELLS, NONTARGETS, PAIRS, TARGETS, TRIALS, Key
 from mpcs_torch.evaluation.files.trial_hdf5 import MASK, OTHER_SCORES, SCORES
-from mpcs_torch.files import replace_whole
-from mpcs_torch.untrusted_files import FREE_BYTES
+from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.untrusted_files import FREE_BYTES
 
 if TYPE_CHECKING:
     import h5py

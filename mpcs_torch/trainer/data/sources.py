@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_member
 from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
 from mpcs_torch.trainer.data.download import Progress, download
 from mpcs_torch.trainer.data.splits import DataError, DataSplits
 from mpcs_torch.trainer.data.ucr import LAYOUTS, check_name, load_ucr
-from mpcs_torch.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_member
 
 ADD_URL = (
     "https://raw.githubusercontent.com/FlaAI/MPCS/7a52a46e17e2b4a1c4dad6587ea2bd7b2b599c1e/"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from mpcs_torch.control_characters import has_control, printable
 from mpcs_torch.errors import quoted
+from mpcs_torch.io.control_characters import has_control, printable
+from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
-from mpcs_torch.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
 
 LAYOUTS = ("tsv", "ts", "txt")
 MOST_EXACT = 2**53 - 1

@@ -10,7 +10,6 @@ import h5py
 import numpy as np
 import pytest
 
-from mpcs_torch import untrusted_files
 from mpcs_torch.evaluation.files import hdf5 as hdf5_file
 from mpcs_torch.evaluation.files import keys as key_file
 from mpcs_torch.evaluation.files.chunks import PredictionsError
@@ -18,6 +17,7 @@ from mpcs_torch.evaluation.files.keys import read_key
 from mpcs_torch.evaluation.files.trial_hdf5 import batches_of_hdf5
 from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_trials
 from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.io import untrusted_files
 
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
 SCORES = ["sidekit-scores", "sidekit-matlab-scores", "pybosaris-scores"]

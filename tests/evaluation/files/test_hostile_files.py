@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 import torch
 
-from mpcs_torch import untrusted_files
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation import calibration_files as calibrate
 from mpcs_torch.evaluation.calibration_files import CalibrationFileError, fit_to_predictions, load_calibration
@@ -23,6 +22,7 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.trial_readers import read_trials
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.io import untrusted_files
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_file import DecisionFileError
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from mpcs_torch.errors import MpcsError, shown
-from mpcs_torch.untrusted_files import read_limited
+from mpcs_torch.io.untrusted_files import read_limited
 
 MAX_BYTES = 10_000_000
 """The weights of 1000 classes take about 5 MB, and PyYAML half a minute."""

@@ -14,9 +14,9 @@ from pydantic import (
 from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted, shown
-from mpcs_torch.import_paths import check_import_path
+from mpcs_torch.io.import_paths import check_import_path
 from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, Takes, entry_of_path, settings_of
-from mpcs_torch.trainer.parts import Section, defers_imports
+from mpcs_torch.trainer.config.parts import Section, defers_imports
 
 PUBLISHED = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy", "mpcs", "mpcs_count", "dangerous")
 """The columns that the published runs recorded, beside the test accuracy."""

@@ -12,7 +12,7 @@ from mpcs_torch.cli.options import AsJson
 
 if TYPE_CHECKING:
     from mpcs_torch.learning.selection import Epoch
-    from mpcs_torch.trainer.learning_config import SelectorConfig
+    from mpcs_torch.trainer.config.learning import SelectorConfig
 
 
 def _limit(text: str) -> Any:
@@ -49,8 +49,8 @@ def select(
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.learning.selection import explain
+    from mpcs_torch.trainer.config.metrics import TEST
     from mpcs_torch.trainer.followers import follower_problems
-    from mpcs_torch.trainer.metrics_config import TEST
     from mpcs_torch.trainer.records import recorded_directions
 
     config = _config({"by": by, "ties": str(ties), "top_k": top_k, **limits})
@@ -86,7 +86,7 @@ def _limits(given: list[str] | None) -> dict[str, float]:
 def _config(settings: dict[str, object]) -> "SelectorConfig":
     from pydantic import ValidationError
 
-    from mpcs_torch.trainer.learning_config import SelectorConfig
+    from mpcs_torch.trainer.config.learning import SelectorConfig
 
     try:
         return SelectorConfig.model_validate(settings)

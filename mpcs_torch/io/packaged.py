@@ -5,7 +5,7 @@ from pathlib import Path
 
 def packaged_folder(kind: str) -> Path:
     """Return a folder under ``configs/``, of the installed package or of the repository: experiments, concerns, ..."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
     return root / kind
 

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note
-from mpcs_torch.cli.options import AsJson, Html, Intervals, OverwriteReport, Quiet, check_report
-from mpcs_torch.cli.points import points_of
+from mpcs_torch.cli.options import AsJson, Html, Intervals, OverwriteReport, Quiet, check_report, points_of
 
 
 class Calibration(StrEnum):

@@ -9,14 +9,21 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from mpcs_torch.concern.rules import MAX_PROBLEMS
 from mpcs_torch.errors import quoted, shown
+from mpcs_torch.io.packaged import packaged_file
+from mpcs_torch.io.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.packaged import packaged_file
+from mpcs_torch.trainer.config.learning import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
+from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
+from mpcs_torch.trainer.config.parts import Section, defers_imports
+from mpcs_torch.trainer.config.sections import (
+    ConfigError,
+    DataConfig,
+    DeviceConfig,
+    EpochsConfig,
+    ModelConfig,
+    ScoreConfig,
+)
 from mpcs_torch.trainer.followers import follower_problems
-from mpcs_torch.trainer.learning_config import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
-from mpcs_torch.trainer.metrics_config import PUBLISHED, TEST, MetricConfig
-from mpcs_torch.trainer.parts import Section, defers_imports
-from mpcs_torch.trainer.sections import ConfigError, DataConfig, DeviceConfig, EpochsConfig, ModelConfig, ScoreConfig
-from mpcs_torch.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 
 __all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packaged_config"]
 

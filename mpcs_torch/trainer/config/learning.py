@@ -11,10 +11,10 @@ from torch.optim import Optimizer
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.metrics.by_name import Direction
+from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.followers import Follower
 from mpcs_torch.trainer.losses import LOSSES, Loss
 from mpcs_torch.trainer.optimizers import OPTIMIZERS
-from mpcs_torch.trainer.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.schedulers import SCHEDULERS, Step
 
 

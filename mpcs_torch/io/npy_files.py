@@ -10,9 +10,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mpcs_torch.control_characters import printable
 from mpcs_torch.errors import MAX_QUOTED, quoted
-from mpcs_torch.untrusted_files import FileRuleError, check_regular
+from mpcs_torch.io.control_characters import printable
+from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 MOST_HEADER_BYTES = 10_000
 """Numpy's own limit, applied before the header is read; the header of an array of numbers has about 100."""

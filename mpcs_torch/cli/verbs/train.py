@@ -14,12 +14,13 @@ import typer
 from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet, file_or_name
-from mpcs_torch.packaged import packaged_names
+from mpcs_torch.io.packaged import packaged_names
 
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
-    from mpcs_torch.trainer.config import RunConfig
+    from mpcs_torch.trainer.config.run import RunConfig
     from mpcs_torch.trainer.loop import Hook
+
 DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
 
@@ -108,7 +109,7 @@ def _how_to_go_on(folder: Path) -> str:
 
 
 def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
-    from mpcs_torch.trainer.config import load_config
+    from mpcs_torch.trainer.config.run import load_config
 
     if resume is not None:
         return load_config(resume / "config.yaml", overrides), resume

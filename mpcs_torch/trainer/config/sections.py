@@ -11,10 +11,10 @@ from torch import nn
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
 from mpcs_torch.trainer.data.validation import hold_out_validation
 from mpcs_torch.trainer.models import MODELS
-from mpcs_torch.trainer.parts import Number, PartConfig, Section
 
 MAX_PARAMETERS = 100_000_000
 """Of a model of ours: with Adam, more would take gigabytes, and the largest of the paper has 0.4 million."""

@@ -1,0 +1,1 @@
+"""The verbs of ``mpcs``: one module each."""

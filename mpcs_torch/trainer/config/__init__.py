@@ -1,0 +1,1 @@
+"""Run configs: their sections, and the parts that they name."""
