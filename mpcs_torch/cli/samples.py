@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernError, ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
 from mpcs_torch.trainer.config.sections import DataConfig

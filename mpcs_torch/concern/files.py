@@ -6,8 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.concern.rules import MAX_PROBLEMS, ConcernError, Problem
-from mpcs_torch.concern.spec import ConcernSpec
+from mpcs_torch.concern.spec import MAX_PROBLEMS, ConcernError, ConcernSpec, Problem
 from mpcs_torch.errors import did_you_mean, shown
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 

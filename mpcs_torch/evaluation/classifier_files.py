@@ -12,19 +12,19 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError
+from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, file_names
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.soft.thresholds import best_f_thresholds
-from mpcs_torch.io.control_characters import printable
 from mpcs_torch.processes.world import ALONE, World
 
 if TYPE_CHECKING:
-    from mpcs_torch.evaluation import Evaluation, Result
     from mpcs_torch.evaluation.chosen import ChosenMetrics
     from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+    from mpcs_torch.evaluation.evaluation import Evaluation
+    from mpcs_torch.evaluation.result import Result
     from mpcs_torch.metrics.by_name import MetricEntry
 
 MOST_CLASSES = 1000
@@ -161,19 +161,6 @@ def _check_options(files: ModelFiles) -> None:
     missing = next((name for name in files.options.ignored if name not in found), None)
     if missing is not None:
         raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(found))}")
-
-
-def file_names(paths: Sequence[Path]) -> list[str]:
-    """Return the name of one file; of several files, names without suffix, or whole paths if two have the same name.
-
-    Raises:
-        PredictionsError: If a file is given twice.
-    """
-    for place, path in enumerate(paths):
-        if any(path.samefile(other) for other in paths[:place]):
-            raise PredictionsError(path, "is given twice, but each model must have a file of its own")
-    names = [path.name if len(paths) == 1 else path.stem for path in paths]
-    return [printable(name) for name in (names if len(set(names)) == len(names) else map(str, paths))]
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
@@ -318,8 +305,8 @@ def _begun(
     intervals: bool,
 ) -> "Evaluation":
     """Begin an evaluation with the metrics that the labels of the first rows allow."""
-    from mpcs_torch.evaluation import Evaluation
     from mpcs_torch.evaluation.chosen import choose_metrics
+    from mpcs_torch.evaluation.evaluation import Evaluation
 
     names = predictions.class_names
     if development is not None and not chunk.is_soft:

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, check_columns, lines_of, reading
 
 if TYPE_CHECKING:
-    from mpcs_torch.evaluation import Result
     from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+    from mpcs_torch.evaluation.result import Result
     from mpcs_torch.metrics.by_name import MetricEntry
 
 MOST_SAMPLES = 2**53
@@ -74,7 +74,7 @@ def score_confusion(
     Raises:
         PredictionsError: If the file is no confusion matrix, or a metric needs more than decisions.
     """
-    from mpcs_torch.evaluation import evaluate_confusion
+    from mpcs_torch.evaluation.evaluation import evaluate_confusion
 
     names, counts = read_confusion(path)
     if concern is not None and list(concern.classes) != names:

@@ -10,10 +10,9 @@ import torch
 from mpcs_torch.calibration import LogisticCalibration, LogisticFusion, PAVCalibration
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import Groups
-from mpcs_torch.evaluation.classifier_files import file_names
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import evaluate_detectors
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.chunks import PredictionsError, file_names
 from mpcs_torch.evaluation.files.trial_readers import read_trial_table
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds

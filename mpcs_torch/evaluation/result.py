@@ -2,53 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.scores import Described, GroupScores, Interval, Scores
+from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.control_characters import printable
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
-ALL_IN_ONE = 12
-"""Up to this number of metrics, such as those that were named, one table shows them in their order."""
-ABOUT_AVERAGES = (
-    "Averages of each class against the rest, by oneDAL's definitions: with many classes, most of these yes-or-no "
-    "decisions are a right no, so average_accuracy is near 1 and error_rate near 0 "
-    "however many predictions are wrong."
-)
 OF_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
-
-
-class Section(NamedTuple):
-    """Metrics that are shown together."""
-
-    about: str
-    """A sentence for the reader; empty if the names say it all."""
-    names: list[str]
-
-
-def sections_of(entries: Sequence[Described], *, has_concern: bool) -> list[Section]:
-    """Return the sections that metrics are shown in, none of them empty.
-
-    Args:
-        entries: Metrics in any order.
-        has_concern: Whether a concern says which errors matter; otherwise metrics of concern repeat the error rate, so
-            only MPCS comes first.
-    """
-    if len(entries) <= ALL_IN_ONE:
-        return [Section("", [entry.name for entry in entries])]
-    leading = ("main", "concern") if has_concern else ("main",)
-    by_about = {about: list[str]() for about in ("first", "other", ABOUT_AVERAGES)}
-    for entry in entries:
-        is_first = entry.section in leading
-        place = "first" if is_first else ABOUT_AVERAGES if entry.section == "averages" else "other"
-        by_about[place].append(entry.name)
-    return [Section(about if about == ABOUT_AVERAGES else "", names) for about, names in by_about.items() if names]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,15 @@ Interval = tuple[float, float]
 Direction = Literal["min", "max"]
 
 
+ALL_IN_ONE = 12
+"""Up to this number of metrics, such as those that were named, one table shows them in their order."""
+ABOUT_AVERAGES = (
+    "Averages of each class against the rest, by oneDAL's definitions: with many classes, most of these yes-or-no "
+    "decisions are a right no, so average_accuracy is near 1 and error_rate near 0 "
+    "however many predictions are wrong."
+)
+
+
 class Described(Protocol):
     """The place of a metric in tables; entries of the register have one."""
 
@@ -43,6 +52,33 @@ class Described(Protocol):
     @property
     def compared_as(self) -> str:
         """Its name in sentences, if models are compared by it."""
+
+
+class Section(NamedTuple):
+    """Metrics that are shown together."""
+
+    about: str
+    """A sentence for the reader; empty if the names say it all."""
+    names: list[str]
+
+
+def sections_of(entries: Sequence[Described], *, has_concern: bool) -> list[Section]:
+    """Return the sections that metrics are shown in, none of them empty.
+
+    Args:
+        entries: Metrics in any order.
+        has_concern: Whether a concern says which errors matter; otherwise metrics of concern repeat the error rate, so
+            only MPCS comes first.
+    """
+    if len(entries) <= ALL_IN_ONE:
+        return [Section("", [entry.name for entry in entries])]
+    leading = ("main", "concern") if has_concern else ("main",)
+    by_about = {about: list[str]() for about in ("first", "other", ABOUT_AVERAGES)}
+    for entry in entries:
+        is_first = entry.section in leading
+        place = "first" if is_first else ABOUT_AVERAGES if entry.section == "averages" else "other"
+        by_about[place].append(entry.name)
+    return [Section(about if about == ABOUT_AVERAGES else "", names) for about, names in by_about.items() if names]
 
 
 @dataclass(frozen=True)

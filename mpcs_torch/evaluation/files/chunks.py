@@ -1,6 +1,6 @@
 """Chunks of rows, and errors with a place, for the readers of all formats of predictions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -100,3 +100,16 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
     except Exception as error:  # the parsers of zip, npy, pickle, csv and parquet raise many kinds
         reason = str(error).splitlines()[0][: 2 * MAX_QUOTED] if str(error) else type(error).__name__
         raise PredictionsError(path, f"cannot be read: {reason}", row=row) from error
+
+
+def file_names(paths: Sequence[Path]) -> list[str]:
+    """Return the name of one file; of several files, names without suffix, or whole paths if two have the same name.
+
+    Raises:
+        PredictionsError: If a file is given twice.
+    """
+    for place, path in enumerate(paths):
+        if any(path.samefile(other) for other in paths[:place]):
+            raise PredictionsError(path, "is given twice, but each model must have a file of its own")
+    names = [path.name if len(paths) == 1 else path.stem for path in paths]
+    return [printable(name) for name in (names if len(set(names)) == len(names) else map(str, paths))]
