@@ -15,6 +15,8 @@ BITS = 62
 """Of an identifier that was hashed. Bins are folded by leaving out bits."""
 FEWEST_BITS = 5
 """With fewer than 32 bins, deviations would be known too badly."""
+FEWEST_WAITING = 2**17
+"""Numbers that wait until they are worth joining with the others."""
 
 
 class Groups(NamedTuple):
@@ -40,33 +42,62 @@ class BinnedSums:
         self._budget = budget
         self.bits: int | None = None
         """The bits of a hash that tell bins apart; None while each identifier has its own bin."""
-        self.groups = torch.zeros(0, dtype=torch.int64)
+        self._groups, self._ids = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
+        self._sums = torch.zeros(0, 0, dtype=torch.float64)
+        self._waiting = list[tuple[Tensor, Tensor, Tensor]]()
+        self._number = 0
+        """Of the numbers that wait."""
+
+    @property
+    def groups(self) -> Tensor:
         """(B,): the code of the group of each bin."""
-        self.ids = torch.zeros(0, dtype=torch.int64)
+        self._join_waiting()
+        return self._groups
+
+    @property
+    def ids(self) -> Tensor:
         """(B,): the identifier of each bin; groups may have bins with the same one."""
-        self.sums = torch.zeros(0, 0, dtype=torch.float64)
+        self._join_waiting()
+        return self._ids
+
+    @property
+    def sums(self) -> Tensor:
         """(B, K)."""
+        self._join_waiting()
+        return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
         """Add sums (n, K) of bins (n,) with as many ``bits`` of groups (n,); they may occur more than once."""
-        if self.bits is not None and len(self.ids) and not bool(groups.any() | self.groups.any()):
-            places = torch.searchsorted(self.ids, bins).clamp_(max=len(self.ids) - 1)
-            if self.ids[places].equal(bins):  # as of most batches, once there are few bins
-                self.sums.index_add_(0, places, sums)
+        if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
+            places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
+            if self._ids[places].equal(bins):  # as of most batches, once there are few bins
+                self._sums.index_add_(0, places, sums)
                 return
-        if len(self.ids):
-            groups, bins = torch.cat([self.groups, groups]), torch.cat([self.ids, bins])
-            sums = torch.cat([self.sums, sums])
-        self._join(groups, bins, sums)
-        while self.sums.numel() > self._budget and self.bits != FEWEST_BITS:
+        self._waiting.append((groups, bins, sums))
+        self._number += sums.numel()
+        if self._number > max(FEWEST_WAITING, self._sums.numel() // 4):  # to join a few would take as long as all
+            self._join_waiting()
+
+    def exceeds(self, most: int) -> bool:
+        """Return whether there are more numbers."""
+        return self._sums.numel() + self._number > most and self.sums.numel() > most
+
+    def _join_waiting(self) -> None:
+        if not self._waiting:
+            return
+        parts = [*([(self._groups, self._ids, self._sums)] if len(self._ids) else []), *self._waiting]
+        self._waiting, self._number = [], 0
+        self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
+        while self._sums.numel() > self._budget and self.bits != FEWEST_BITS:
             # A quarter of them, so that they are not folded again soon.
-            distinct = len(self.ids.unique())  # type: ignore[no-untyped-call]
+            distinct = len(self._ids.unique())  # type: ignore[no-untyped-call]
             self.fold(max(FEWEST_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
         """Join bins, so that at most so many bits tell them apart."""
+        self._join_waiting()
         if self.bits is None or bits < self.bits:
-            self._join(self.groups, in_bits(self.ids, self.bits, bits), self.sums)
+            self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)
             self.bits = bits
 
     def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
@@ -77,10 +108,11 @@ class BinnedSums:
             groups: The codes here of its groups, by their codes there. Default: the same.
             first: What to add to its identifiers, if they are numbers of rows.
         """
+        other._join_waiting()
         added = BinnedSums(other._budget)
         added.__dict__.update(other.__dict__)
         if added.bits is None:
-            added.ids = added.ids + first
+            added._ids = added._ids + first
         bits = min(each.bits or BITS for each in (self, added))
         if bits < BITS:
             self.fold(bits)
@@ -102,8 +134,8 @@ class BinnedSums:
         is_new[1:] = (ids[1:] != ids[:-1]) | (groups[1:] != groups[:-1])
         places = torch.empty_like(order)
         places[order] = is_new.long().cumsum(0) - 1
-        self.groups, self.ids = groups[is_new], ids[is_new]
-        self.sums = sums.new_zeros(len(self.ids), sums.shape[1]).index_add_(0, places, sums)
+        self._groups, self._ids = groups[is_new], ids[is_new]
+        self._sums = sums.new_zeros(len(self._ids), sums.shape[1]).index_add_(0, places, sums)
 
 
 def _stable_order(first: Tensor, second: Tensor) -> Tensor:

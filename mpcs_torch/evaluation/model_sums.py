@@ -188,7 +188,7 @@ class ModelSums:
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
-            if column != ALL and table.sums.numel() > MOST_NUMBERS:
+            if column != ALL and table.exceeds(MOST_NUMBERS):
                 self._refuse_groups(column)
 
     def _add_others(self, rows: Rows) -> None:

@@ -151,7 +151,7 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     is_mirrored = n @ a > 0  # the contour of the smaller tail is the better one
     a = (-a if is_mirrored else a) / np.abs(a).max()
     low, high = 1e-9 / a.max(), 1 / a.max()
-    for _ in range(14):  # near the minimum of the integrand; the integral does not depend on the contour
+    for _ in range(9):  # near the minimum of the integrand; the integral does not depend on the contour
         saddle = (low * high) ** 0.5
         low, high = (low, saddle) if n @ (a / (1 - a * saddle)) > 1 / saddle else (saddle, high)
     scale = (n @ (a / (1 - a * saddle)) ** 2 + saddle**-2) ** -0.5
