@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import Groups, row_names
 from mpcs_torch.evaluation.detector_scores import (
     AREA,
@@ -21,7 +22,7 @@ from mpcs_torch.evaluation.detector_scores import (
     ErrorsAt,
 )
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST_WRONG, Interval, Reason
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, Interval, Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.trial_means import (
@@ -31,6 +32,7 @@ from mpcs_torch.evaluation.trial_means import (
     difference,
     difference_of_rates,
     effective,
+    fewest_effective,
     jackknife_interval,
     mean_of,
     means_of,
@@ -125,7 +127,14 @@ def evaluate_detectors(
     labels = as_tensor(target, "target")
     scores = dict[str, Tensor]()
     for name, given in by_name.items():
-        scores[str(name)], checked = checked_scores(as_tensor(given, "preds").cpu(), labels.cpu())
+        numbers = as_tensor(given, "preds").cpu()
+        numbers = numbers if numbers.is_floating_point() else numbers.double()
+        scores[str(name)], checked = checked_scores(numbers, labels.cpu())
+    if len(scores) < len(by_name):
+        raise ValueError(f"preds must have a name for each detector, but got {quoted(list(by_name))}.")
+    _check_names("llr", [] if isinstance(llr, bool) else llr, scores)
+    _check_names("thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores)
+    _check_names("compared", [] if compared is None else compared, scores)
     columns = {column: _groups(column, names, len(checked)) for column, names in (groups or {}).items()}
     of_clusters = None if clusters is None else _groups("clusters", clusters, len(checked))
     trials = Trials(checked, None if of_clusters is None else of_clusters.codes)
@@ -153,11 +162,24 @@ def evaluate_detectors(
             }
             by_group.append(GroupScores(model, column, values[model], of_groups))
     if intervals:
-        number = 0 if of_clusters is None else len(of_clusters.names)
-        notes.append(INDEPENDENT if not number else f"95 % intervals: {number} clusters are independent of each other.")
+        notes.append(INDEPENDENT if of_clusters is None else _of_clusters(len(of_clusters.names)))
     wanted = {name: each for name, each in detectors.items() if compared is None or name in compared}
     comparisons = _compare(wanted) if intervals and len(wanted) > 1 else []
     return Result(values, by_group, comparisons, notes=notes)
+
+
+def _of_clusters(number: int) -> str:
+    if number == 1:
+        return "All trials are of one cluster, which says nothing of others: intervals are of little use."
+    return f"95 % intervals: {number} clusters are independent of each other, the trials of a cluster are not."
+
+
+def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
+    """Refuse names of detectors that there are none of."""
+    unknown = [name for name in names if name not in known]
+    if isinstance(names, str) or unknown:
+        given = names if isinstance(names, str) else unknown[0]
+        raise ValueError(f"{argument} must hold names of detectors, {quoted(list(known))}, but got {quoted(given)}.")
 
 
 class Detector:
@@ -195,7 +217,7 @@ class Detector:
         at_nearest = cost_at(counts, EVEN, middle_of(nearest.low, nearest.high).item())
         errors[EQUAL_ERROR] = ErrorsAt(at_nearest)
         main = DetectorMetric(EQUAL_ERROR, in_group_tables=True, group_rank=0)
-        add(main, self.summary.equal_error.rate, self._equal_error_interval)
+        add(main, self.summary.equal_error.rate, self._hull_error_interval)
         add(DetectorMetric(INTERPOLATED), self.equal_error, self._equal_error_interval)
         add(DetectorMetric(AREA, "max"), self.summary.area, self._area_interval)
         if self._max_p_fa is not None:
@@ -294,14 +316,15 @@ class Detector:
         if self.trials.clusters is not None:  # which make both rates depend on each other
             possible = [(0.0, most) for most in fixed.weights]
             means = means_of(self.weighted_errors(fixed.threshold, fixed.weights), possible, self.trials)
-        return combined(fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item(), means)
+        value = fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
+        return combined(value, means, (0.0, sum(fixed.weights)))
 
     def _area_interval(self) -> Interval | Reason:
         area = self.summary.area.item()
         if self.trials.clusters is None and effective(self.misranked, self.trials) >= FEWEST_MISRANKED:
             return jackknife_interval(area, self.misranked, self.trials, "logit")
-        low, high = combined(1 - area, means_of(self.misranked, [RATE, RATE], self.trials))
-        return max(0.0, 1 - high), min(1.0, 1 - low)
+        low, high = combined(1 - area, means_of(self.misranked, [RATE, RATE], self.trials), RATE)
+        return 1 - high, 1 - low
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
@@ -312,13 +335,20 @@ class Detector:
             units = wrong if self.trials.clusters is None else self.trials.clusters[wrong].unique()  # type: ignore[no-untyped-call]
             if len(units) < fewest:
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
+        if fewest_effective(self.costs_in_bits, self.trials) < FEWEST:
+            return f"fewer than {FEWEST} {unit} of a kind have other ratios than the rest, so rare ones may make it"
         return jackknife_interval(self.cllr, self.costs_in_bits, self.trials, "log")
 
     def _equal_error_interval(self) -> Interval:
         of_miss, of_alarm, of_both = self._shifted_equal_errors
-        equal, hull = self.equal_error, self.summary.equal_error.rate.item()
+        equal = self.equal_error
         below, above = (hypot(equal - of_miss[end], equal - of_alarm[end]) for end in (0, 1))
-        return min(max(equal - below, of_both[0]), hull), min(equal + above, of_both[1])
+        return max(equal - below, of_both[0]), min(equal + above, of_both[1])
+
+    def _hull_error_interval(self) -> Interval:
+        """Return the same interval for the rate on the convex hull, which is lower, and at most 1/2."""
+        (low, high), hull = self._equal_error_interval(), self.summary.equal_error.rate.item()
+        return min(low, hull), high
 
     @cached_property
     def _shifted_equal_errors(self) -> tuple[Interval, Interval, Interval]:
@@ -402,7 +432,9 @@ def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, Pair
             for each, at in zip((one, other), pair, strict=True)
         ]
         possible = [(-weight, weight) for weight in weights]
-        yield Measure(pair[0].name), difference(values[0], values[1], second - first, possible, trials)
+        most = sum(weights)
+        apart = difference(values[0], values[1], second - first, possible, trials, (-most, most))
+        yield Measure(pair[0].name), apart
     for at, at_other in at_costs[:1]:
         wrong = one.rejected(at.threshold) == trials.labels, other.rejected(at_other.threshold) == trials.labels
         name = f"rate of wrong decisions in these trials, {at.point.label()}"

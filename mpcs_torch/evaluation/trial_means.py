@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 CELLS = 128
 """Values that share one of so many cells of their range count as equal: Gaffke's interval takes time for each."""
 LEAST_P = 1e-12
-"""No smaller p-value is told."""
+"""The smallest p-value of a bound."""
 
 
 class Trials(NamedTuple):
@@ -138,21 +138,41 @@ def _uncounted_ends(counts: Tensor) -> Tensor:
     return torch.cat([counts, counts.new_zeros(2)])
 
 
-def combined(value: float, means: Sequence[Mean], confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval of a value that changes as the sum of independent means does."""
+def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval, within limits, of a value that changes as the sum of independent means does."""
     ends = [(mean.value, mean.interval(confidence)) for mean in means]
     below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
-    return value - below, value + above
+    return max(limits[0], value - below), min(limits[1], value + above)
 
 
 def effective(values: Tensor, trials: Trials) -> float:
-    """Return how many trials or clusters, if all counted alike, would make a sum of means as uncertain as values do."""
+    """Return how many trials or clusters, if all counted alike, would make a sum of means as uncertain as values do.
+
+    Few of them count where few differ from 0, and where few differ from all others: neither tells how often rare
+    values occur.
+    """
+    apart = torch.empty_like(values)
+    for places in trials.kinds():
+        apart[places] = values[places] - values[places].median()
+    return min(_effective(each, trials) for each in (values, apart))
+
+
+def _effective(values: Tensor, trials: Trials) -> float:
     shares = torch.zeros_like(values)
     for places in trials.kinds():
         shares[places] = values[places] / len(places)
     units = shares if trials.clusters is None else _by_cluster(shares, trials.clusters)
     squares = units.square().sum().item()
     return units.abs().sum().item() ** 2 / squares if squares > 0 else 0.0
+
+
+def fewest_effective(values: Tensor, trials: Trials) -> float:
+    """Return the smaller `effective` number of the targets alone and of the non-targets alone."""
+    numbers = []
+    for places in trials.kinds():
+        clusters = None if trials.clusters is None else trials.clusters[places]
+        numbers.append(effective(values[places], Trials(torch.ones_like(trials.labels[places]), clusters)))
+    return min(numbers)
 
 
 def jackknife_interval(value: float, values: Tensor, trials: Trials, scale: "Scale") -> Interval | Reason:
@@ -175,7 +195,12 @@ def jackknife_interval(value: float, values: Tensor, trials: Trials, scale: "Sca
 
 
 def difference(
-    first: float, second: float, apart: Tensor, possible: Sequence[Interval] | None, trials: Trials
+    first: float,
+    second: float,
+    apart: Tensor,
+    possible: Sequence[Interval] | None,
+    trials: Trials,
+    limits: Interval = (-1.0, 1.0),
 ) -> PairedDifference:
     """Return how much a second value exceeds a first, with an interval and the p-value that belongs to it.
 
@@ -187,6 +212,7 @@ def difference(
         apart: The differences of trials (N,).
         possible: The least and the largest possible one of a target, and of a non-target; None without any.
         trials: The trials.
+        limits: The least and the largest possible difference.
     """
     from scipy.special import stdtr  # scipy.stats takes longer to import
 
@@ -197,8 +223,8 @@ def difference(
         if possible is None:
             return PairedDifference(first, second, change, -inf, inf, 1.0)
         means = means_of(apart, possible, trials)
-        low, high = combined(change, means)
-        return PairedDifference(first, second, change, low, high, _p_value(change, means))
+        low, high = combined(change, means, limits)
+        return PairedDifference(first, second, change, low, high, _p_value(change, means, limits))
     spread = _spread(apart, trials)
     half, p_value = _quantile(trials) * spread, 2 * float(stdtr(_freedom(trials), -abs(change) / spread))
     return PairedDifference(first, second, change, change - half, change + half, p_value)
@@ -215,12 +241,12 @@ def difference_of_rates(wrong: tuple[Tensor, Tensor], clusters: Tensor | None) -
     return PairedDifference(first, second, second - first, low, high, bounded_mean_test(mean.values, mean.counts))
 
 
-def _p_value(change: float, means: Sequence[Mean]) -> float:
+def _p_value(change: float, means: Sequence[Mean], limits: Interval) -> float:
     """Return 1 minus the confidence at which the interval ends at 0."""
     from scipy.optimize import brentq
 
     def beyond(logarithm: float) -> float:
-        low, high = combined(change, means, -expm1(logarithm))
+        low, high = combined(change, means, limits, -expm1(logarithm))
         return low if change > 0 else -high
 
     least, most = log(LEAST_P), -1e-9

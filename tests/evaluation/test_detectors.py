@@ -271,12 +271,56 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
         ([0.5, 0.2], [1, 0], {"groups": {"site": ["a"]}}, "site must be one name for each of the 2 rows, but got 1."),
         ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, "clusters must name something for every row"),
         ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, "max_p_fa must be"),
+        (
+            [0.5, 0.2],
+            [1, 0],
+            {"llr": "detector"},
+            "llr must hold names of detectors, ['detector'], but got 'detector'.",
+        ),
+        ([0.5, 0.2], [1, 0], {"compared": ["b"]}, "compared must hold names of detectors, ['detector'], but got 'b'."),
+        ({1: [0.5, 0.2], "1": [0.5, 0.2]}, [1, 0], {}, "preds must have a name for each detector, but got [1, '1']."),
         ([0.5, 0.2], [1, 0], {"points": [OperatingPoint(0.0)]}, "p_target must be"),
     ],
 )
 def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         evaluate_detectors(preds, target, **options)
+
+
+DEGENERATE = {
+    "perfect": lambda labels: labels.double(),
+    "constant": lambda labels: torch.zeros(len(labels), dtype=torch.float64),
+    "reversed": lambda labels: -labels.double(),
+    "rarely right": lambda labels: (labels & (torch.arange(len(labels)) < 2)).double(),
+    "infinite": lambda labels: torch.where(labels, torch.inf, -torch.inf).double(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:the area under the ROC")
+@pytest.mark.parametrize(
+    "clusters", [None, range(400), [0] * 200 + [1] * 200, [0] * 400], ids=["rows", "400", "2", "1"]
+)
+def test_degenerate_scores_are_not_certain(clusters: Any) -> None:
+    """Where no trial, or few, differ from the others, intervals say that rare ones may be missing by chance."""
+    labels = torch.arange(400) % 4 == 0
+    scores = {name: of(labels) for name, of in DEGENERATE.items()}
+    fixed = given_threshold(0.5, POINTS)
+    result = evaluate_detectors(scores, labels, llr=True, thresholds=fixed, points=POINTS, clusters=clusters)
+    assert ("one cluster" in result.notes[0]) == (clusters == [0] * 400)
+    for each in result.models.values():
+        assert CLLR not in each.intervals
+        for name, (low, high) in each.intervals.items():
+            assert low < high, name
+            assert low - 1e-9 <= each.values[name] <= high + 1e-9 or name == EQUAL_ERROR, name
+            assert low >= 0
+            assert high <= (5.5 if "cost" in name else 1) + 1e-9, "the largest cost is 1 + 4.5 at the second point"
+    for row in result.comparisons:
+        assert row.found.low < row.found.high
+        assert (row.found.p_value < 0.049) <= (row.found.low > 0 or row.found.high < 0)
+
+
+def test_whole_numbers_are_scores_too() -> None:
+    assert evaluate_detectors([1, 2, 3, 4], [0, 0, 1, 1]).value(AREA) == 1
 
 
 def test_reversed_scores_give_a_warning() -> None:
