@@ -205,13 +205,13 @@ class Detector:
         """Return the values, and their intervals if they are asked for."""
         counts = self.summary.counts
         values, errors, metrics = dict[str, float](), dict[str, ErrorsAt](), list[DetectorMetric]()
-        found = dict[str, Interval | Reason]()
+        ends_or_reasons = dict[str, Interval | Reason]()
 
         def add(metric: DetectorMetric, value: Tensor | float, interval: Callable[[], Interval | Reason]) -> None:
             metrics.append(metric)
             values[metric.name] = float(value)
             if intervals:
-                found[metric.name] = interval()
+                ends_or_reasons[metric.name] = interval()
 
         nearest = equal_error_of(counts, "nearest")
         at_nearest = cost_at(counts, EVEN, middle_of(nearest.low, nearest.high).item())
@@ -245,8 +245,8 @@ class Detector:
             rows=len(self.scores),
             entries=metrics,
             values=values,
-            intervals={name: ends for name, ends in found.items() if not isinstance(ends, str)},
-            without_interval={name: why for name, why in found.items() if isinstance(why, str)},
+            intervals={name: ends for name, ends in ends_or_reasons.items() if not isinstance(ends, str)},
+            without_interval={name: why for name, why in ends_or_reasons.items() if isinstance(why, str)},
             summary=self.summary,
             points=self.points,
             is_llr=self.is_llr,
@@ -401,7 +401,7 @@ def _compare(detectors: Mapping[str, Detector]) -> list[Comparison]:
     """Compare each pair by equal error rate, area, Cllr, costs at fixed thresholds, and wrong decisions."""
     rows = list[tuple[str, str, Measure, PairedDifference]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
-        rows += [(first, second, *found) for found in _differences(one, other)]
+        rows += [(first, second, *compared) for compared in _differences(one, other)]
     order = list(dict.fromkeys(row[2].name for row in rows))
     return with_verdicts(sorted(rows, key=lambda row: order.index(row[2].name)), CONFIDENCE)
 

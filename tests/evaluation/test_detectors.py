@@ -154,7 +154,7 @@ def test_wrong_decisions_of_independent_trials_are_tested_by_mcnemar() -> None:
     assert (row.found.first, row.found.second) == tuple(each.double().mean().item() for each in wrong)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_an_interval_of_a_difference_leaves_out_0_where_its_p_value_is_small(data: st.DataObject) -> None:
     size = data.draw(st.integers(4, 60))
