@@ -57,6 +57,17 @@ Concern = Annotated[
         help="YAML file that says how much each error matters, or a name, such as traffic-lights.",
     ),
 ]
+By = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Rows that share a value, such as a patient or a speaker, are not independent: intervals go by clusters.",
+    ),
+]
 Intervals = Annotated[
     bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
 ]

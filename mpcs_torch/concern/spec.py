@@ -1,4 +1,4 @@
-"""Which errors matter and how much: the costs of confusions, and the rules that they must keep."""
+"""`ConcernSpec`: the costs of confusions of classes, and the rules that they must keep."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -41,7 +41,7 @@ class BinnedSums:
     def __init__(self, budget: int = BUDGET) -> None:
         self._budget = budget
         self.bits: int | None = None
-        """The bits of a hash that tell bins apart; None while each identifier has its own bin."""
+        """The bits of a hash that bins are added with; None while each identifier has its own bin."""
         self._groups, self._ids = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
         self._sums = torch.zeros(0, 0, dtype=torch.float64)
         self._waiting = list[tuple[Tensor, Tensor, Tensor]]()
@@ -108,7 +108,8 @@ class BinnedSums:
             groups: The codes here of its groups, by their codes there. Default: the same.
             first: What to add to its identifiers, if they are numbers of rows.
         """
-        other._join_waiting()
+        for each in (self, other):  # joining may leave fewer bits
+            each._join_waiting()
         added = BinnedSums(other._budget)
         added.__dict__.update(other.__dict__)
         if added.bits is None:
@@ -173,6 +174,22 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     if missing is not None:
         raise ValueError(f"{argument} must name something for every row, but row {missing} (from 0) has none.")
     return [str(name) for name in names]
+
+
+def group_codes(argument: str, values: Any, number: int) -> Groups:
+    """Return the groups of rows, in the order in which they occur.
+
+    Raises:
+        ValueError: As `row_names`.
+    """
+    if isinstance(values, Groups):
+        if len(values.codes) != number:
+            raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
+        return values
+    names = row_names(argument, values, number)
+    codes = dict[str, int]()
+    of_rows = [codes.setdefault(name, len(codes)) for name in names]
+    return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))
 
 
 def _is_missing(name: object) -> bool:

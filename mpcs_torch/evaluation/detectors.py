@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import Groups, row_names
+from mpcs_torch.evaluation.bins import Groups, group_codes
 from mpcs_torch.evaluation.detector_scores import (
     AREA,
     CLLR,
@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.trial_means import (
     Mean,
-    Trials,
+    TrialUnits,
     combined,
     difference,
     difference_of_rates,
@@ -135,14 +135,14 @@ def evaluate_detectors(
     _check_names("llr", [] if isinstance(llr, bool) else llr, scores)
     _check_names("thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores)
     _check_names("compared", [] if compared is None else compared, scores)
-    columns = {column: _groups(column, names, len(checked)) for column, names in (groups or {}).items()}
-    of_clusters = None if clusters is None else _groups("clusters", clusters, len(checked))
-    trials = Trials(checked, None if of_clusters is None else of_clusters.codes)
+    columns = {column: group_codes(column, names, len(checked)) for column, names in (groups or {}).items()}
+    of_clusters = None if clusters is None else group_codes("clusters", clusters, len(checked))
+    trials = TrialUnits(checked, None if of_clusters is None else of_clusters.codes)
 
     def detector(name: str, places: Tensor | slice) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
-        part = Trials(trials.labels[places], None if trials.clusters is None else trials.clusters[places])
+        part = TrialUnits(trials.labels[places], None if trials.clusters is None else trials.clusters[places])
         return Detector(scores[name][places], part, points, is_llr=is_llr, fixed=fixed, max_p_fa=max_p_fa)
 
     detectors = {name: detector(name, slice(None)) for name in scores}
@@ -188,7 +188,7 @@ class Detector:
     def __init__(
         self,
         scores: Tensor,
-        trials: Trials,
+        trials: TrialUnits,
         points: Sequence[OperatingPoint],
         *,
         is_llr: bool,
@@ -213,9 +213,7 @@ class Detector:
             if intervals:
                 ends_or_reasons[metric.name] = interval()
 
-        nearest = equal_error_of(counts, "nearest")
-        at_nearest = cost_at(counts, EVEN, middle_of(nearest.low, nearest.high).item())
-        errors[EQUAL_ERROR] = ErrorsAt(at_nearest)
+        errors[EQUAL_ERROR] = ErrorsAt(cost_at(counts, EVEN, self.equal_error_threshold))
         main = DetectorMetric(EQUAL_ERROR, in_group_tables=True, group_rank=0)
         add(main, self.summary.equal_error.rate, self._hull_error_interval)
         add(DetectorMetric(INTERPOLATED), self.equal_error, self._equal_error_interval)
@@ -290,6 +288,10 @@ class Detector:
         """Return which trials are rejected at a threshold: (N,), bool."""
         return self.scores < threshold
 
+    def value_at(self, fixed: FixedThreshold) -> float:
+        """Return the value at a threshold."""
+        return fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
+
     def weighted_errors(self, threshold: float, weights: tuple[float, float]) -> Tensor:
         """Return the weight of a miss or of a false alarm for the trials that are one, else 0: (N,), float64."""
         rejected, (miss, false_alarm) = self.rejected(threshold), weights
@@ -316,8 +318,7 @@ class Detector:
         if self.trials.clusters is not None:  # which make both rates depend on each other
             possible = [(0.0, most) for most in fixed.weights]
             means = means_of(self.weighted_errors(fixed.threshold, fixed.weights), possible, self.trials)
-        value = fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
-        return combined(value, means, (0.0, sum(fixed.weights)))
+        return combined(self.value_at(fixed), means, (0.0, sum(fixed.weights)))
 
     def _area_interval(self) -> Interval | Reason:
         area = self.summary.area.item()
@@ -407,7 +408,7 @@ def _compare(detectors: Mapping[str, Detector]) -> list[Comparison]:
 
 
 def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, PairedDifference]]:
-    """Yield what a second detector exceeds a first by, for each metric that both have."""
+    """Yield the difference of a second detector from a first, for each metric that both have."""
     trials = one.trials
     both = (one, one.equal_error_weights), (other, other.equal_error_weights)
     first, second = (each.weighted_errors(each.equal_error_threshold, weights) for each, weights in both)
@@ -422,32 +423,13 @@ def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, Pair
         yield Measure(CLLR), difference(one.cllr, other.cllr, other.costs_in_bits - one.costs_in_bits, None, trials)
     of_other = {fixed.name: fixed for fixed in other.fixed if fixed.shown == "cost"}
     at_costs = [(fixed, of_other[fixed.name]) for fixed in one.fixed if fixed.name in of_other]
-    for pair in at_costs:
-        weights = pair[0].weights
-        first, second = (
-            each.weighted_errors(at.threshold, weights) for each, at in zip((one, other), pair, strict=True)
-        )
-        values = [
-            at.value_of(cost_at(each.summary.counts, at.point, at.threshold)).item()
-            for each, at in zip((one, other), pair, strict=True)
-        ]
+    for at, at_other in at_costs:
+        weights, most = at.weights, sum(at.weights)
+        change = other.weighted_errors(at_other.threshold, weights) - one.weighted_errors(at.threshold, weights)
+        values = one.value_at(at), other.value_at(at_other)
         possible = [(-weight, weight) for weight in weights]
-        most = sum(weights)
-        apart = difference(values[0], values[1], second - first, possible, trials, (-most, most))
-        yield Measure(pair[0].name), apart
+        yield Measure(at.name), difference(*values, change, possible, trials, (-most, most))
     for at, at_other in at_costs[:1]:
         wrong = one.rejected(at.threshold) == trials.labels, other.rejected(at_other.threshold) == trials.labels
         name = f"rate of wrong decisions in these trials, {at.point.label()}"
         yield Measure(name, is_rate=True), difference_of_rates(wrong, trials.clusters)
-
-
-def _groups(argument: str, values: Any, number: int) -> Groups:
-    """Return the groups of trials, in the order in which they occur."""
-    if isinstance(values, Groups):
-        if len(values.codes) != number:
-            raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
-        return values
-    names = row_names(argument, values, number)
-    codes = dict[str, int]()
-    of_rows = [codes.setdefault(name, len(codes)) for name in names]
-    return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))

@@ -215,9 +215,9 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
             row.measure,
             row.first,
             row.second,
-            f"{row.found.difference:.4g}",
-            f"{row.found.low:.4g} to {row.found.high:.4g}",
-            f"{row.found.p_value:.2g}",
+            f"{row.paired.difference:.4g}",
+            f"{row.paired.low:.4g} to {row.paired.high:.4g}",
+            f"{row.paired.p_value:.2g}",
             f"{row.adjusted_p_value:.2g}",
         ]
         for row in comparisons
@@ -231,7 +231,7 @@ def plain_comparisons(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]
         {
             "measure": row.measure,
             "systems": [row.first, row.second],
-            **row.found._asdict(),
+            **row.paired._asdict(),
             "adjusted_p_value": row.adjusted_p_value,
             "verdict": row.verdict,
         }

@@ -31,7 +31,7 @@ class Described(Protocol):
 
     @property
     def direction(self) -> Direction | None:
-        """Which values are better; None if neither high nor low ones are."""
+        """The better direction of values; None if there is none."""
 
     @property
     def section(self) -> str:

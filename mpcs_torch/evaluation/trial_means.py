@@ -1,4 +1,4 @@
-"""Intervals and differences of what detectors do, from means over targets and over non-targets.
+"""Intervals and differences of detectors, from means over targets and over non-targets.
 
 The cost at a threshold is the mean of the costs of targets plus that of non-targets. So is, near its value, the equal
 error rate, and so is the area under the ROC, a mean over targets and a mean over non-targets of how they rank. Each
@@ -28,7 +28,7 @@ LEAST_P = 1e-12
 """The smallest p-value of a bound."""
 
 
-class Trials(NamedTuple):
+class TrialUnits(NamedTuple):
     """The labels and clusters of trials."""
 
     labels: Tensor
@@ -73,7 +73,7 @@ class Mean(NamedTuple):
         return min(max(bound, low), high)
 
 
-def means_of(values: Tensor, possible: Sequence[Interval], trials: Trials) -> list[Mean]:
+def means_of(values: Tensor, possible: Sequence[Interval], trials: TrialUnits) -> list[Mean]:
     """Return the means whose sum changes as the mean of the values of targets plus that of non-targets does.
 
     Args:
@@ -128,10 +128,10 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
     cells = ((values - low) * (CELLS / (high - low) if high > low else 0.0)).round().long()
     counts = cells.bincount(minlength=CELLS + 1).double()
     sums = cells.bincount(values, minlength=CELLS + 1)
-    held = counts > 0
-    different = torch.cat([sums[held] / counts[held], values.new_tensor(possible)])
+    occurs = counts > 0
+    different = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
     is_rate = bool(((values == low) | (values == high)).all())
-    return Mean(different, _uncounted_ends(counts[held]), torch.ones_like(different), is_rate)
+    return Mean(different, _uncounted_ends(counts[occurs]), torch.ones_like(different), is_rate)
 
 
 def _uncounted_ends(counts: Tensor) -> Tensor:
@@ -145,7 +145,7 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
     return max(limits[0], value - below), min(limits[1], value + above)
 
 
-def effective(values: Tensor, trials: Trials) -> float:
+def effective(values: Tensor, trials: TrialUnits) -> float:
     """Return how many trials or clusters, if all counted alike, would make a sum of means as uncertain as values do.
 
     Few of them count where few differ from 0, and where few differ from all others: neither tells how often rare
@@ -157,7 +157,7 @@ def effective(values: Tensor, trials: Trials) -> float:
     return min(_effective(each, trials) for each in (values, apart))
 
 
-def _effective(values: Tensor, trials: Trials) -> float:
+def _effective(values: Tensor, trials: TrialUnits) -> float:
     shares = torch.zeros_like(values)
     for places in trials.kinds():
         shares[places] = values[places] / len(places)
@@ -166,16 +166,16 @@ def _effective(values: Tensor, trials: Trials) -> float:
     return units.abs().sum().item() ** 2 / squares if squares > 0 else 0.0
 
 
-def fewest_effective(values: Tensor, trials: Trials) -> float:
+def fewest_effective(values: Tensor, trials: TrialUnits) -> float:
     """Return the smaller `effective` number of the targets alone and of the non-targets alone."""
     numbers = []
     for places in trials.kinds():
         clusters = None if trials.clusters is None else trials.clusters[places]
-        numbers.append(effective(values[places], Trials(torch.ones_like(trials.labels[places]), clusters)))
+        numbers.append(effective(values[places], TrialUnits(torch.ones_like(trials.labels[places]), clusters)))
     return min(numbers)
 
 
-def jackknife_interval(value: float, values: Tensor, trials: Trials, scale: "Scale") -> Interval | Reason:
+def jackknife_interval(value: float, values: Tensor, trials: TrialUnits, scale: "Scale") -> Interval | Reason:
     """Return the interval of a value that changes as the mean of the values of targets plus that of non-targets does.
 
     Args:
@@ -199,7 +199,7 @@ def difference(
     second: float,
     apart: Tensor,
     possible: Sequence[Interval] | None,
-    trials: Trials,
+    trials: TrialUnits,
     limits: Interval = (-1.0, 1.0),
 ) -> PairedDifference:
     """Return how much a second value exceeds a first, with an interval and the p-value that belongs to it.
@@ -235,7 +235,7 @@ def difference_of_rates(wrong: tuple[Tensor, Tensor], clusters: Tensor | None) -
     first, second = (each.double().mean().item() for each in wrong)
     apart, possible = wrong[1].double() - wrong[0].double(), (-1.0, 1.0)
     if clusters is not None:
-        return difference(first, second, apart, [possible], Trials(torch.ones_like(wrong[0]), clusters))
+        return difference(first, second, apart, [possible], TrialUnits(torch.ones_like(wrong[0]), clusters))
     mean = mean_of(apart, possible, None)
     low, high = mean.interval(CONFIDENCE)
     return PairedDifference(first, second, second - first, low, high, bounded_mean_test(mean.values, mean.counts))
@@ -257,7 +257,7 @@ def _p_value(change: float, means: Sequence[Mean], limits: Interval) -> float:
     return exp(brentq(beyond, least, most, xtol=1e-3))
 
 
-def _spread(values: Tensor, trials: Trials) -> float:
+def _spread(values: Tensor, trials: TrialUnits) -> float:
     """Return the standard error of the sum of both means: that of leaving out one unit at a time, to first order."""
     influence, variance = torch.zeros_like(values), 0.0
     for places in trials.kinds():
@@ -274,13 +274,13 @@ def _by_cluster(values: Tensor, clusters: Tensor) -> Tensor:
     return values.new_zeros(int(clusters.max()) + 1).index_add_(0, clusters, values)
 
 
-def _quantile(trials: Trials) -> float:
+def _quantile(trials: TrialUnits) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(_freedom(trials), (1 + CONFIDENCE) / 2))
 
 
-def _freedom(trials: Trials) -> int:
+def _freedom(trials: TrialUnits) -> int:
     """Return the degrees of freedom: those of the smaller kind."""
     kinds = trials.kinds()
     if trials.clusters is None:

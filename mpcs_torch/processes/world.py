@@ -139,10 +139,15 @@ class World:
 ALONE = World()
 
 
+def launched() -> int:
+    """Return the number of processes that ``torchrun`` has launched, 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
 @contextmanager
 def joined() -> Iterator[World]:
     """Join the processes that ``torchrun`` has launched, if it has launched several."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if launched() == 1:
         yield ALONE
         return
     die_with_parent(os.getppid())  # a launcher that is killed leaves its processes behind

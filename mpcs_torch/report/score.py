@@ -36,7 +36,7 @@ def write_score_report(
     """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
 
     Args:
-        result: What was measured.
+        result: The values of the models.
         concern: Which errors matter.
         path: The HTML file to write.
         risks: Of the rows of each model, for figures of certainty.

@@ -206,9 +206,9 @@ def coverage(
             given[name] += 1
             held[name] += low <= true[name] <= high
         for row in result.comparisons:
-            misses = row.found.low > 0 or row.found.high < 0
+            misses = row.paired.low > 0 or row.paired.high < 0
             counts = compared.setdefault(row.measure, [0, 0, 0])
-            for place, wrong in enumerate((misses, row.found.p_value <= 0.05, misses != (row.found.p_value <= 0.05))):
+            for place, wrong in enumerate((misses, row.paired.p_value <= 0.05, misses != (row.paired.p_value <= 0.05))):
                 counts[place] += wrong
     names = [name for name in scores.values if isfinite(true[name]) and name != "dangerous"]
     return {name: (held[name], given[name]) for name in names}, compared

@@ -133,7 +133,7 @@ def test_areas_and_cllr_have_the_jackknife() -> None:
     spread = left_out(lambda kept: functional.cllr(scores["A"][kept], labels[kept]).item(), labels)
     factor = torch.tensor(quantile * spread / cllr).exp().item()
     assert result.interval(CLLR, model="A") == pytest.approx((cllr / factor, cllr * factor), rel=1e-3)
-    rows = {row.measure: row.found for row in result.comparisons}
+    rows = {row.measure: row.paired for row in result.comparisons}
     for name, of in ((AREA, lambda s, y: roc_auc_score(y, s)), (CLLR, lambda s, y: functional.cllr(s, y).item())):
         values = [of(scores[model], labels) for model in "AB"]
         spread = left_out(lambda k, of=of: of(scores["B"][k], labels[k]) - of(scores["A"][k], labels[k]), labels)
@@ -150,8 +150,8 @@ def test_wrong_decisions_of_independent_trials_are_tested_by_mcnemar() -> None:
     result = evaluate_detectors(scores, labels, points=POINTS[:1], thresholds=given_threshold(0.0, POINTS[:1]))
     [row] = [row for row in result.comparisons if row.measure.startswith("rate of wrong decisions")]
     wrong = [(each >= 0) != labels for each in scores.values()]
-    assert row.found.p_value == pytest.approx(mcnemar_test(*wrong).p_value)
-    assert (row.found.first, row.found.second) == tuple(each.double().mean().item() for each in wrong)
+    assert row.paired.p_value == pytest.approx(mcnemar_test(*wrong).p_value)
+    assert (row.paired.first, row.paired.second) == tuple(each.double().mean().item() for each in wrong)
 
 
 @settings(max_examples=15)
@@ -169,9 +169,9 @@ def test_an_interval_of_a_difference_leaves_out_0_where_its_p_value_is_small(dat
             scores, labels, llr=True, thresholds=given_threshold(0.0, POINTS), clusters=clusters, points=POINTS
         )
     for row in result.comparisons:
-        assert row.found.low <= row.found.difference <= row.found.high
-        assert (row.found.p_value <= 0.05 - 1e-3) <= (row.found.low > 0 or row.found.high < 0)
-        assert (row.found.p_value >= 0.05 + 1e-3) <= (row.found.low <= 0 <= row.found.high)
+        assert row.paired.low <= row.paired.difference <= row.paired.high
+        assert (row.paired.p_value <= 0.05 - 1e-3) <= (row.paired.low > 0 or row.paired.high < 0)
+        assert (row.paired.p_value >= 0.05 + 1e-3) <= (row.paired.low <= 0 <= row.paired.high)
 
 
 def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
@@ -191,7 +191,7 @@ def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
         if name in once.models["A"].intervals:
             assert often.interval(name, model="A") == pytest.approx(once.interval(name, model="A"), rel=1e-6), name
     for row, other in zip(once.comparisons, often.comparisons, strict=True):
-        assert other.found == pytest.approx(row.found, rel=1e-6, abs=1e-9)
+        assert other.paired == pytest.approx(row.paired, rel=1e-6, abs=1e-9)
     alone = evaluate_detectors(scores, labels, **options)
     for name in ("half total error rate at 0.7", EQUAL_ERROR):
         low, high = alone.models["A"].intervals[name]
@@ -248,7 +248,7 @@ def test_the_dictionary_and_the_text_hold_everything() -> None:
     low, high = at["miss_rate_interval"]
     assert low < at["miss_rate"] < high
     assert at["threshold"] == 0.7
-    assert "By area under the ROC" in str(result) or "area under the ROC" in str(result)
+    assert all(row.verdict in str(result) for row in result.comparisons)
     assert len(result.to_frame()) == 2 * len(result.first.values)
 
 
@@ -315,8 +315,8 @@ def test_degenerate_scores_are_not_certain(clusters: Any) -> None:
             assert low >= 0
             assert high <= (5.5 if "cost" in name else 1) + 1e-9, "the largest cost is 1 + 4.5 at the second point"
     for row in result.comparisons:
-        assert row.found.low < row.found.high
-        assert (row.found.p_value < 0.049) <= (row.found.low > 0 or row.found.high < 0)
+        assert row.paired.low < row.paired.high
+        assert (row.paired.p_value < 0.049) <= (row.paired.low > 0 or row.paired.high < 0)
 
 
 def test_whole_numbers_are_scores_too() -> None:
@@ -335,4 +335,4 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     assert result.value(CLLR, model="A") == torch.inf
     assert result.interval(CLLR, model="A") is None
     [row] = [row for row in result.comparisons if row.measure == CLLR]
-    assert row.found.p_value == 1
+    assert row.paired.p_value == 1

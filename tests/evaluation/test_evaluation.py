@@ -81,8 +81,8 @@ def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
     for evaluation, (name, preds) in zip(models, MODELS.items(), strict=True):
         evaluation.update({name: preds}, TARGET, groups={"site": SITES}, clusters=clusters)
     models[0].merge(models[1])
-    assert [row.found.p_value for row in models[0].result().comparisons] == pytest.approx(
-        [row.found.p_value for row in whole.result().comparisons]
+    assert [row.paired.p_value for row in models[0].result().comparisons] == pytest.approx(
+        [row.paired.p_value for row in whole.result().comparisons]
     )
 
 
@@ -114,7 +114,7 @@ def test_bins_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPat
                 assert sum(found) == pytest.approx(low + high, abs=0.3 * (high - low)), name
                 assert found[1] - found[0] == pytest.approx(high - low, rel=0.3), name
     for one, other in zip(folded.comparisons, every.comparisons, strict=True):
-        assert one.found.high - one.found.low == pytest.approx(other.found.high - other.found.low, rel=0.3)
+        assert one.found.high - one.found.low == pytest.approx(other.paired.high - other.paired.low, rel=0.3)
 
 
 def test_arrays_soft_labels_and_names_are_taken() -> None:

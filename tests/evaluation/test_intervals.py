@@ -47,8 +47,8 @@ def test_a_difference_of_means_is_a_paired_t_test() -> None:
     )
     expected = stats.ttest_rel(b, a)
     [row] = found.comparisons
-    assert row.found.p_value == pytest.approx(expected.pvalue)
-    assert (row.found.low, row.found.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert row.paired.p_value == pytest.approx(expected.pvalue)
+    assert (row.paired.low, row.paired.high) == pytest.approx(tuple(expected.confidence_interval()))
     assert row.better == "B"
 
 
@@ -65,9 +65,9 @@ def test_differences_of_rates_are_mcnemars_and_never_contradict_it(
     [row] = evaluate(one_hot, target, metrics=["misclassification_rate"]).comparisons
     apart = only_first + only_second
     p_value = stats.binomtest(only_first, apart).pvalue if apart else 1.0
-    assert row.found.p_value == pytest.approx(p_value)
-    assert (row.found.low <= 0 <= row.found.high) == (row.found.p_value > 0.05)
-    assert row.found.low < row.found.difference < row.found.high
+    assert row.paired.p_value == pytest.approx(p_value)
+    assert (row.paired.low <= 0 <= row.paired.high) == (row.paired.p_value > 0.05)
+    assert row.paired.low < row.paired.difference < row.paired.high
 
 
 def test_rates_are_exact_and_costs_have_gaffkes_bound() -> None:

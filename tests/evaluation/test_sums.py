@@ -124,3 +124,20 @@ def test_a_metric_of_few_numbers_is_read_from_many() -> None:
     assert not {"mpcs_count", "risk_coverage_area"} & set(names)
     with pytest.raises(ValueError, match="has one class labels for each row, but soft_f1_micro must have soft labels"):
         choose_metrics(4, None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])
+
+
+def test_sums_that_wait_are_folded_before_others_are_merged() -> None:
+    """Both would be folded when they are joined, the first to fewer bits than the second."""
+    expected, tables = BinnedSums(1000), []
+    for first, last in ((0, 1200), (1200, 5200)):
+        ids, ones = torch.arange(first, last), torch.ones(last - first, 1, dtype=torch.float64)
+        groups = torch.zeros_like(ids)
+        expected.add(groups, in_bits(ids, None, expected.bits), ones)
+        assert len(expected.ids) <= 1000, "joined at once"
+        tables.append(BinnedSums(1000))
+        tables[-1].add(groups, ids, ones)
+        assert tables[-1].bits is None, "nothing is joined yet"
+    tables[0].merge(tables[1])
+    assert tables[0].bits == expected.bits
+    assert tables[0].ids.equal(expected.ids)
+    assert tables[0].sums.equal(expected.sums)

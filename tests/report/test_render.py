@@ -56,14 +56,14 @@ def test_names_with_hyphens_are_kept_whole_and_never_markup() -> None:
 
 def test_the_costliest_confusions_come_first_with_their_shares() -> None:
     found = costliest({"one": CONFUSION}, CONCERN, NAMES)
-    told = [(row.true, row.predicted, row.found[0][0], row.is_dangerous) for row in found.rows]
+    told = [(row.true, row.predicted, row.paired[0][0], row.is_dangerous) for row in found.rows]
     assert told == [
         ("yellow", "red", 3, True),
         ("green", "yellow", 2, True),
         ("red", "yellow", 4, False),
         ("red", "green", 1, True),
     ]
-    assert [row.found[0][1] for row in found.rows] == pytest.approx([3 / 7, 2 / 7, 1 / 7, 1 / 7])
+    assert [row.paired[0][1] for row in found.rows] == pytest.approx([3 / 7, 2 / 7, 1 / 7, 1 / 7])
     assert found.rows[2].concern == "0.25"
 
 

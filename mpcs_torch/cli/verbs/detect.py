@@ -1,6 +1,5 @@
 """``mpcs detect``: compute the metrics of files of detection scores, and compare detectors."""
 
-import os
 from collections.abc import Sequence
 from enum import StrEnum
 from math import isnan
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note
-from mpcs_torch.cli.options import AsJson, Html, Intervals, OverwriteReport, Quiet, check_report, points_of
+from mpcs_torch.cli.options import AsJson, By, Cluster, Html, Intervals, OverwriteReport, Quiet, check_report, points_of
 
 
 class Calibration(StrEnum):
@@ -87,17 +86,8 @@ def detect(
             help="Columns that name a trial, to match the trials of several files.",
         ),
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Measure each group of trials of this column, too; repeatable."),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Trials that share a value, such as a speaker, are not independent: intervals go by whole clusters.",
-        ),
-    ] = None,
+    by: By = None,
+    cluster: Cluster = None,
     intervals: Intervals = True,
     as_json: AsJson = False,
     html: Html = None,
@@ -119,8 +109,6 @@ def detect(
         raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     if max_false_alarm == 0:
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise typer.BadParameter("one process measures detectors: start it without torchrun", param_hint="SCORES")
     check_report(html, overwrite=overwrite)
     points = points_of(point)
 
@@ -128,6 +116,10 @@ def detect(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.cli.score_output import print_scores
     from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
+    from mpcs_torch.processes.world import launched
+
+    if launched() > 1:
+        raise typer.BadParameter("one process measures detectors: start it without torchrun", param_hint="SCORES")
 
     columns = [*([] if cluster is None else [cluster]), *(by or [])]
     files = DetectorFiles(

@@ -9,6 +9,8 @@ import typer
 from mpcs_torch.cli.console import COMMAND_LINE, note
 from mpcs_torch.cli.options import (
     AsJson,
+    By,
+    Cluster,
     Concern,
     Html,
     Ignore,
@@ -69,17 +71,8 @@ def score(
             help="Soft labels: also measure hard F at the thresholds by class that are best on this file.",
         ),
     ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable."),
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Rows that share a value, such as a patient, are not independent: intervals go by whole clusters.",
-        ),
-    ] = None,
+    by: By = None,
+    cluster: Cluster = None,
     intervals: Intervals = True,
     as_json: AsJson = False,
     html: Html = None,

@@ -45,7 +45,7 @@ class Comparison(NamedTuple):
     """The name of another system."""
     measure: str
     """The name of the metric."""
-    found: PairedDifference
+    paired: PairedDifference
     adjusted_p_value: float
     """In [0, 1]: the p-value after Holm's correction for all comparisons."""
     better: str | None
@@ -68,12 +68,12 @@ def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], co
             a,
             b,
             measure.name,
-            found,
+            paired,
             p,
-            better_of(a, b, measure, found, p, level),
-            verdict_of(a, b, measure, found, p, len(rows), level),
+            better_of(a, b, measure, paired, p, level),
+            verdict_of(a, b, measure, paired, p, len(rows), level),
         )
-        for (a, b, measure, found), p in zip(rows, adjusted, strict=True)
+        for (a, b, measure, paired), p in zip(rows, adjusted, strict=True)
     ]
 
 
@@ -113,8 +113,8 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
         unshown = f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
         return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
     verb = "are each" if len(worse) > 1 else "is"
-    told = f"By {measure}, the data do not show which of {_listed(best)} is best"
-    return f"{told}; {_listed(worse)} {verb} worse than {_listed(best, 'or')}."
+    sentence = f"By {measure}, the data do not show which of {_listed(best)} is best"
+    return f"{sentence}; {_listed(worse)} {verb} worse than {_listed(best, 'or')}."
 
 
 def _listed(names: Sequence[str], word: str = "and") -> str:
@@ -122,16 +122,16 @@ def _listed(names: Sequence[str], word: str = "and") -> str:
 
 
 def better_of(
-    first: str, second: str, measure: Measure, found: PairedDifference, p_value: float, level: float
+    first: str, second: str, measure: Measure, paired: PairedDifference, p_value: float, level: float
 ) -> str | None:
     """Return the name of the system that is shown to be better; the arguments are those of `verdict_of`."""
-    if not isfinite(found.difference) or found.difference == 0 or p_value > level:
+    if not isfinite(paired.difference) or paired.difference == 0 or p_value > level:
         return None
-    return second if (found.difference < 0) == measure.lower_is_better else first
+    return second if (paired.difference < 0) == measure.lower_is_better else first
 
 
 def verdict_of(
-    first: str, second: str, measure: Measure, found: PairedDifference, p_value: float, comparisons: int, level: float
+    first: str, second: str, measure: Measure, paired: PairedDifference, p_value: float, comparisons: int, level: float
 ) -> str:
     """Say which system is better by a metric, and by how much, or that the data do not show a difference.
 
@@ -139,7 +139,7 @@ def verdict_of(
         first: The name of the first system.
         second: The name of the second system.
         measure: The metric.
-        found: Their values and the difference.
+        paired: Their values and the difference.
         p_value: The adjusted p-value, which decides.
         comparisons: The number of comparisons that the p-value is adjusted for.
         level: The highest p-value that shows a difference; the interval has confidence 1 - level.
@@ -156,19 +156,19 @@ def verdict_of(
         interval = f" ({100 * (1 - level):.4g} % interval {number(low)} to {number(high)})"
         return f"{number(difference)}{points}{interval if low < high else ''}"  # none where all resamples agree
 
-    one, other, difference, low, high, single_p_value = found
+    one, other, difference, low, high, single_p_value = paired
     name = f"{measure.name}," if ", " in measure.name else measure.name  # the second comma of "actual cost, p = 0.5,"
     nothing = f"The data do not show a difference in {name} between {first} and {second}"
     if not isfinite(difference):
         return f"{nothing}: {against(one, other)}."
     if p_value > level or difference == 0:
         corrected = f" after correction for {comparisons} comparisons" if single_p_value <= level else ""
-        told = f"{nothing}{corrected}: {against(one, other)}"
-        return f"{told}, {second} minus {first} is {size(difference, low, high)}."
+        sentence = f"{nothing}{corrected}: {against(one, other)}"
+        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}."
     if difference < 0:
         low, high = -high, -low
     word = "lower" if measure.lower_is_better else "higher"
     if (difference < 0) == measure.lower_is_better:
         first, second, one, other = second, first, other, one
-    told = f"{first} has a {word} {name} than {second}: {against(one, other)}"
-    return f"{told}, a difference of {size(abs(difference), low, high)}."
+    sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
+    return f"{sentence}, a difference of {size(abs(difference), low, high)}."

@@ -80,15 +80,15 @@ def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> No
     dangerous = [CONCERN.dangerous_pairs()[TARGET, own] for own in decisions]
     wrong = [own != TARGET for own in decisions]
     assert list(rows) == ["rate of wrong decisions", "rate of dangerous errors", "MPCS", "expected concern"]
-    assert rows["rate of wrong decisions"].found.p_value == pytest.approx(mcnemar_test(*wrong).p_value)
-    assert rows["rate of dangerous errors"].found.p_value == pytest.approx(mcnemar_test(*dangerous).p_value)
+    assert rows["rate of wrong decisions"].paired.p_value == pytest.approx(mcnemar_test(*wrong).p_value)
+    assert rows["rate of dangerous errors"].paired.p_value == pytest.approx(mcnemar_test(*dangerous).p_value)
     names = ["misclassification_rate", "dangerous_rate", "mpcs", "expected_concern"]
     for row, name in zip(found.comparisons, names, strict=True):
         values = [found.models[model].values[name] for model in ("A", "B")]
-        assert [row.found.first, row.found.second] == pytest.approx(values, rel=1e-12), name
+        assert [row.paired.first, row.paired.second] == pytest.approx(values, rel=1e-12), name
         assert row.better == "B"
     count = dangerous_errors(decisions[0], TARGET, num_classes=4, concern=CONCERN.dangerous_pairs())
-    assert rows["rate of dangerous errors"].found.first == pytest.approx(count.item() / 240)
+    assert rows["rate of dangerous errors"].paired.first == pytest.approx(count.item() / 240)
 
 
 def test_rows_of_a_cluster_say_as_much_as_one_of_them(tmp_path: Path) -> None:

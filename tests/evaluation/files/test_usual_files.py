@@ -133,7 +133,7 @@ def matched(paths: list[Path]) -> None:
     opened = open_models(ModelFiles(paths, options=options), None)
     found = score_models(opened, None, identifier="id")
     assert found.models["A"].values == pytest.approx(found.models["B"].values)
-    equal = found.comparisons[0].found
+    equal = found.comparisons[0].paired
     assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
 
 

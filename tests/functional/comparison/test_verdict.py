@@ -32,11 +32,11 @@ def test_a_winner_is_named_by_the_adjusted_p_value(errors: int, better: str | No
     assert [(each.measure, each.first, each.second) for each in found] == [
         ("error rate", *pair) for pair in combinations("ABC", 2)
     ]
-    p_values = torch.tensor([each.found.p_value for each in found], dtype=torch.float64)
+    p_values = torch.tensor([each.paired.p_value for each in found], dtype=torch.float64)
     assert [each.adjusted_p_value for each in found] == holm_adjusted(p_values).tolist()
     assert [each.better for each in found] == [better, better, None]
     for each in found[:2]:
-        assert each.found.p_value < 0.05
+        assert each.paired.p_value < 0.05
         assert (each.adjusted_p_value < 0.05) == (better is not None)
         assert ("after correction for 3 comparisons" in each.verdict) == (better is None)
     [told] = summarize_comparisons(found)
