@@ -24,7 +24,7 @@ class Confused(NamedTuple):
     predicted: str
     concern: str
     is_dangerous: bool
-    found: list[tuple[int, float]]
+    counts: list[tuple[int, float]]
     """By system: how often it happens, and its share of the cost of all errors."""
 
 

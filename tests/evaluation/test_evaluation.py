@@ -114,7 +114,7 @@ def test_bins_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPat
                 assert sum(found) == pytest.approx(low + high, abs=0.3 * (high - low)), name
                 assert found[1] - found[0] == pytest.approx(high - low, rel=0.3), name
     for one, other in zip(folded.comparisons, every.comparisons, strict=True):
-        assert one.found.high - one.found.low == pytest.approx(other.paired.high - other.paired.low, rel=0.3)
+        assert one.paired.high - one.paired.low == pytest.approx(other.paired.high - other.paired.low, rel=0.3)
 
 
 def test_arrays_soft_labels_and_names_are_taken() -> None:
