@@ -22,7 +22,7 @@ from mpcs_torch.functional import (
     gaussian_equal_error,
 )
 from mpcs_torch.plots import det_curves, roc_curves, roc_with_hull
-from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
+from mpcs_torch.plots.canvas import BLACK, NONTARGETS, TARGETS
 
 TRIALS_PER_SPEAKER, SHARE_OF_TARGETS = 50, 0.15
 SPEAKERS = {"dev": 60, "eval": 80, "small": 8, "noisy-dev": 60}

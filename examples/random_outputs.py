@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from mpcs_torch.functional import best_f_thresholds, hard_f1, jackknife_interval, soft_f1, soft_kl_divergence
-from mpcs_torch.plots.palette import BLUE, GREEN, GREY, ORANGE
+from mpcs_torch.plots.canvas import BLUE, GREEN, GREY, ORANGE
 
 CLASSES, RECORDINGS, SEGMENTS, ANNOTATORS = 11, 60, 50, 5
 SPREADS = (0.01, 0.1, 1.0, 5.0, 20.0)

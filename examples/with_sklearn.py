@@ -9,8 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.integrations.sklearn import concern_scorer
-from mpcs_torch.integrations.sklearn_displays import ConcernConfusionDisplay
+from mpcs_torch.integrations.sklearn import ConcernConfusionDisplay, concern_scorer
 
 # Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
 CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)

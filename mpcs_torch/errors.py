@@ -1,5 +1,6 @@
-"""The base class of the errors that a user can fix, and how their messages quote a value."""
+"""The base class of the errors that a user can fix, and how messages quote a value and escape control characters."""
 
+import re
 import reprlib
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -59,3 +60,18 @@ def shown(text: str, limit: int = MAX_QUOTED) -> str:
     line = " ".join(text[: 2 * limit].split())
     safe = line if line.isprintable() else repr(line)[1:-1]
     return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
+
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+"""Control characters, line separators, changes of direction and half characters; joiners, which many scripts need, are
+none."""
+
+
+def has_control(text: str) -> bool:
+    """Return whether a text has a control character."""
+    return CONTROL.search(text) is not None
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters escaped, such as ``\x1b`` for the start of a terminal command."""
+    return CONTROL.sub(lambda found: repr(found[0])[1:-1], text)

@@ -125,5 +125,5 @@ def test_a_report_of_scores_needs_nothing_of_the_paper() -> None:
 def test_figures_are_drawn_in_plots_alone(path: Path) -> None:
     if path.relative_to(PACKAGE).parts[0] != "plots":
         assert "Figure(" not in path.read_text()
-    elif path.stem != "palette":
-        assert not re.search(r"#[0-9a-f]{6}", path.read_text()), "colours stand in palette.py"
+    elif path.stem != "canvas":
+        assert not re.search(r"#[0-9a-f]{6}", path.read_text()), "colours stand in canvas.py"

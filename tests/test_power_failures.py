@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.files.keys import Key
+from mpcs_torch.evaluation.files.hdf5 import Key
 from mpcs_torch.evaluation.files.write_hdf5 import write_key, write_ndx
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
@@ -269,12 +269,11 @@ MAY_WRITE = {
     "evaluation/files/trial_writers.py": "into an archive that is open for writing",
     "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",
-    "report/evaluation.py": "drawn again by the same command",
-    "report/case_study.py": "drawn again by the same command",
+    "report/paper.py": "drawn again by the same command",
     "report/demo.py": "drawn again by the same command",
-    "cli/figure_6.py": "drawn again by the same command",
+    "cli/experiments.py": "drawn again by the same command",
     "cli/verbs/study.py": "drawn again by the same command",
-    "cli/tsne.py": "drawn again by the same command",
+    "cli/drafts.py": "drawn again by the same command",
 }
 WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
 
@@ -305,4 +304,4 @@ def test_flushes_are_forgone_only_for_runs_that_are_repeated() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.keyword) and node.arg == "flush" and isinstance(node.value, ast.Constant)
     }
-    assert found == {"trainer/sweep.py", "study/tasks.py", "study/demonstration.py"}
+    assert found == {"trainer/folder.py", "study/tasks.py", "study/demonstration.py"}

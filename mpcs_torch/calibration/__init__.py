@@ -1,11 +1,9 @@
 """Turn scores into calibrated probabilities or log-likelihood ratios."""
 
-from mpcs_torch.calibration.calibration_warning import CalibrationWarning
-from mpcs_torch.calibration.fusion import LogisticFusion
-from mpcs_torch.calibration.logistic import LogisticCalibration
+from mpcs_torch.calibration.logistic import LogisticCalibration, LogisticFusion
 from mpcs_torch.calibration.pav import PAVCalibration
-from mpcs_torch.calibration.temperature import TemperatureScaling
-from mpcs_torch.calibration.vector import VectorScaling
+from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
+from mpcs_torch.calibration.scores import CalibrationWarning
 
 __all__ = [
     "CalibrationWarning",

@@ -6,8 +6,7 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.calibration.calibration_warning import CalibrationWarning
-from mpcs_torch.calibration.scores import labelled_trials, upcast_half
+from mpcs_torch.calibration.scores import CalibrationWarning, labelled_trials, upcast_half
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.errors import count_errors
 

@@ -1,4 +1,4 @@
-"""Checked scores and labels in float64, in which calibrations are fitted."""
+"""Checked scores and labels in float64, to which calibrations are fitted."""
 
 from typing import NamedTuple
 
@@ -6,11 +6,14 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.errors import check_both_occur
-from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.functional.inputs.trials import flatten_trials
+
+
+class CalibrationWarning(UserWarning):
+    """The data do not determine a calibration, or the scores carry no information about the labels."""
 
 
 class LabelledLogits(NamedTuple):

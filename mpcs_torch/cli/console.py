@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:  # a verb without results starts without torch
+    from mpcs_torch.evaluation import Result
 
 
 def finite(value: Any) -> Any:
@@ -128,3 +131,13 @@ def _printed(table: Table, width: int) -> list[Any]:
             printed.add_row(*row)
         found.append(printed)
     return found
+
+
+def print_scores(result: "Result[Any]", *, as_json: bool) -> None:
+    """Print everything that was measured."""
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        say("\n\n".join(text_of(part) if isinstance(part, Table) else part for part in result.parts()))
+    for warning in result.warnings():
+        say(f"warning: {warning}", err=True)

@@ -8,21 +8,33 @@ from typing import Any
 
 from mpcs_torch.cli.console import COMMAND_LINE, heading, note, show, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.progress import progress_bar
-from mpcs_torch.cli.sweeps import finish_all
+from mpcs_torch.cli.progress import counting_bar, progress_bar
 from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
-from mpcs_torch.paper.correlation import correlations, seed_intervals, table_2_row
+from mpcs_torch.paper.correlation import Interval, correlations, seed_intervals, table_2_row
 from mpcs_torch.paper.costs import more_expensive_than_printed, table_3
 from mpcs_torch.paper.experiments import experiment_config, seeded_config
-from mpcs_torch.paper.intervals import Interval
+from mpcs_torch.paper.figure_6 import comparison_configs, ratios, ratios_table, seeds_table
 from mpcs_torch.paper.published import BENCHMARKS
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs, reproduce_experiment
+from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.processes.pool import run_in_child
-from mpcs_torch.report.case_study import write_report
-from mpcs_torch.report.evaluation import FILES, write_evaluation
+from mpcs_torch.report.paper import FILES, write_evaluation, write_report
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.folder import RunExistsError
-from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.folder import RunExistsError, sweep
+from mpcs_torch.trainer.records import Record, read_records
+
+
+def finish_all(
+    title: str, configs: list[RunConfig], data_root: Path, out: Path, *, overwrite: bool
+) -> list[list[Record]]:
+    """Run all configs, and return the records of each in the order of the configs."""
+    finished: dict[str, list[Record]] = {}
+    with counting_bar(title, len(configs)) as advance:
+        for config, records in sweep(configs, data_root, out, overwrite=overwrite):
+            finished[config.name] = records
+            advance()
+    return [finished[config.name] for config in configs]
 
 
 def check_records(paths: Sequence[Path]) -> None:
@@ -121,3 +133,22 @@ def plain_results(
         }
         for name, one in finished.items()
     }
+
+
+def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int, overwrite: bool) -> dict[str, Any]:
+    """Run the published seed and others, print and return the ratios, and draw the four panels to OUT/figure6.png."""
+    published = comparison_configs()
+    plain, with_mpcs = finish_all("figure6", published, data_root, out, overwrite=overwrite)
+    ours = ratios(plain, with_mpcs)
+    show(f"\n{heading(f'figure6: seed {published[0].seed}')}\n\n{text_of(ratios_table(ours))}")
+    figure = figure_6(plain, with_mpcs)
+    figure.savefig(out / "figure6.png", dpi=110)
+    figure.savefig(out / "figure6.svg", metadata={"Date": None})
+    note(f"\nwrote {out / 'figure6.png'} and figure6.svg")
+    by_seed = []
+    if seeds:
+        configs = [config for seed in range(seeds) for config in comparison_configs(seed)]
+        runs = finish_all("figure6, seeds", configs, data_root, out / "seeds", overwrite=overwrite)
+        by_seed = [ratios(*pair) for pair in zip(runs[::2], runs[1::2], strict=True)]
+        show(f"\n{heading(f'figure6: seeds 0 to {seeds - 1}')}\n\n{text_of(seeds_table(by_seed))}")
+    return {"seed": published[0].seed, "ratios": ours, "by_seed": by_seed}

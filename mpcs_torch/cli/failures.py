@@ -10,8 +10,7 @@ from types import FrameType
 import typer
 
 from mpcs_torch.cli.console import say
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import MpcsError, printable
 
 EXTRA_OF = {
     **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),

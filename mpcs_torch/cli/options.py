@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE
-from mpcs_torch.errors import did_you_mean
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import did_you_mean, printable
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 if TYPE_CHECKING:

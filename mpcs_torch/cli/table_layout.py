@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
 
 GAP = 2

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.io.control_characters import has_control
+from mpcs_torch.errors import MpcsError, has_control, quoted, shown
 from mpcs_torch.tables import html_table
 
 MAX_CLASSES = 10_000_000

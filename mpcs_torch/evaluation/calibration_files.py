@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
-from mpcs_torch.errors import MAX_QUOTED, MpcsError, quoted
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, has_control, printable, quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -16,7 +16,6 @@ from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.io.atomic_files import replace_whole
-from mpcs_torch.io.control_characters import has_control, printable
 from mpcs_torch.io.untrusted_files import FileRuleError, check_whole_tensors, load_tensors, physical_memory
 
 ClassMethod = Literal["temperature", "vector"]

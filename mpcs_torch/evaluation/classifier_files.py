@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, name
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
-from mpcs_torch.functional.soft.thresholds import best_f_thresholds
+from mpcs_torch.functional.soft.hard import best_f_thresholds
 from mpcs_torch.processes.world import ALONE, World
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list
         PredictionsError: If a value breaks a rule, the labels are not soft, or the classes are not those expected.
     """
     from mpcs_torch.metrics.by_name import MetricEntry
-    from mpcs_torch.metrics.soft.hard import HardF1
+    from mpcs_torch.metrics.soft.scores import HardF1
 
     if development.class_names != list(class_names):
         raise PredictionsError(development.path, "must have the classes of the file that is scored, in their order")

@@ -11,8 +11,8 @@ from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.scores import Interval, Scores, reason_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
-from mpcs_torch.functional.quality.class_counts import class_counts
-from mpcs_torch.functional.quality.class_rates import class_rates
+from mpcs_torch.functional.quality.confusion import class_counts
+from mpcs_torch.functional.quality.scores import class_rates
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import

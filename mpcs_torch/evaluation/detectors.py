@@ -39,8 +39,8 @@ from mpcs_torch.evaluation.trial_means import (
     rate_of,
 )
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
-from mpcs_torch.functional.comparison.verdict import Measure, with_verdicts
-from mpcs_torch.functional.detection.area import break_even_of, check_max_p_fa, partial_auc_of
+from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.detection.area import break_even_of, check_max_p_fa, h_measure_of, partial_auc_of
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import (
@@ -51,7 +51,6 @@ from mpcs_torch.functional.detection.errors import (
     missing_kind,
     warn_if_reversed,
 )
-from mpcs_torch.functional.detection.h_measure import h_measure_of
 from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.detection.summary import summary_of

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import printable, quoted
 from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
-from mpcs_torch.io.control_characters import printable
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)

@@ -22,8 +22,8 @@ from mpcs_torch.evaluation.intervals import (
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
-from mpcs_torch.functional.comparison.verdict import Measure, with_verdicts
-from mpcs_torch.functional.quality.class_counts import ClassCounts
+from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.quality.confusion import ClassCounts
 
 NOT_ADDITIVE = "its value is not known as a function of sums"
 

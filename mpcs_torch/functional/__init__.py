@@ -1,17 +1,20 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
-from mpcs_torch.functional.comparison.holm import holm_adjusted
 from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
-from mpcs_torch.functional.comparison.mcnemar import McNemarTest, mcnemar_test
-from mpcs_torch.functional.comparison.verdict import Comparison, PairedDifference, summarize_comparisons
-from mpcs_torch.functional.concern.concern_loss import concern_loss
-from mpcs_torch.functional.concern.concession import concession_intervals
+from mpcs_torch.functional.comparison.significance import (
+    Comparison,
+    McNemarTest,
+    PairedDifference,
+    holm_adjusted,
+    mcnemar_test,
+    summarize_comparisons,
+)
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
-from mpcs_torch.functional.concern.decision import least_concern_decision
+from mpcs_torch.functional.concern.decision import least_concern_decision, shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern
-from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score
-from mpcs_torch.functional.concern.priors import shift_priors
+from mpcs_torch.functional.concern.losses import concern_loss, softmax_margin_loss
+from mpcs_torch.functional.concern.mpcs import concession_intervals, meta_pattern_concern_score
 from mpcs_torch.functional.concern.risk_control import RiskThreshold, UnattainableLimitError, risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import (
     RiskCoverage,
@@ -19,51 +22,60 @@ from mpcs_torch.functional.concern.risk_coverage_area import (
     risk_coverage_area_details,
     risk_coverage_curve,
 )
-from mpcs_torch.functional.concern.softmax_margin import softmax_margin_loss
 from mpcs_torch.functional.detection.area import (
     false_alarm_at_miss,
+    h_measure,
     miss_at_false_alarm,
     partial_auc,
     precision_recall_break_even,
 )
-from mpcs_torch.functional.detection.bayes_error import BayesErrors, normalized_bayes_error
-from mpcs_torch.functional.detection.cost import DetectionCost, min_detection_cost, min_detection_cost_details
-from mpcs_torch.functional.detection.cost_interval import cost_interval
-from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
-from mpcs_torch.functional.detection.equal_error_rate import EqualError, equal_error_rate, equal_error_rate_details
-from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
-from mpcs_torch.functional.detection.gaussian import GaussianEqualError, gaussian_equal_error
-from mpcs_torch.functional.detection.h_measure import h_measure
-from mpcs_torch.functional.detection.interval import clopper_pearson, meets_rule_of_30
-from mpcs_torch.functional.detection.likelihood_ratio import log_likelihood_ratios
-from mpcs_torch.functional.detection.llr_cost import cllr, min_cllr
-from mpcs_torch.functional.detection.normalization import CohortStatistics, cohort_statistics, normalize_scores
-from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
-from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
-from mpcs_torch.functional.detection.threshold_cost import (
+from mpcs_torch.functional.detection.cost import (
+    DetectionCost,
     actual_detection_cost,
     actual_detection_cost_details,
     half_total_error_rate,
     half_total_error_rate_details,
+    min_detection_cost,
+    min_detection_cost_details,
 )
-from mpcs_torch.functional.probability.brier_score import brier_score
-from mpcs_torch.functional.probability.cross_entropy import cross_entropy
-from mpcs_torch.functional.probability.generalized import decisiveness, generalized_mean, geometric_accuracy, robustness
+from mpcs_torch.functional.detection.curve import detection_curve, roc_convex_hull
+from mpcs_torch.functional.detection.equal_error_rate import (
+    EqualError,
+    GaussianEqualError,
+    equal_error_rate,
+    equal_error_rate_details,
+    gaussian_equal_error,
+)
+from mpcs_torch.functional.detection.errors import ErrorRates, ReversedScoresWarning
+from mpcs_torch.functional.detection.interval import clopper_pearson, cost_interval, meets_rule_of_30
+from mpcs_torch.functional.detection.llr_cost import (
+    BayesErrors,
+    cllr,
+    log_likelihood_ratios,
+    min_cllr,
+    normalized_bayes_error,
+)
+from mpcs_torch.functional.detection.normalization import CohortStatistics, cohort_statistics, normalize_scores
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
+from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
+from mpcs_torch.functional.probability.generalized import (
+    decisiveness,
+    generalized_mean,
+    generalized_mean_loss,
+    geometric_accuracy,
+    robustness,
+)
 from mpcs_torch.functional.probability.mean_curve import MeanCurve, generalized_mean_curve
-from mpcs_torch.functional.probability.mean_loss import generalized_mean_loss
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
-from mpcs_torch.functional.quality.accuracy import accuracy
-from mpcs_torch.functional.quality.class_error_rates import class_error_rates
+from mpcs_torch.functional.probability.scoring_rules import brier_score, cross_entropy
 from mpcs_torch.functional.quality.confusion import confusion_matrix
-from mpcs_torch.functional.quality.macro_f1 import macro_f1
-from mpcs_torch.functional.quality.matthews_correlation import matthews_correlation
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
+from mpcs_torch.functional.quality.scores import accuracy, class_error_rates, macro_f1, matthews_correlation
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
-from mpcs_torch.functional.soft.hard import hard_f1
+from mpcs_torch.functional.soft.hard import FThresholds, best_f_thresholds, hard_f1
 from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
-from mpcs_torch.functional.soft.stat_scores import SoftStatScores, soft_stat_scores
-from mpcs_torch.functional.soft.thresholds import FThresholds, best_f_thresholds
+from mpcs_torch.functional.soft.sums import SoftStatScores, soft_stat_scores
 
 __all__ = [
     "BayesErrors",

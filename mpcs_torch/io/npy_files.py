@@ -10,8 +10,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from mpcs_torch.errors import MAX_QUOTED, quoted
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, printable, quoted
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 MOST_HEADER_BYTES = 10_000

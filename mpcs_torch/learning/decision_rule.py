@@ -1,21 +1,102 @@
-"""`DecisionRule`: from logits to a class or a referral, with a guarantee."""
+"""`DecisionRule`: from logits to a class or a referral, with a guarantee; saved to a file that runs no code."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.files import concern_as_plain
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning import decision_file
-from mpcs_torch.learning.rule_limit import RuleLimit, RuleReport, report_on
-from mpcs_torch.learning.rule_samples import calibration_samples, checked_logits, class_frequencies
+from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
+from mpcs_torch.learning.rule_limit import (
+    RuleLimit,
+    RuleReport,
+    calibration_samples,
+    checked_logits,
+    class_frequencies,
+    report_on,
+)
+
+KIND = "mpcs_torch decision rule"
+"""Names the kind of the file in its field ``kind``."""
+
+
+class DecisionFileError(MpcsError, ValueError):
+    """A file that does not hold a decision rule."""
+
+
+def _write(
+    path: Path,
+    concern: ConcernSpec,
+    settings: Mapping[str, Any],
+    state: Mapping[str, Any],
+    report: Mapping[str, Any] | None,
+    *,
+    overwrite: bool,
+) -> None:
+    """Write a rule as tensors and plain values, in one step; refuse to overwrite a file unless asked to."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
+    held = {
+        "kind": KIND,
+        "concern": concern_as_plain(concern),
+        "settings": dict(settings),
+        "state": dict(state),
+        "report": None if report is None else dict(report),
+    }
+    replace_whole(path, lambda file: torch.save(held, file))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read what `save` wrote."""
+    place = printable(str(path))
+    try:
+        held = load_tensors(path)
+    except FileNotFoundError:
+        raise
+    except FileRuleError as error:
+        raise DecisionFileError(f"{place}: {error}") from None
+    except Exception as error:  # zip and pickle raise many kinds
+        raise DecisionFileError(f"{place}: is not a file of a decision rule, and cannot be read") from error
+    if not isinstance(held, dict) or held.get("kind") != KIND:
+        raise DecisionFileError(f"{place}: is not a file of a decision rule")
+    with _reading(path):
+        _check_content(held)
+    return held
+
+
+def _check_content(held: Mapping[str, Any]) -> None:
+    """Refuse what would take much more memory than the file, or is no part of a rule."""
+    classes, state, report = held["concern"]["classes"], held["state"], held["report"]
+    check_whole_tensors([*state.values(), *held["settings"].values()])
+    if not isinstance(classes, list) or len(state["costs"]) != len(classes):
+        raise ValueError("the costs must have a row for each class")
+    wrong = [name for name, value in (report or {}).items() if not isinstance(value, int | float)]
+    if wrong:
+        raise ValueError(f"{quoted(wrong)} of the report must be numbers")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn any error in the content of a file into a `DecisionFileError` that names it."""
+    try:
+        yield
+    except Exception as error:  # any value may have any type
+        problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
+        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
+        raise DecisionFileError(f"{printable(str(path))}: the decision rule is damaged: {reason}") from error
+
 
 CalibrationMethod = Literal["temperature", "vector", None]
 
@@ -194,7 +275,7 @@ class DecisionRule(nn.Module):
             **asdict(self.limit),
         }
         report = None if self.report is None else self.report._asdict()
-        decision_file.save(Path(path), self.concern, settings, self.state_dict(), report, overwrite=overwrite)
+        _write(Path(path), self.concern, settings, self.state_dict(), report, overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -204,8 +285,8 @@ class DecisionRule(nn.Module):
             DecisionFileError: If the file holds something else or is damaged.
             FileNotFoundError: If there is no such file.
         """
-        held = decision_file.load(Path(path))
-        with decision_file.reading(Path(path)):
+        held = _read(Path(path))
+        with _reading(Path(path)):
             rule = cls(ConcernSpec(**held["concern"]), **held["settings"])
             rule.load_state_dict(held["state"])
             rule.report = None if held["report"] is None else RuleReport(**held["report"])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning.decision_rule import DecisionRule
-from mpcs_torch.learning.loss import SoftmaxMarginLoss
+from mpcs_torch.learning.losses import SoftmaxMarginLoss
 
 MARGIN = 2.0
 """In nats, for the errors that matter most."""

@@ -6,24 +6,18 @@ from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
 from mpcs_torch.metrics.detection.area import (
     FalseAlarmAtMiss,
+    HMeasure,
     MissAtFalseAlarm,
     PartialAUC,
     PrecisionRecallBreakEven,
 )
-from mpcs_torch.metrics.detection.cost import MinDetectionCost
+from mpcs_torch.metrics.detection.cost import ActualDetectionCost, HalfTotalErrorRate, MinDetectionCost
 from mpcs_torch.metrics.detection.curve import DetectionCurve
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
-from mpcs_torch.metrics.detection.h_measure import HMeasure
 from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
-from mpcs_torch.metrics.detection.threshold_cost import ActualDetectionCost, HalfTotalErrorRate
-from mpcs_torch.metrics.probability.brier_score import BrierScore
-from mpcs_torch.metrics.probability.cross_entropy import CrossEntropy
 from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.quality.accuracy import Accuracy
-from mpcs_torch.metrics.quality.class_error_rates import ClassErrorRates
-from mpcs_torch.metrics.quality.macro_f1 import MacroF1
-from mpcs_torch.metrics.quality.matthews_correlation import MatthewsCorrelation
+from mpcs_torch.metrics.probability.scoring_rules import BrierScore, CrossEntropy
 from mpcs_torch.metrics.quality.quality_metrics import (
     AverageAccuracy,
     BalancedErrorRate,
@@ -37,14 +31,9 @@ from mpcs_torch.metrics.quality.quality_metrics import (
     MulticlassQualityMetrics,
     WeightedErrorRate,
 )
+from mpcs_torch.metrics.quality.scores import Accuracy, ClassErrorRates, MacroF1, MatthewsCorrelation
 from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
-from mpcs_torch.metrics.soft.hard import HardF1
-from mpcs_torch.metrics.soft.scores import (
-    SoftF1,
-    SoftFBeta,
-    SoftPrecision,
-    SoftRecall,
-)
+from mpcs_torch.metrics.soft.scores import HardF1, SoftF1, SoftFBeta, SoftPrecision, SoftRecall
 
 __all__ = [
     "Accuracy",

@@ -1,17 +1,66 @@
 """SumMetric: the base of all Metrics, whose states are sums that keep their precision and know their settings."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
-from mpcs_torch.metrics.fingerprint import fingerprint
-from mpcs_torch.metrics.plotting import drawing_on, titled
+
+
+def fingerprint(settings: dict[str, Any]) -> Tensor:
+    """Return 16 integers below 256 that differ between settings, even in a comparison with a tolerance."""
+    plain = {key: _plain(value) for key, value in sorted(settings.items())}
+    return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
+
+
+def _plain(setting: Any) -> Any:
+    if not isinstance(setting, Tensor):
+        return setting
+    if setting.layout == torch.sparse_coo:
+        return setting.indices().tolist(), setting.values().tolist()
+    return setting.tolist()
+
+
+FEW_VALUES = 3
+"""The number of values that fit a title."""
+
+
+@contextmanager
+def drawing_on(ax: Any) -> Iterator[Any]:
+    """Yield the axes, or an empty figure of pyplot, which is closed if drawing fails.
+
+    Raises:
+        ModuleNotFoundError: If matplotlib is missing.
+    """
+    try:
+        from matplotlib import pyplot  # notebooks show its figures
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("plot needs matplotlib: pip install 'mpcs_torch[plot]'") from None
+    if ax is not None:
+        yield ax
+        return
+    figure = pyplot.figure(layout="constrained")
+    try:
+        yield figure
+    except BaseException:
+        pyplot.close(figure)
+        raise
+
+
+def titled(name: str, value: Any) -> str:
+    """Return the name and the value: one number, a few, or the mean of more."""
+    if not isinstance(value, Tensor):
+        return name
+    if value.numel() > FEW_VALUES:
+        return f"{name}, mean of {value.numel()} values {value.nanmean().item():.4g}"
+    return f"{name} {', '.join(f'{each:.4g}' for each in value.flatten().tolist())}"
+
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 """Local variables of a constructor that are not settings of the metric."""

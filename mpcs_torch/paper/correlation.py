@@ -1,14 +1,40 @@
-"""Table II: correlation of MPCS with the usual metrics over the epochs of a run."""
+"""Table II: correlation of MPCS with the usual metrics over the epochs of a run, and means over runs."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import torch
+from scipy.stats import bootstrap
 from torchmetrics.functional import spearman_corrcoef
 
-from mpcs_torch.paper.intervals import Interval, mean_interval
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.records import Record
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over runs, and its 95 % interval."""
+
+    runs: int
+    mean: float
+    low: float
+    high: float
+    """The ends of the 95 % interval of the mean."""
+    lowest: float
+    highest: float
+    """The lowest and the highest run."""
+
+
+def mean_interval(values: Sequence[float]) -> Interval:
+    """Compute mean and 95 % interval by the bias-corrected bootstrap (scipy's BCa, 9999 resamples, a fixed seed)."""
+    sample = np.asarray(values, dtype=np.float64)
+    low = high = mean = float(sample.mean())
+    if sample.min() < sample.max():  # equal values leave nothing to resample
+        interval = bootstrap((sample,), np.mean, rng=np.random.default_rng(0)).confidence_interval
+        low, high = float(interval.low), float(interval.high)
+    return Interval(len(sample), mean, low, high, float(sample.min()), float(sample.max()))
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:

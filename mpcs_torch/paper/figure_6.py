@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from mpcs_torch.paper.correlation import mean_interval
 from mpcs_torch.paper.experiments import experiment_config
-from mpcs_torch.paper.intervals import mean_interval
 from mpcs_torch.paper.published import FIGURE_6
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig

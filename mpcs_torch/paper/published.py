@@ -1,4 +1,14 @@
-"""Numbers printed in the paper."""
+"""The paper's experiments by name, and the numbers printed in it; the command lists them without torch."""
+
+EXPERIMENTS = (
+    "exp01",
+    "exp01-breast-cancer",
+    *(f"exp{number:02}" for number in range(2, 11)),
+    "case-study",
+)
+QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
+"""The experiments that run in seconds, not minutes: all but those on MNIST."""
+
 
 BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
 """The metrics that the paper compares MPCS with, in the order of its tables."""

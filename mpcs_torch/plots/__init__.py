@@ -1,11 +1,9 @@
 """Values of metrics in, matplotlib figures out; nothing here touches pyplot's global state."""
 
-from mpcs_torch.plots.bayes_error import bayes_error_curves
-from mpcs_torch.plots.conditions import condition_chart
+from mpcs_torch.plots.bars import condition_chart
 from mpcs_torch.plots.confusion import confusion_matrix
-from mpcs_torch.plots.det import det_curves
-from mpcs_torch.plots.mean_curves import mean_curves
-from mpcs_torch.plots.reliability import reliability
+from mpcs_torch.plots.det import bayes_error_curves, det_curves
+from mpcs_torch.plots.reliability import mean_curves, reliability
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 from mpcs_torch.plots.roc import roc_curves, roc_with_hull
 from mpcs_torch.plots.score_histograms import score_histograms

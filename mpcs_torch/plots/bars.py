@@ -1,15 +1,35 @@
-"""Values as bars: of each class, on a scale, or stacked."""
+"""Values as bars and dots: of classes, on a scale, stacked, in pairs, and under each condition."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from types import MappingProxyType
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below
-from mpcs_torch.plots.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, WHITE
-from mpcs_torch.plots.text import literal, shown_number
+from mpcs_torch.plots.canvas import (
+    BLACK,
+    BLUE,
+    CROSS_ENTROPY,
+    GREEN,
+    GREY,
+    LIGHT_GREY,
+    MOST_IN_SENTENCE,
+    MPCS,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    SYSTEMS,
+    WHITE,
+    Place,
+    canvas,
+    grid,
+    legend_below,
+    literal,
+    shown_number,
+)
 
 KINDS = {"correct": (BLUE, ""), "released error": (GREEN, ""), "dangerous error": (RED, "//"), "referred": (GREY, "")}
 """Colour and hatch of each part of the decisions."""
@@ -90,3 +110,73 @@ def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None
 def _headroom(on: Place, without: float, with_legend: float) -> float:
     """Return the upper end of an axis, which is higher where the legend stands inside."""
     return with_legend if isinstance(on, Axes) else without
+
+
+def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
+    """Draw the counts of two ways under each seed, joined by a line, and the mean of each as a dashed line.
+
+    Args:
+        counts: The counts of the baseline and of the other way, by name; one for each seed, in the same order.
+        ylabel: What is counted.
+    """
+    figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
+    baseline, other = counts.values()
+    seeds = range(len(baseline))
+    axes.vlines(seeds, baseline, other, color=LIGHT_GREY, linewidth=3, zorder=1)
+    for (name, values), colour in zip(counts.items(), (CROSS_ENTROPY, MPCS), strict=True):
+        mean = sum(values) / len(values)
+        axes.scatter(
+            seeds, values, color=colour, zorder=2, label=f"{literal(name, MOST_IN_SENTENCE)} (mean {mean:.1f})"
+        )
+        axes.axhline(mean, color=colour, linestyle="--", linewidth=1, zorder=0)
+    axes.set_ylim(bottom=0, top=1.05 * max(*baseline, *other, 1))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_below(figure)
+    return figure
+
+
+MARKERS = "osD^vPX"
+MOST = 40
+"""The number of conditions that fit a figure."""
+MOST_NAME = 20
+"""The most characters of the name of a condition."""
+
+
+def condition_chart(
+    systems: Mapping[str, Sequence[float]],
+    pooled: Mapping[str, float],
+    conditions: Sequence[str],
+    *,
+    metric: str,
+    column: str,
+    intervals: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
+) -> Figure:
+    """Draw a metric of each system under each condition as points, with intervals, and over all samples as lines.
+
+    Args:
+        systems: The values of each system by its name, in the order of the conditions.
+        pooled: The value of each system over all samples.
+        conditions: The names of the conditions; at most `MOST` are drawn.
+        metric: The name of the metric.
+        column: What the conditions are conditions of.
+        intervals: The 95 % interval of each value of a system, NaN where there is none. Default: none are drawn.
+    """
+    shown = conditions[:MOST]
+    figure, axes = canvas(max(2.2, 0.8 + 0.3 * len(shown)), xlabel=literal(metric), ylabel=literal(column, MOST_NAME))
+    axes.set_yticks(list(range(len(shown))), [literal(name, MOST_NAME) for name in shown])
+    axes.set_ylim(len(shown) - 0.5, -0.5)
+    grid(axes, "y")
+    apart = 0.15 if intervals else 0.0  # bars of several systems would hide each other
+    for number, (name, values) in enumerate(systems.items()):
+        colour, marker = SYSTEMS[number % len(SYSTEMS)], MARKERS[number % len(MARKERS)]
+        ends = list(intervals.get(name, ()))[:MOST]
+        about = "; bars: 95 %" if ends else ""
+        label = f"{literal(name, MOST_IN_SENTENCE)} (line: all, {pooled[name]:.4g}{about})"
+        own = [place + apart * (number - (len(systems) - 1) / 2) for place in range(len(shown))]
+        for place, (low, high) in zip(own, ends, strict=False):
+            axes.plot([low, high], [place, place], color=colour, linewidth=1.5, alpha=0.6)
+        axes.plot(values[:MOST], own, marker, color=colour, markersize=6, label=label)
+        axes.axvline(pooled[name], color=colour, linewidth=1.0, linestyle="--")
+    legend_below(figure)
+    return figure

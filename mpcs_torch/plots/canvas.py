@@ -1,15 +1,70 @@
-"""The size of figures, and legends below them: texts stay readable where a figure fills the screen of a phone."""
+"""The size, colours, texts and legends of figures: readable where a figure fills the screen of a phone."""
 
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any, cast
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mpcs_torch.plots.palette import GRID
-from mpcs_torch.plots.text import lines
+BLUE, ORANGE, GREEN, PINK = "#0072b2", "#d55e00", "#009e73", "#cc79a7"
+AMBER, SKY, BLACK, WHITE = "#e69f00", "#56b4e9", "#000000", "#ffffff"
+RED = "#b00020"
+GREY, DARK_GREY, LIGHT_GREY, FAINT_GREY, GRID = "#8a8a8a", "#5f5f5f", "#cccccc", "#9a9a9a", "#ececec"
+
+ON_DARK = {
+    BLUE: "#4c9fe0",
+    ORANGE: "#f28c3b",
+    GREEN: "#3cc79b",
+    PINK: "#e29cc4",
+    AMBER: "#f2bd42",
+    SKY: "#a6daff",
+    BLACK: "#e8eaed",
+    WHITE: "#16181d",
+    RED: "#ff6b74",
+    GREY: "#8b9099",
+    DARK_GREY: "#b4b9c2",
+    LIGHT_GREY: "#4a4f58",
+    FAINT_GREY: "#7d838d",
+    GRID: "#2b2f36",
+}
+"""The colours that replace them on a dark page."""
+
+SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
+"""The colours of the systems in one figure, in this order."""
+TARGETS, NONTARGETS = ORANGE, BLUE
+RELEASED, DANGEROUS = GREEN, RED
+ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
+
+
+MOST = 40
+"""The most characters of a name: about as many as fit the width of a figure in a legend."""
+MOST_IN_SENTENCE = 22
+"""The same where a value follows the name in the legend."""
+LINE = 46
+"""The most characters in a line of a title."""
+
+
+def literal(name: str, most: int = MOST) -> str:
+    """Cut a name in its middle, and escape it: $ would start a formula, and a leading _ would hide it from the legend.
+
+    Long names of runs and files often begin alike, so that their ends must stay.
+    """
+    kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
+    shown = kept.replace("$", r"\$")
+    return f" {shown}" if shown.startswith("_") else shown
+
+
+def shown_number(value: float) -> str:
+    """Return a whole number in full, and another number with three digits."""
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
+
+
+def lines(text: str, width: int = LINE, most: int = 2) -> str:
+    """Break a title that is wider than a figure; cut its middle if it has more lines than that."""
+    return "\n".join(wrap(literal(text, most * width - 8), width))
+
 
 Place = Axes | Figure | None
 """Axes of the caller, the only part of a figure that is drawn on; an empty figure to fill; or None for a new figure."""

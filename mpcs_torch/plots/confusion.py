@@ -12,9 +12,24 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import NORMAL, SMALL, WIDTH, Place, canvas, legend_below, size_of
-from mpcs_torch.plots.palette import BLACK, BLUE, DANGEROUS, FAINT_GREY, GRID, RELEASED, WHITE
-from mpcs_torch.plots.text import literal, shown_number
+from mpcs_torch.plots.canvas import (
+    BLACK,
+    BLUE,
+    DANGEROUS,
+    FAINT_GREY,
+    GRID,
+    NORMAL,
+    RELEASED,
+    SMALL,
+    WHITE,
+    WIDTH,
+    Place,
+    canvas,
+    legend_below,
+    literal,
+    shown_number,
+    size_of,
+)
 
 MOST_NAME = 20
 """The most characters of a class that are shown beside the matrix."""

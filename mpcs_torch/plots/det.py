@@ -1,4 +1,4 @@
-"""DET curves: miss rate over false-alarm rate on probit axes."""
+"""DET curves on probit axes, and normalised Bayes errors over all operating points."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -13,11 +13,22 @@ from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
+from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
-from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, size_of
+from mpcs_torch.plots.canvas import (
+    DARK_GREY,
+    GREY,
+    LIGHT_GREY,
+    MOST_IN_SENTENCE,
+    SYSTEMS,
+    Place,
+    canvas,
+    grid,
+    legend_below,
+    literal,
+    size_of,
+)
 from mpcs_torch.plots.curves import thinned
-from mpcs_torch.plots.palette import DARK_GREY, GREY, LIGHT_GREY, SYSTEMS
-from mpcs_torch.plots.text import MOST_IN_SENTENCE, literal
 
 MARKERS = "os^DvPX"
 HIGHEST = 0.6
@@ -143,3 +154,46 @@ def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> N
     (low_x, high_x), (low_y, high_y) = axes.get_xlim(), axes.get_ylim()
     x, y = min(max(p_fa, low_x), high_x), min(max(p_miss, low_y), high_y)
     axes.plot(x, y, marker, color=colour, markersize=4, clip_on=False)  # on the edge of the axes if it lies outside
+
+
+MAX_DRAWN = 5.0
+"""The upper limit of the error axis."""
+
+
+def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None) -> Figure:
+    """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
+
+    The gap between the solid and the dashed line of a detector is due to calibration. Where the error is above 1,
+    ignoring the scores is better. The axis ends at 5 or below. The values are those of
+    `functional.normalized_bayes_error`.
+
+    Args:
+        systems: The curve of each detector by its name, as returned by `functional.detection_curve` of natural-log
+            likelihood ratios. None for a detector whose scores are none: its colour is left out, so that all figures of
+            some detectors have the same colours.
+        title: The title of the figure.
+        on: Axes to draw on, or an empty figure. Default: a new figure.
+
+    Raises:
+        ValueError: If there is no curve.
+
+    References:
+        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
+    """
+    colours = dict(zip(systems, cycle(SYSTEMS), strict=False))
+    errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None}
+    if not errors:
+        raise ValueError("systems must hold at least one curve, but holds none.")
+    figure, axes = canvas(
+        3.3, title, on=on, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error"
+    )
+    highest = min(max(1.2, *(1.05 * each.actual.max().item() for each in errors.values())), MAX_DRAWN)
+    axes.set(xlim=(-9, 9), ylim=(0, highest))
+    for name, each in errors.items():
+        axes.plot(LOG_ODDS.tolist(), each.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))
+        axes.plot(LOG_ODDS.tolist(), each.minimum.tolist(), color=colours[name], linewidth=1.2, linestyle="--")
+    axes.plot([], [], color=DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
+    axes.plot([], [], color=DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
+    axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
+    legend_below(figure, on=on)
+    return figure

@@ -5,11 +5,9 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below
+from mpcs_torch.plots.canvas import SYSTEMS, Place, canvas, grid, legend_below, literal
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.det import MARKERS
-from mpcs_torch.plots.palette import SYSTEMS
-from mpcs_torch.plots.text import literal
 
 
 def risk_coverage_figure(

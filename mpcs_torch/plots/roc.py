@@ -7,10 +7,18 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of
-from mpcs_torch.plots.canvas import Place, canvas, legend_below
+from mpcs_torch.plots.canvas import (
+    BLUE,
+    LIGHT_GREY,
+    MOST_IN_SENTENCE,
+    ORANGE,
+    SYSTEMS,
+    Place,
+    canvas,
+    legend_below,
+    literal,
+)
 from mpcs_torch.plots.curves import thinned
-from mpcs_torch.plots.palette import BLUE, LIGHT_GREY, ORANGE, SYSTEMS
-from mpcs_torch.plots.text import MOST_IN_SENTENCE, literal
 
 
 def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None, on: Place = None) -> Figure:

@@ -5,7 +5,7 @@ from typing import Literal
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.plots.palette import SYSTEMS
+from mpcs_torch.plots.canvas import SYSTEMS
 
 SIDE = 1.4
 """Inches."""

@@ -5,9 +5,8 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorRates, middle_of
-from mpcs_torch.functional.detection.visible import BINS, bin_edges, drawn_range
-from mpcs_torch.plots.canvas import canvas, legend_below
-from mpcs_torch.plots.palette import BLACK, NONTARGETS, TARGETS
+from mpcs_torch.plots.canvas import BLACK, NONTARGETS, TARGETS, canvas, legend_below
+from mpcs_torch.plots.curves import BINS, bin_edges, drawn_range
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:

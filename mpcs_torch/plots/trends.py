@@ -1,4 +1,4 @@
-"""The metrics of a run over its epochs."""
+"""The metrics of a run over its epochs, and of two runs side by side (Fig. 4 and 6 of the paper)."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -7,9 +7,24 @@ from statistics import median
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from mpcs_torch.plots.canvas import NORMAL, WIDTH, canvas, grid, legend_below
-from mpcs_torch.plots.palette import ACCURACY, CROSS_ENTROPY, DARK_GREY, GREEN, MPCS, PINK, SKY, SYSTEMS
-from mpcs_torch.plots.text import MOST_IN_SENTENCE, lines, literal
+from mpcs_torch.plots.canvas import (
+    ACCURACY,
+    CROSS_ENTROPY,
+    DARK_GREY,
+    GREEN,
+    MOST_IN_SENTENCE,
+    MPCS,
+    NORMAL,
+    PINK,
+    SKY,
+    SYSTEMS,
+    WIDTH,
+    canvas,
+    grid,
+    legend_below,
+    lines,
+    literal,
+)
 
 Values = Mapping[str, float]
 """The values of an epoch by column."""
@@ -111,4 +126,24 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     handles, labels = figure.axes[0].get_legend_handles_labels()
     in_row = len(labels) if columns > 2 else 2 * columns
     figure.legend(handles, labels, loc="outside upper center", ncols=in_row, frameon=False)
+    return figure
+
+
+def figure_6(plain: Sequence[Values], with_mpcs: Sequence[Values]) -> Figure:
+    """The four panels of Fig. 6: accuracies, MPCS and dangerous errors over the epochs of both runs."""
+    figure = Figure(figsize=(11, 6), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True).flat
+    titles = {
+        "accuracy": "training accuracy",
+        "test_accuracy": "test accuracy",
+        "mpcs_count": "MPCS (training set)",
+        "dangerous": "dangerous errors (training set)",
+    }
+    for axes, (column, title) in zip(panels, titles.items(), strict=True):
+        axes.set_title(title, fontsize=10)
+        for records, label, colour in ((plain, "plain", CROSS_ENTROPY), (with_mpcs, "loss times MPCS", MPCS)):
+            epochs = [record["epoch"] for record in records]
+            axes.plot(epochs, [record[column] for record in records], color=colour, linewidth=1.1, label=label)
+    figure.axes[0].legend(loc="lower right")
+    figure.supxlabel("epoch", fontsize=10)
     return figure

@@ -1,23 +1,61 @@
-"""The processes that train one model together: the share of each, and what they tell each other.
+"""Meet the other processes of a launch, and only those.
 
-Every process holds all samples and the same weights. It computes the logits of its share of a batch; the loss is that
-of the whole batch, whatever the loss is, because the logits of the others are gathered; gradients are added up. So a
-step is the same as that of one process, but for rounding and for layers that mix samples, such as batch norm.
+A launcher that restarts its processes keeps their store of addresses, and torch then connects to processes that have
+died (PyTorch 2.15). So the first process names each launch anew, and tells the name to processes that live.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic, sleep
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.processes.pool import die_with_parent
-from mpcs_torch.processes.rendezvous import store_of_launch
+
+SECONDS = 300.0
+"""The longest wait for the other processes."""
+POLL_SECONDS = 0.02
+
+
+def store_of_launch(store: Store, rank: int, size: int) -> Store:
+    """Return a part of a store that only the living processes of this launch know.
+
+    Raises:
+        RuntimeError: If not all of them come.
+    """
+    deadline = monotonic() + SECONDS
+    if rank:
+        own = uuid4().hex
+        store.set(f"asks/{rank}/{store.add(f'asked/{rank}', 1)}", own)
+        while not store.check([f"launch/{own}"]):
+            _wait(deadline)
+        launch = PrefixStore(store.get(f"launch/{own}").decode(), store)
+        launch.set(f"here/{rank}", "")
+        return launch
+    name = f"launch-{uuid4().hex}"
+    launch = PrefixStore(name, store)
+    while not all(launch.check([f"here/{other}"]) for other in range(1, size)):
+        for other in range(1, size):
+            for number in range(1, store.add(f"asked/{other}", 0) + 1):  # those of dead processes as well
+                if store.check([question := f"asks/{other}/{number}"]):
+                    store.set(f"launch/{store.get(question).decode()}", name)
+        _wait(deadline)
+    return launch
+
+
+def _wait(deadline: float) -> None:
+    if monotonic() > deadline:
+        raise RuntimeError(f"the processes of this launch have not met within {SECONDS:g} seconds")
+    sleep(POLL_SECONDS)
+
 
 Told = TypeVar("Told")
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import printable
 from mpcs_torch.plots import confusion_matrix
 from mpcs_torch.report.render import Drawing, draw
 

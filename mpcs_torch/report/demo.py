@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mpcs_torch.plots.paired import paired_counts
+from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 from mpcs_torch.report.confusions import costliest, draw_confusion
 from mpcs_torch.report.render import draw, render

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import printable
 from mpcs_torch.functional import confusion_matrix
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
-from mpcs_torch.io.control_characters import printable
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.plots import reliability
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure

@@ -11,8 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
-from mpcs_torch.plots.canvas import WIDTH
-from mpcs_torch.plots.palette import BLACK, ON_DARK
+from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH
 from mpcs_torch.tables import Table
 
 PIXELS = 96

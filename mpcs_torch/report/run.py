@@ -6,11 +6,11 @@ from shlex import quote
 
 import torch
 
+from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.io.control_characters import printable
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion

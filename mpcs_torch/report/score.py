@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -14,7 +14,6 @@ from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.io.control_characters import printable
 from mpcs_torch.plots import condition_chart, reliability
 from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of

@@ -15,8 +15,8 @@ from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, dangerous_errors_details, risk_coverage_curve
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.study.effects import Effect, paired_effect
 from mpcs_torch.study.plans import METHODS, RECIPE
+from mpcs_torch.study.results import Effect, paired_effect
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config.run import load_packaged_config

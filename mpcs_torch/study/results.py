@@ -1,15 +1,40 @@
-"""Results of a study: choices on validation data, paired differences on test data."""
+"""The results of a study: effects over seeds with their intervals, tables and the figure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.stats import bootstrap
 
-from mpcs_torch.study.effects import Effect, paired_effect
+from mpcs_torch.plots.scatter import Point, accuracy_against_danger
 from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTORS, Plan
-from mpcs_torch.study.tasks import Outcome
-from mpcs_torch.study.ways import CHECKPOINTS, DECISION_FACTORS, Measure, Way
+from mpcs_torch.study.tasks import CHECKPOINTS, DECISION_FACTORS, Measure, Outcome, Way
 from mpcs_torch.tables import Table
+
+Sample = NDArray[np.float64]
+"""A value for each seed."""
+Effect = tuple[float, float, float]
+"""A mean effect and its 95 % bootstrap interval over seeds."""
+
+
+def paired_effect(ours: Sample, theirs: Sample, *, relative: bool) -> Effect:
+    """Compute the difference of means, or the relative reduction, with its 95 % bootstrap interval over seeds."""
+
+    def effect(a: Sample, b: Sample, axis: int = -1) -> Any:
+        a_mean, b_mean = a.mean(axis=axis), b.mean(axis=axis)
+        return (b_mean - a_mean) / b_mean if relative else a_mean - b_mean
+
+    value = float(effect(ours, theirs))
+    if np.ptp(ours - theirs) == 0 and (not relative or np.ptp(theirs) == 0 or (ours == theirs).all()):
+        return value, value, value
+    interval = bootstrap(
+        (ours, theirs), effect, paired=True, method="percentile", rng=np.random.default_rng(0)
+    ).confidence_interval
+    return value, float(interval.low), float(interval.high)
+
 
 ACCURACY_ALLOWANCE = 0.0005
 """How much test accuracy a method may cost to be said to help."""
@@ -216,3 +241,18 @@ def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result]
             f"Best at the lowest or the highest learning rate tried: {'; '.join(study.at_edge()) or 'none'}.",
         ]
     )
+
+
+def study_figure(study: Study, results: Sequence[Result]) -> Figure:
+    """Draw each method that decides for the most probable class, and decision factors of two: plain and recommended."""
+    lines = {}
+    for arm in (study.baseline, study.tuned[RECIPE]):
+        line = [study.result(decided) for decided in deciding(arm, calibrated=True)]
+        lines[f"{arm.method}, decision factors 1 to 0.3"] = [_point(result) for result in line]
+    points = {result.arm.title: _point(result) for result in results if result.arm.way.factor == 1}
+    baseline = study.result(study.baseline).accuracy
+    return accuracy_against_danger(points, lines, baseline_accuracy=baseline, allowance=ACCURACY_ALLOWANCE)
+
+
+def _point(result: Result) -> Point:
+    return result.dangerous, result.accuracy

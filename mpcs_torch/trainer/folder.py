@@ -1,20 +1,22 @@
-"""The folder of a run, which is replaced only on request."""
+"""The folder of a run, which is replaced only on request, and sweeps of many runs in parallel."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.io.atomic_files import flush_paths, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning import CheckpointSelector, manifest
+from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.records import RecordWriter
+from mpcs_torch.trainer.records import Record, RecordWriter, read_records
 from mpcs_torch.trainer.result import FILE as RESULT
 from mpcs_torch.trainer.result import RunResult, measure_result
 from mpcs_torch.trainer.resume import FILE as SAVED
@@ -116,3 +118,41 @@ def _finish(result: RunResult, folder: Path, selector: CheckpointSelector | None
     flush_paths([folder / "records.csv", folder])
     result.write(folder)
     (folder / SAVED).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Task:
+    config: RunConfig
+    data_root: Path
+    folder: Path
+    overwrite: bool
+
+
+def sweep(
+    configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
+) -> Iterator[tuple[RunConfig, list[Record]]]:
+    """Run each config in ``out/<name>``, in parallel; yield each with its records as it finishes.
+
+    A sweep that was interrupted resumes: a folder with the complete run of the same config is read, and an incomplete
+    run is repeated. With ``overwrite`` all are repeated.
+
+    Raises:
+        RunExistsError: If a folder holds the run of another config, and ``overwrite`` is not set.
+    """
+    tasks = [_Task(config, data_root, out / config.name, overwrite) for config in configs]
+    for task, records in run_in_processes(_finish_task, tasks):
+        yield task.config, records
+
+
+def _finish_task(task: _Task) -> list[Record]:
+    config, folder = task.config, task.folder
+    data = config.data.load(task.data_root)
+    settings = dump_config(prepare_run(config, data).config)
+    saved = folder / "config.yaml"
+    is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
+    if is_ours and not task.overwrite and (folder / "records.csv").is_file():
+        whole = (folder / "records.csv").read_text(encoding="utf-8")
+        if whole.count("\n") == 1 + config.epochs.count and whole.endswith("\n"):
+            return read_records(folder / "records.csv")
+    run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours, flush=False)
+    return read_records(folder / "records.csv")

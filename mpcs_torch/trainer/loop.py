@@ -18,7 +18,7 @@ from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.losses import Loss
-from mpcs_torch.trainer.schedulers import Step
+from mpcs_torch.trainer.optimizers import Step
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,16 @@
-"""Optimizers by name; a config sets their keyword-only arguments."""
+"""Optimizers and learning-rate schedulers by name; a config sets their keyword-only arguments."""
 
-from collections.abc import Callable, Iterator
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
+from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
+
+from mpcs_torch.learning import MPCSLR
+from mpcs_torch.learning.selection import Direction
 
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -36,3 +41,100 @@ def sgd(
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw, "sgd": sgd}
 """Called with the weights of the model and the learning rate."""
+
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Directions = Mapping[str, Direction]
+"""Of each metric of the run."""
+
+
+class Step(Protocol):
+    """Steps a scheduler with the values of each epoch; its state is saved with the run."""
+
+    def __call__(self, values: Mapping[str, float]) -> None:
+        """Step after an epoch."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state, of tensors and plain values."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a saved state."""
+
+
+@dataclass(frozen=True)
+class EpochStep:
+    """Steps a scheduler of torch, with the value of a metric if it follows one."""
+
+    scheduler: LRScheduler
+    score: str | None = None
+
+    def __call__(self, values: Mapping[str, float]) -> None:
+        """Step after an epoch."""
+        self.scheduler.step(*([] if self.score is None else [values[self.score]]))  # type: ignore[arg-type]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of the scheduler."""
+        return self.scheduler.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore the state of the scheduler."""
+        self.scheduler.load_state_dict(state)
+
+
+def cosine(
+    optimizer: Optimizer,
+    epochs: int,
+    directions: Directions,  # noqa: ARG001  # the same call for all
+    *,
+    warmup_epochs: NonNegativeInt = 0,
+) -> Step:
+    """Lower the learning rate to 0 over the epochs of the run along a cosine, after a linear warmup."""
+    parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
+    if warmup_epochs:
+        parts.append(LinearLR(optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs))
+    return EpochStep(ChainedScheduler(parts))
+
+
+def plateau(
+    optimizer: Optimizer,
+    epochs: int,  # noqa: ARG001  # the same call for all
+    directions: Directions,
+    *,
+    score: str = "mpcs",
+    factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
+    patience: NonNegativeInt = 3,
+) -> Step:
+    """Lower the learning rate when a metric of the epoch no longer gets better."""
+    scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
+    return EpochStep(scheduler, score)
+
+
+def mpcs_lr(
+    optimizer: Optimizer,
+    epochs: int,  # noqa: ARG001  # the same call for all
+    directions: Directions,  # noqa: ARG001
+    *,
+    score: str = "mpcs",
+    power: NotNegative = 1.0,
+    reference: Positive | None = None,
+    lowest: Fraction = 0.0,
+    highest: Annotated[float, Field(ge=1, le=1e6)] = 1.0,
+    smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
+    warmup_steps: NonNegativeInt = 0,
+) -> Step:
+    """Follow a metric of the epoch, better when lower, with `MPCSLR`."""
+    scheduler = MPCSLR(
+        optimizer,
+        power=power,
+        reference=reference,
+        lowest=lowest,
+        highest=highest,
+        smoothing=smoothing,
+        warmup_steps=warmup_steps,
+    )
+    return EpochStep(scheduler, score)
+
+
+SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
+"""Called with the optimizer, the number of epochs and the directions; a config sets their keyword-only arguments."""

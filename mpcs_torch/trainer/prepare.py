@@ -10,8 +10,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mpcs_torch.errors import MpcsError, shown
-from mpcs_torch.functional.concern.concession import chosen_intervals
-from mpcs_torch.functional.concern.mpcs import default_k
+from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.metrics.metric_set import MetricSet
@@ -21,7 +20,7 @@ from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
-from mpcs_torch.trainer.schedulers import Step
+from mpcs_torch.trainer.optimizers import Step
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mpcs_torch.plots.palette import BLACK, BLUE, ON_DARK, RED
+from mpcs_torch.plots.canvas import BLACK, BLUE, ON_DARK, RED
 from tests.browser.chromium import Page, find_chromium, opened_page
 from tests.browser.reports import make_reports
 

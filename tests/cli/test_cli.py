@@ -75,7 +75,7 @@ def test_reproduce_prints_the_papers_correlations_beside_ours_and_their_interval
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(experiments, "run_in_child", lambda function, *given: function(*given))  # spares its imports
-    monkeypatch.setattr("mpcs_torch.trainer.sweep.run_in_processes", in_this_process)
+    monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
     assert run("reproduce", "exp01", "--seeds", 2, "--out", tmp_path) == 0
     printed = capsys.readouterr().out
     assert "## exp01: mlp on iris, 150 epochs" in printed

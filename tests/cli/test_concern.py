@@ -50,7 +50,7 @@ def test_a_pair_that_only_some_seeds_release_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shares = iter([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]] * 2)
-    monkeypatch.setattr("mpcs_torch.cli.tsne.neighbour_shares", lambda *_: torch.tensor(next(shares)))
+    monkeypatch.setattr("mpcs_torch.cli.drafts.neighbour_shares", lambda *_: torch.tensor(next(shares)))
     features = saved(tmp_path / "two.npz", "inputs", labels=np.arange(90) % 2)
     for name, least, drafted in (("low", 0.04, "yes"), ("high", 0.06, "no")):
         out = tmp_path / f"{name}.yaml"
@@ -96,7 +96,7 @@ def test_a_tsne_takes_a_loader_of_ones_own(
 def test_an_embedding_counts_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.cli.tsne.TSNE", None)
+    monkeypatch.setattr("mpcs_torch.cli.drafts.TSNE", None)
     names = np.array(["left", "right", "far", "unseen"])
     assert suggest(saved(tmp_path / "e.npz", "embedding", classes=names), "embedding", tmp_path / "out.yaml") == 0
     assert load_concern(tmp_path / "out.yaml").releases == ((0, 1), (1, 0))
@@ -203,7 +203,7 @@ def test_options_that_cannot_be_met_are_refused_before_the_slow_part(
     options: tuple[str | int, ...],
     message: str,
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.cli.tsne.TSNE", None)  # nothing is projected
+    monkeypatch.setattr("mpcs_torch.cli.drafts.TSNE", None)  # nothing is projected
     given = "a,b" if source == "order" else saved(tmp_path / "a.npz", "inputs" if source == "tsne" else "embedding")
     assert suggest(given, source, tmp_path / "out.yaml", *options) == 2
     assert message in one_line(capsys.readouterr().err)

@@ -84,7 +84,7 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(STUDIES, "digits", PLAN)
     monkeypatch.setattr("mpcs_torch.cli.verbs.study._finish", finish)
     monkeypatch.setattr(
-        "mpcs_torch.study.figure.study_figure", lambda *_: type("F", (), {"savefig": lambda *_, **__: 0})
+        "mpcs_torch.study.results.study_figure", lambda *_: type("F", (), {"savefig": lambda *_, **__: 0})
     )
     monkeypatch.setattr("mpcs_torch.study.demonstration.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)

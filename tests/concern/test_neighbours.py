@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mpcs_torch.concern.neighbours import count_releases, neighbour_shares, spec_from_neighbours
+from mpcs_torch.concern.suggest import count_releases, neighbour_shares, spec_from_neighbours
 
 NAMES = [f"class {i}" for i in range(5)]
 

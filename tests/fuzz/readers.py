@@ -13,7 +13,7 @@ import pyarrow.parquet
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.cli.samples import read_samples
+from mpcs_torch.cli.drafts import read_samples
 from mpcs_torch.concern import load_concern
 from mpcs_torch.evaluation.calibration_files import (
     SavedCalibration,

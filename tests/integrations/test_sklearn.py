@@ -20,12 +20,14 @@ from torch import nn
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.functional import confusion_matrix as count
-from mpcs_torch.integrations.sklearn import LabelError, ScorerError, concern_scorer
-from mpcs_torch.integrations.sklearn_displays import (
+from mpcs_torch.integrations.sklearn import (
     ConcernConfusionDisplay,
     DetectionDisplay,
+    LabelError,
     ReliabilityDisplay,
     RiskCoverageDisplay,
+    ScorerError,
+    concern_scorer,
 )
 from mpcs_torch.metrics import Accuracy
 from mpcs_torch.metrics.by_name import BY_NAME

@@ -13,7 +13,7 @@ from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import concern_loss, meta_pattern_concern_score, softmax_margin_loss
-from mpcs_torch.functional.concern.concern_loss import log_complement
+from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftmaxMarginLoss
 
 

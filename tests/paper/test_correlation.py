@@ -6,8 +6,7 @@ import io
 import pytest
 from scipy import stats
 
-from mpcs_torch.paper.correlation import seed_intervals, spearman, table_2, table_2_row, table_2_values
-from mpcs_torch.paper.intervals import mean_interval
+from mpcs_torch.paper.correlation import mean_interval, seed_intervals, spearman, table_2, table_2_row, table_2_values
 from mpcs_torch.paper.published import BENCHMARKS
 from mpcs_torch.trainer.records import Record
 

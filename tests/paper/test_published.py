@@ -1,11 +1,11 @@
 """The numbers we print as the paper's are the paper's."""
 
 from mpcs_torch.paper.experiments import experiment_config
-from mpcs_torch.paper.names import EXPERIMENTS
 from mpcs_torch.paper.published import (
     BENCHMARKS,
     CASE_STUDY_ERRORS,
     CASE_STUDY_PICKS,
+    EXPERIMENTS,
     FIGURE_5,
     FIGURE_6,
     TABLE_2,

@@ -10,8 +10,7 @@ from mpcs_torch.cli.experiments import reproduce_one
 from mpcs_torch.paper.case_study import picks
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run
 from mpcs_torch.paper.published import RECORD_FILES
-from mpcs_torch.paper.replay import Agreement, compare
-from mpcs_torch.paper.reproduction import Reproduction
+from mpcs_torch.paper.reproduction import Agreement, Reproduction, compare
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.prepare import prepare_run

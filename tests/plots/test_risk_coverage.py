@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from mpcs_torch.plots import risk_coverage_figure
-from mpcs_torch.plots.palette import BLUE, ORANGE
+from mpcs_torch.plots.canvas import BLUE, ORANGE
 
 COVERAGE = torch.arange(1, 1001, dtype=torch.float64) / 1000
 RISK = (COVERAGE - 0.5).clamp(min=0) / 10

@@ -26,13 +26,10 @@ from mpcs_torch.plots import (
     roc_with_hull,
     score_histograms,
 )
-from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, value_scale
-from mpcs_torch.plots.embedding import embedding_figure
-from mpcs_torch.plots.learning_comparison import figure_6
-from mpcs_torch.plots.paired import paired_counts
+from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.samples import sample_figure
-from mpcs_torch.plots.study import accuracy_against_danger
-from mpcs_torch.plots.trends import METRIC_LINES, figure_4, metric_trend, trends
+from mpcs_torch.plots.scatter import accuracy_against_danger, embedding_figure
+from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend, trends
 from tests.plots.texts import text_faults
 
 CLASSES, SYSTEMS, ONE = (2, 3, 10, 30), (1, 7), (1,)

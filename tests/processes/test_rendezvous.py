@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from torch.distributed import FileStore, Store
 
-from mpcs_torch.processes import rendezvous
-from mpcs_torch.processes.rendezvous import store_of_launch
+from mpcs_torch.processes import world as rendezvous
+from mpcs_torch.processes.world import store_of_launch
 
 
 def meet(path: Path, size: int) -> list[Store]:

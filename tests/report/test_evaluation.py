@@ -4,11 +4,10 @@ import csv
 import re
 from pathlib import Path
 
-from mpcs_torch.paper.intervals import mean_interval
-from mpcs_torch.paper.replay import Agreement
-from mpcs_torch.paper.reproduction import Reproduction
+from mpcs_torch.paper.correlation import mean_interval
+from mpcs_torch.paper.reproduction import Agreement, Reproduction
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4
-from mpcs_torch.report.evaluation import FILES, write_evaluation
+from mpcs_torch.report.paper import FILES, write_evaluation
 from tests.report.test_html import toy_run
 
 

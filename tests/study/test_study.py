@@ -12,11 +12,19 @@ from sklearn.metrics import accuracy_score
 from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.functional import least_concern_decision, meta_pattern_concern_score
 from mpcs_torch.study import tasks as study_module
-from mpcs_torch.study.figure import study_figure
 from mpcs_torch.study.plans import LOSSES, RECIPE, STUDIES, Plan
-from mpcs_torch.study.results import RECIPE_WAYS, Arm, Study, results_table, tune, verdict
-from mpcs_torch.study.tasks import Outcome, StudyTask, finish_task, hold_out, study_config, tuning_tasks
-from mpcs_torch.study.ways import WAYS, Measure, Way
+from mpcs_torch.study.results import RECIPE_WAYS, Arm, Study, results_table, study_figure, tune, verdict
+from mpcs_torch.study.tasks import (
+    WAYS,
+    Measure,
+    Outcome,
+    StudyTask,
+    Way,
+    finish_task,
+    hold_out,
+    study_config,
+    tuning_tasks,
+)
 from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.folder import RunExistsError
 from mpcs_torch.trainer.prepare import prepare_run

@@ -10,9 +10,9 @@ from mpcs_torch.functional import concern_loss
 from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
+from mpcs_torch.trainer.optimizers import SCHEDULERS
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import pick, read_records
-from mpcs_torch.trainer.schedulers import SCHEDULERS
 from tests.trainer.toy import toy_config, toy_data
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from mpcs_torch.paper.experiments import seeded_config
 from mpcs_torch.trainer.config.run import RunConfig
-from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from mpcs_torch.trainer.folder import RunExistsError, run_in_folder, sweep
 from mpcs_torch.trainer.records import read_records
-from mpcs_torch.trainer.sweep import sweep
 from tests.processes.in_this_process import in_this_process
 
 
@@ -26,7 +25,7 @@ def test_a_sweep_gives_the_records_of_its_runs_and_goes_on_where_it_stopped(
     assert found["exp01-seed01"] == read_records(tmp_path / "alone" / "records.csv")
     assert found["exp01-seed00"] != found["exp01-seed01"]
 
-    monkeypatch.setattr("mpcs_torch.trainer.sweep.run_in_processes", in_this_process)
+    monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
     whole, cut = tmp_path / "exp01-seed00" / "records.csv", tmp_path / "exp01-seed01" / "records.csv"
     written = whole.stat().st_mtime_ns
     cut.write_text("".join(cut.read_text().splitlines(keepends=True)[:3]))

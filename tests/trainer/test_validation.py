@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpcs_torch.trainer.config.run import ConfigError, load_config
 from mpcs_torch.trainer.config.sections import DataConfig
 from mpcs_torch.trainer.data import DataError, DataSplits, Split
-from mpcs_torch.trainer.data.validation import hold_out_validation
+from mpcs_torch.trainer.data.splits import hold_out_validation
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import read_records

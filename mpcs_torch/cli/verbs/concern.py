@@ -102,7 +102,7 @@ def suggest(
     _check_files(source, given, out, picture)
 
     from mpcs_torch.cli import drafts
-    from mpcs_torch.cli.tsne import Rule
+    from mpcs_torch.cli.drafts import Rule
     from mpcs_torch.concern import save_concern
 
     notes: list[Table | str] = []

@@ -112,9 +112,9 @@ def detect(
     check_report(html, overwrite=overwrite)
     points = points_of(point)
 
+    from mpcs_torch.cli.console import print_scores
     from mpcs_torch.cli.failures import told_warnings
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.cli.score_output import print_scores
     from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
     from mpcs_torch.processes.world import launched
 

@@ -10,11 +10,10 @@ import typer
 from mpcs_torch.cli.console import print_json
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet
-from mpcs_torch.paper.names import EXPERIMENTS, QUICK
-from mpcs_torch.paper.published import RECORD_FILES
+from mpcs_torch.paper.published import EXPERIMENTS, QUICK, RECORD_FILES
 
 if TYPE_CHECKING:
-    from mpcs_torch.paper.intervals import Interval
+    from mpcs_torch.paper.correlation import Interval
     from mpcs_torch.paper.reproduction import Reproduction
 
 NAMES = (*EXPERIMENTS, "figure6")
@@ -58,7 +57,7 @@ def reproduce(
     published = [] if records is None else _record_files(names, records)
 
     from mpcs_torch.cli import experiments as runs
-    from mpcs_torch.cli.figure_6 import reproduce_figure_6
+    from mpcs_torch.cli.experiments import reproduce_figure_6
     from mpcs_torch.trainer.folder import check_free
 
     with_figure_6 = "figure6" in names

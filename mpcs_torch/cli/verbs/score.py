@@ -103,7 +103,7 @@ def score(
         if given and len(predictions) > 1:
             raise typer.BadParameter("is for one file of predictions", param_hint=option)
 
-    from mpcs_torch.cli.score_output import print_scores
+    from mpcs_torch.cli.console import print_scores
     from mpcs_torch.cli.score_run import scored
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.classifier_files import ModelFiles

@@ -49,8 +49,8 @@ def select(
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
     from mpcs_torch.learning.selection import explain
+    from mpcs_torch.trainer.config.learning import follower_problems
     from mpcs_torch.trainer.config.metrics import TEST
-    from mpcs_torch.trainer.followers import follower_problems
     from mpcs_torch.trainer.records import recorded_directions
 
     config = _config({"by": by, "ties": str(ties), "top_k": top_k, **limits})

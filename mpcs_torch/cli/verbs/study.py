@@ -56,8 +56,7 @@ def _how_to_go_on() -> str:
 
 
 def _study(name: str, data_root: Path, folder: Path, world: "World", *, as_json: bool) -> None:
-    from mpcs_torch.study.figure import study_figure
-    from mpcs_torch.study.results import Study, results_table, tune, verdict
+    from mpcs_torch.study.results import Study, results_table, study_figure, tune, verdict
     from mpcs_torch.study.tasks import tuned_tasks, tuning_tasks
 
     plan = STUDIES[name]

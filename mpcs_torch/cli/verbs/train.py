@@ -1,9 +1,10 @@
-"""``mpcs train``: train a model as a config says."""
+"""``mpcs train``: train by a run config; ``--list`` shows those of the package."""
 
 import json
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -14,12 +15,29 @@ import typer
 from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet, file_or_name
-from mpcs_torch.io.packaged import packaged_names
+from mpcs_torch.io.packaged import packaged_file, packaged_names
+from mpcs_torch.io.yaml_files import read_yaml_file
+from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config.run import RunConfig
     from mpcs_torch.trainer.loop import Hook
+
+
+def config_table() -> Table:
+    """Return a row for each config: its name, data and model."""
+    rows = []
+    for name in packaged_names("experiments"):
+        config = read_yaml_file(packaged_file("experiments", name)).value
+        rows.append([name, _named(config["data"]), _named(config["model"])])
+    return Table(["name", "data", "model"], rows)
+
+
+def _named(part: Mapping[str, object]) -> str:
+    """Return the name of data or a model, with that of the set if it is one of several."""
+    return " ".join(str(part[key]) for key in ("name", "set") if key in part)
+
 
 DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
@@ -94,7 +112,6 @@ def train(
 
 
 def _list(as_json: bool) -> None:
-    from mpcs_torch.cli.config_list import config_table
 
     table = config_table()
     if as_json:

@@ -1,7 +1,7 @@
 """Files of predictions and of trials: read with every value checked, matched, and written."""
 
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.keys import Key, read_key
+from mpcs_torch.evaluation.files.hdf5 import Key, read_key
 from mpcs_torch.evaluation.files.normalize import normalize_trials
 from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
 from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table, read_trials

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple, TextIO
 
 from torch import Tensor
 
-from mpcs_torch.errors import MAX_QUOTED, MpcsError
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable
 from mpcs_torch.io.npy_files import TruncatedArrayError
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, shown
+from mpcs_torch.errors import has_control, quoted, shown
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, is_number, reading, rows_at_a_time
 from mpcs_torch.evaluation.files.tables import (
     Batch,
@@ -21,7 +21,6 @@ from mpcs_torch.evaluation.files.tables import (
     parquet_names,
     parquet_rows,
 )
-from mpcs_torch.io.control_characters import has_control
 
 LABEL, SOFT = "target", "target_"
 LABELS = (LABEL, "label", "labels", "y_true", "true_label", "ground_truth", "truth", "y", "class")

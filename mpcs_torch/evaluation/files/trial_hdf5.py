@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
-from mpcs_torch.evaluation.files.hdf5 import has_dataset, is_hdf5, numbers_in, opened_hdf5
-from mpcs_torch.evaluation.files.keys import axes_of, check_shape, read_key, row_blocks
+from mpcs_torch.evaluation.files.hdf5 import (
+    axes_of,
+    check_shape,
+    has_dataset,
+    is_hdf5,
+    numbers_in,
+    opened_hdf5,
+    read_key,
+    row_blocks,
+)
 from mpcs_torch.evaluation.files.trial_text import (
     PAIR,
     check_pair_columns,

@@ -10,13 +10,17 @@ import torch
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import Groups
-from mpcs_torch.evaluation.files import trial_npz as npz
-from mpcs_torch.evaluation.files import trial_table as table
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import import_pyarrow
 from mpcs_torch.evaluation.files.trial_hdf5 import batches_of_hdf5
-from mpcs_torch.evaluation.files.trial_npz import batches_of_npz, npz_names
-from mpcs_torch.evaluation.files.trial_table import batches_of_table, table_names
+from mpcs_torch.evaluation.files.trial_table import (
+    ARRAYS,
+    COLUMNS,
+    batches_of_npz,
+    batches_of_table,
+    npz_names,
+    table_names,
+)
 from mpcs_torch.evaluation.files.trial_text import PAIR, batches_of_text
 from mpcs_torch.evaluation.files.trials import TrialBatch, Trials, TrialTable, other_columns
 
@@ -89,9 +93,9 @@ def columns_of(path: Path, trials: Path | None) -> list[str]:
     """Return the columns of text that a file has for its trials, besides scores and labels."""
     with reading(path):
         if _kind(path) == "table":
-            return other_columns(table_names(path), table.OWN)
+            return other_columns(table_names(path), COLUMNS)
         if _kind(path) == "npz":
-            return other_columns(npz_names(path), npz.OWN)
+            return other_columns(npz_names(path), ARRAYS)
         return list(PAIR) if trials is not None or _kind(path) == "HDF5" else []
 
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, is_number, lines_of, reading
-from mpcs_torch.evaluation.files.hdf5 import is_hdf5
-from mpcs_torch.evaluation.files.keys import pairs_of_key, read_key
+from mpcs_torch.evaluation.files.hdf5 import is_hdf5, pairs_of_key, read_key
 from mpcs_torch.evaluation.files.trials import LABEL_RULE, NO_NUMBER, TrialBatch, label_of
 
 if TYPE_CHECKING:

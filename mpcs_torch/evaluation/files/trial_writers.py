@@ -17,8 +17,7 @@ from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files.chunks import PredictionsError, lines_of, reading
 from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, import_h5py, is_hdf5
 from mpcs_torch.evaluation.files.tables import CsvFile, import_pyarrow, parquet_names, write_csv_rows
-from mpcs_torch.evaluation.files.trial_npz import LABELS, MOST_CHARACTERS, SCORES
-from mpcs_torch.evaluation.files.trial_table import scores_of, texts_of
+from mpcs_torch.evaluation.files.trial_table import LABELS, MOST_CHARACTERS, SCORES, scores_of, texts_of
 from mpcs_torch.evaluation.files.trial_text import PAIR, numbered_rows, parse_scores, refuse_binary, split_lines
 from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.evaluation.files.write_hdf5 import check_matrix, fill_key, fill_scores, key_of

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.hdf5 import import_h5py
-from mpcs_torch.evaluation.files.keys import CELLS, NONTARGETS, PAIRS, TARGETS, TRIALS, Key
+from mpcs_torch.evaluation.files.hdf5 import CELLS, NONTARGETS, PAIRS, TARGETS, TRIALS, Key, import_h5py
 from mpcs_torch.evaluation.files.trial_hdf5 import MASK, OTHER_SCORES, SCORES
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import FREE_BYTES

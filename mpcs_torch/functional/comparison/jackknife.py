@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
 
 
 class JackknifeInterval(NamedTuple):

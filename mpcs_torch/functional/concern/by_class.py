@@ -1,15 +1,144 @@
-"""Prediction patterns of few classes, without sorting.
+"""Prediction patterns of few classes, without sorting; for many samples on a CPU in chunks that fit its cache."""
 
-Matrices are (C, M), one row for each class, so that one operation treats all samples alike.
-"""
+from threading import local
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.by_class_of_many import terms_of_many
-from mpcs_torch.functional.concern.intervals import TABLED_INTERVALS, intervals_of, true_punishment, wrong_punishment
-from mpcs_torch.functional.concern.terms import MANY_SAMPLES, PatternTerms, join, sum_members, weight_of_classes
+from mpcs_torch.functional.concern.terms import (
+    MANY_SAMPLES,
+    TABLED_INTERVALS,
+    PatternTerms,
+    intervals_of,
+    join,
+    sum_members,
+    true_punishment,
+    weight_of_classes,
+    wrong_punishment,
+    wrong_punishments,
+)
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
+
+MANY_CHUNK = 2**20
+"""The number of scores that are worked on at once, in about 24 MB, or 40 MB for float64."""
+SOFTMAX_ERROR = 5e-6
+"""More than the relative difference between float32 softmaxes over 32 classes in different orders of summation."""
+
+
+class _Kept(local):
+    """The memory that a thread keeps for its next call: at most 40 bytes for each of MANY_CHUNK scores."""
+
+    def __init__(self) -> None:
+        self.make(0)
+
+    def make(self, size: int) -> None:
+        with torch.inference_mode(False):  # the memory outlives the caller's mode
+            self.memory = torch.empty(size, dtype=torch.uint8, device="cpu")
+
+
+_kept = _Kept()
+
+
+class _Room(NamedTuple):
+    """Matrices (C, M) to work in, or the memory for them."""
+
+    probs: Tensor
+    interval: Tensor
+    member: Tensor
+    spare: Tensor
+    punishment: Tensor
+
+    @classmethod
+    def of(cls, cells: int, dtype: torch.dtype) -> "_Room":
+        """Give room for a number of scores: the same memory for all calls of a thread."""
+        sizes = [cells * dtype.itemsize] * 4 + [cells * 8]
+        if len(_kept.memory) < sum(sizes):
+            _kept.make(sum(sizes))
+        *matrices, last = torch.split(_kept.memory[: sum(sizes)], sizes)
+        probs, interval, member, spare = (matrix.view(dtype) for matrix in matrices)
+        return cls(probs, interval, member, spare, last.view(torch.float64))
+
+    def of_shape(self, classes: int, size: int) -> "_Room":
+        """Return matrices for a number of samples."""
+        return _Room(*(matrix[: classes * size].view(classes, size) for matrix in self))
+
+
+def terms_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
+    """Sum over the members of the prediction patterns of M samples, with the concern (C, C)."""
+    classes = samples.labels.num_classes
+    size = min(MANY_CHUNK // classes, len(samples.scores))
+    room = _Room.of(classes * size, samples.upcast_dtype)
+    parts = []
+    for given in samples.split(size):
+        matrices = room.of_shape(classes, len(given.scores))
+        parts.append(_terms_of_chunk(given.upcast(), matrices, k=k, t=t, concern=concern))
+    return join(parts)
+
+
+def _terms_of_chunk(samples: Samples, room: _Room, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
+    target = samples.labels.target
+    true = target.unsqueeze(0)
+    if samples.scale == "logits" and samples.scores.dtype == torch.float32:
+        _find_patterns_of_logits(samples.scores, room, k=k, t=t)
+    else:
+        room.probs.copy_(samples.probs().t())
+        room.interval.copy_(room.punishment.copy_(room.probs).mul_(t).floor_())
+        _find_members(room.probs, k, out=room.member, spare=room.spare)
+    true_present = room.member.gather(0, true).squeeze(0).double()
+    true_interval = room.interval.gather(0, true).squeeze(0)
+    wrong = room.member.scatter_(0, true, 0)
+    index = room.spare.view(torch.int32 if room.spare.dtype == torch.float32 else torch.int64)
+    index.copy_(room.interval.mul_(wrong)).clamp_(0, t)  # interval 0 is not punished; bad confidences lie outside
+    torch.index_select(wrong_punishments(t, true.device), 0, index.view(-1), out=room.punishment.view(-1))
+    return sum_members(
+        room.punishment,
+        wrong,
+        None if concern is None else weight_of_classes(concern, target),
+        k=k,
+        true_present=true_present,
+        true_punishment=true_punishment(true_interval, t),
+        is_bad=samples.is_bad(room.probs.t()),
+    )
+
+
+def _find_patterns_of_logits(logits: Tensor, room: _Room, *, k: int, t: int) -> None:
+    """Take the softmax class by class, which is quick, and again row by row where the order of its sum can matter.
+
+    That is where a confidence is so near the edge of an interval or of the pattern that rounding decides.
+    """
+    probs, interval, member, spare, _ = room
+    torch.softmax(spare.copy_(logits.t()), dim=0, out=probs)
+    torch.mul(probs, t * (1 - SOFTMAX_ERROR), out=interval).floor_()
+    highest = torch.mul(probs, t * (1 + SOFTMAX_ERROR), out=spare).floor_().clamp_(max=t - 1)  # t scores as t - 1 does
+    unsure = highest.sub_(interval).amax(dim=0) > 0
+    _find_members(probs, k, out=member, spare=spare)
+    if k < len(probs):
+        left_out = torch.sub(probs, torch.mul(probs, member, out=spare), out=spare).amax(dim=0)
+        inside = torch.reciprocal(member, out=spare).sub_(1).add_(probs).amin(dim=0)
+        unsure |= left_out >= inside * (1 - SOFTMAX_ERROR)
+    rows = unsure.nonzero().squeeze(1)
+    if len(rows):
+        exact = logits[rows].softmax(dim=1).t().contiguous()
+        probs[:, rows], interval[:, rows] = exact, intervals_of(exact, t).float()
+        member[:, rows] = _find_members(exact, k, out=torch.empty_like(exact), spare=torch.empty_like(exact))
+
+
+def _find_members(probs: Tensor, k: int, *, out: Tensor, spare: Tensor) -> Tensor:
+    """Write 1 for the k most probable classes of each column of (C, M), ties to the lower class, and 0 for others."""
+    classes = len(probs)
+    if k == classes:
+        return out.fill_(1)
+    # The rank of class j, from 0, is the number of earlier classes that are at least as probable, and of later ones
+    # that are more probable: all later ones but those that class j is at least as probable as.
+    out[0] = 0
+    for j in range(1, classes):
+        at_least = torch.ge(probs[:j], probs[j], out=spare[:j])
+        torch.sum(at_least, dim=0, out=out[j])
+        out[:j].sub_(at_least)
+    later = torch.arange(classes - 1, -1, -1, dtype=out.dtype).unsqueeze(1)
+    return out.lt_(k - later)
+
 
 CHUNK = 2**26
 """The number of comparisons between probabilities that are made at once."""

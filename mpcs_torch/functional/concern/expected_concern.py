@@ -6,8 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.decision import least_risk, without_diagonal
-from mpcs_torch.functional.concern.priors import prior_ratio, shifted_probs
+from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs, without_diagonal
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED, flatten_decisions

@@ -1,17 +1,122 @@
 """The Meta Pattern Concern Score (MPCS), vectorised."""
 
-from typing import Literal
+from math import ceil, isclose
+from typing import Literal, cast
 
+import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.concession import chosen_intervals
-from mpcs_torch.functional.concern.pattern import pattern_terms
-from mpcs_torch.functional.concern.terms import CorrectConcern, score_terms
+from mpcs_torch.functional.concern.by_class import terms_by_class
+from mpcs_torch.functional.concern.by_row import terms_by_row
+from mpcs_torch.functional.concern.terms import CorrectConcern, PatternTerms, score_terms
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import flatten_given, scale_of
+from mpcs_torch.functional.inputs.probabilities import GivenSamples, Scale, flatten_given, scale_of
+
+DEFAULT_INTERVALS = 200
+"""As in the published runs: it forgives what falls short of certainty by less than 0.005."""
+
+
+def concession_intervals(concession: float) -> int:
+    r"""Compute the number of intervals t of MPCS that forgives a concession in confidence.
+
+    With t intervals, a right class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
+    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. The largest t that forgives both is
+
+    .. math:: t = \lceil 1 / c \rceil - 1
+
+    Args:
+        concession: c, above 0 and below 1/2, and at least 2e-9, where t reaches its highest value of 2^29.
+
+    Raises:
+        ValueError: If the concession is outside that range.
+
+    References:
+        Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, abstract, Section II and Fig. 2. The paper gives
+        no formula.
+
+    Example:
+        >>> concession_intervals(0.02)
+        49
+    """
+    if isinstance(concession, bool) or not isinstance(concession, int | float) or not 2e-9 <= concession < 0.5:
+        raise ValueError(f"concession must be a number from 2e-9 to below 0.5, but got {concession!r}.")
+    inverse = 1 / concession
+    # The inverse of the float nearest to 1/n can differ from n in its last bit.
+    steps = round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
+    return steps - 1
+
+
+def chosen_intervals(t: int | None, concession: float | None) -> int:
+    """Return the number of intervals that the setting t or the setting concession asks for; the default is 200.
+
+    Raises:
+        ValueError: If both are given, or the concession breaks its rule.
+    """
+    if concession is None:
+        return DEFAULT_INTERVALS if t is None else t
+    if t is not None:
+        raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
+    return concession_intervals(concession)
+
+
+FEW_CLASSES = 32
+"""Up to this number of classes, comparing all pairs of them is quicker than looking for the highest ones."""
+
+
+def dense_concern(concern: Tensor) -> Tensor:
+    """Return a sparse concern (C, C) as a dense one, with 1 for the pairs that it leaves out."""
+    concern = concern.coalesce()
+    dense = torch.ones(concern.shape, dtype=concern.dtype, device=concern.device)
+    dense[tuple(concern.indices())] = concern.values()
+    return dense
+
+
+@torch.no_grad()  # the score is piecewise constant
+def pattern_terms(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
+    """Sum over the members of the prediction pattern of each sample, with the concern (C, C), 1 everywhere if None."""
+    if concern is not None:
+        concern = concern.to(widest_float(concern.device))
+        if concern.layout == torch.sparse_coo:
+            concern = concern.coalesce() if samples.labels.num_classes > FEW_CLASSES else dense_concern(concern)
+    if torch.compiler.is_compiling() and samples.scores.is_cpu and (concern is None or concern.layout == torch.strided):
+        labels = samples.labels
+        counted = labels.counted if labels.ignores else None
+        return PatternTerms(
+            *_terms_op(samples.scores, labels.target, counted, concern, k, t, labels.num_classes, samples.scale)
+        )
+    return _terms_of(samples, k=k, t=t, concern=concern)
+
+
+def _terms_of(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
+    terms_of = terms_by_class if samples.labels.num_classes <= FEW_CLASSES else terms_by_row
+    return terms_of(samples, k=k, t=t, concern=concern)
+
+
+@torch.library.custom_op("mpcs_torch::pattern_terms", mutates_args=(), device_types="cpu")
+def _terms_op(
+    scores: Tensor,
+    target: Tensor,
+    counted: Tensor | None,
+    concern: Tensor | None,
+    k: int,
+    t: int,
+    num_classes: int,
+    scale: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Make compiled code call the kernel as it is: what a compiler makes of its steps takes ten times as long."""
+    ones = torch.ones_like(target, dtype=torch.bool) if counted is None else counted
+    labels = Labels(target, ones.double(), ones, target, num_classes, counted is None, counted is not None)
+    return _terms_of(GivenSamples(scores, labels, cast(Scale, scale)), k=k, t=t, concern=concern)
+
+
+@_terms_op.register_fake
+def _(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    concern, punishment, present, of_true = (scores.new_empty(target.shape, dtype=torch.float64) for _ in range(4))
+    return concern, punishment, present, of_true, torch.empty_like(target, dtype=torch.bool)
+
 
 Reduction = Literal["mean", "sum", "none"]
 ScoreAverage = Literal["micro", "none"]

@@ -19,8 +19,7 @@ from mpcs_torch.functional.detection.errors import (
     warn_if_reversed,
 )
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.trials import IGNORED, flatten_trials
 

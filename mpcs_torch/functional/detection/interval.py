@@ -1,4 +1,8 @@
-"""Confidence intervals of error rates."""
+"""Confidence intervals of error rates and of detection costs."""
+
+from math import hypot
+
+from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
 
 def clopper_pearson(errors: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
@@ -63,3 +67,66 @@ def check_confidence(confidence: float) -> None:
     """Refuse a confidence outside (0, 1)."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1, but got {confidence}.")
+
+
+def cost_interval(
+    misses: int,
+    targets: int,
+    false_alarms: int,
+    nontargets: int,
+    *,
+    point: OperatingPoint,
+    normalize: bool = True,
+    confidence: float = 0.95,
+) -> tuple[float, float]:
+    r"""Compute the confidence interval of a detection cost at a threshold that was not chosen on the same trials.
+
+    A minimum cost has no valid bootstrap interval. Choose its threshold on development trials instead, count the errors
+    at it on other trials, and this is the interval of the cost that the threshold has. With the two rates
+    :math:`\hat p_i`, their `clopper_pearson` intervals :math:`(l_i, u_i)` at the same confidence, and weights
+    :math:`w_i` (cost times prior), its ends are
+
+    .. math:: \sum_i w_i \hat p_i - \sqrt{\sum_i w_i^2 (\hat p_i - l_i)^2}, \qquad
+        \sum_i w_i \hat p_i + \sqrt{\sum_i w_i^2 (u_i - \hat p_i)^2}
+
+    By exact sums over all counts, for 3000 random settings of 20 to 1000 targets, up to 10 times as many non-targets,
+    and operating points from 0.5 to 0.001, it holds the true cost with a probability of at least 0.95 at the confidence
+    0.95, except where less than one error of each kind is expected (0.936 or more). Adding Clopper-Pearson ends with a
+    Bonferroni correction is 1.2 times as wide (``python -m tests.benchmarks.cost_intervals``). It assumes independent
+    trials. Needs scipy.
+
+    Args:
+        misses: The number of rejected targets, from 0 to ``targets``.
+        targets: The number of targets, at least 1.
+        false_alarms: The number of accepted non-targets, from 0 to ``nontargets``.
+        nontargets: The number of non-targets, at least 1.
+        point: The operating point.
+        normalize: Whether the cost is divided by that of the better constant decision.
+        confidence: In (0, 1).
+
+    Returns:
+        The lower and the upper end.
+
+    Raises:
+        ValueError: If an argument breaks its rule above.
+
+    References:
+        Zou, Donner: Construction of confidence intervals about effect measures: a general approach, Statistics in
+        Medicine 27, 2008 (MOVER), here with Clopper-Pearson intervals.
+
+    Example:
+        >>> low, high = cost_interval(4, 100, 30, 1000, point=OperatingPoint(0.1))
+        >>> print(f"{low:.3f} {high:.3f}")
+        0.218 0.438
+    """
+    check_point(point)
+    counted = ((misses, targets), (false_alarms, nontargets))
+    intervals = [clopper_pearson(errors, trials, confidence=confidence) for errors, trials in counted]
+    scale = min(point.weights) if normalize else 1.0
+    cost, below, above = 0.0, [], []
+    for (errors, trials), (low, high), weight in zip(counted, intervals, point.weights, strict=True):
+        rate = errors / trials
+        cost += weight * rate
+        below.append(weight * (rate - low))
+        above.append(weight * (high - rate))
+    return (cost - hypot(*below)) / scale, (cost + hypot(*above)) / scale

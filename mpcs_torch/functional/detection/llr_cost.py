@@ -1,7 +1,8 @@
-"""Cllr: the cost of log-likelihood ratios, averaged over all operating points."""
+"""Log-likelihood ratios: from class probabilities, their cost Cllr, and their error rates at every operating point."""
 
 from collections.abc import Sequence
 from math import log
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,7 +14,65 @@ from mpcs_torch.functional.detection.binary_trials import (
     of_each_class,
     split_batch,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of
+from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of, observed_errors
+from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+
+
+def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = True) -> Tensor:
+    r"""Compute the natural-log likelihood ratio of each class against the rest from class posteriors.
+
+    .. math:: LLR_c = \log \frac{P_c}{1 - P_c} - \log \frac{\pi_c}{1 - \pi_c}
+
+    The ratios do not depend on the class frequencies of the training data, so they can be used at any
+    `OperatingPoint`; `cllr` and `actual_detection_cost` with ``num_classes`` evaluate them. For two classes, column 1
+    holds the ratio of targets (class 1) against non-targets. Large ratios are exact where :math:`1 - P_c` rounds to 0.
+
+    Args:
+        preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
+        priors: ``(C,)`` prior probabilities > 0 that the posteriors include: those of the training data, unless the
+            classifier was corrected for others. Must sum to 1.
+        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+
+    Returns:
+        Ratios of the shape of ``preds``, in its dtype, or in float32 for half types; -inf for a probability of 0, +inf
+        for a probability of 1 beside zeros.
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 2.
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.5, 0.5]])
+        >>> log_likelihood_ratios(probs, priors=torch.tensor([0.8, 0.2]), from_logits=False)[:, 1]
+        tensor([-0.8109,  1.3863])
+    """
+    check_priors(priors, len(priors) if isinstance(priors, Tensor) else 2, above_0=True)
+    check_by_class(preds)
+    unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
+    samples = flatten_samples(
+        preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits), ignore_index=None, sample_weight=None
+    )
+    raise_first(samples.find_faults())
+    log_priors = priors.to(samples.scores).log()
+    ratios = _log_odds(samples.scores if from_logits else samples.scores.log()) - _log_odds(log_priors.unsqueeze(0))
+    return ratios.reshape(preds.movedim(1, -1).shape).movedim(-1, 1)
+
+
+def _log_odds(logits: Tensor) -> Tensor:
+    """Compute the log odds of each class against the rest: (M, C).
+
+    The probability of the rest is summed over the rest for the top class. It is at least 1/2 for the other classes, for
+    which 1 - P loses no digits.
+    """
+    log_probs = logits.log_softmax(dim=1)
+    top = log_probs.argmax(dim=1, keepdim=True)
+    rest_of_top = log_probs.scatter(1, top, -torch.inf).logsumexp(dim=1, keepdim=True)
+    rest = torch.log1p(-log_probs.exp()).scatter(1, top, rest_of_top)
+    return log_probs - rest
 
 
 def cllr(
@@ -124,3 +183,66 @@ def min_cllr_of(hull: ErrorCounts) -> Tensor:
 def softplus(x: Tensor) -> Tensor:
     """Compute log(1 + e^x) to the last digit; torch's own softplus returns x above 20."""
     return torch.logaddexp(x.new_zeros(()), x)
+
+
+MAX_LOG_ODDS = 700
+"""Larger log odds are infinite as odds in floating point."""
+
+
+LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
+"""Those of figures."""
+
+
+class BayesErrors(NamedTuple):
+    """Error rates divided by that of the better constant decision: 1 is no better than ignoring the scores."""
+
+    actual: Tensor
+    """(P,): at the Bayes threshold; above 1 where bad calibration makes the scores harmful."""
+    minimum: Tensor
+    """(P,): at the best threshold; in [0, 1]."""
+
+
+def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -> BayesErrors:
+    r"""Compute the normalised error rates of natural-log likelihood ratios at each prior; lower is better.
+
+    With the prior :math:`p = \sigma(o)` of log odds :math:`o` and the Bayes threshold :math:`-o`:
+
+    .. math:: \frac{p \, P_{miss}(-o) + (1 - p) P_{fa}(-o)}{\min(p, 1 - p)}
+
+    Every pair of costs is equivalent to a prior, so the curve covers every operating point.
+
+    Args:
+        preds: ``(N,)`` natural-log likelihood ratios, floating point.
+        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        log_odds: ``(P,)`` natural-log odds of a target, floating point, from -700 to 700.
+
+    Returns:
+        `BayesErrors`: two ``(P,)`` float64 tensors.
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3 (normalized Bayes error-rate plots).
+
+    Example:
+        >>> scores, labels = torch.tensor([-2.0, 1.0, 3.0]), torch.tensor([0, 1, 1])
+        >>> normalized_bayes_error(scores, labels, log_odds=torch.tensor([-2.0, 0.0])).actual
+        tensor([0.5000, 0.0000], dtype=torch.float64)
+    """
+    if log_odds.ndim != 1 or not log_odds.is_floating_point() or not (log_odds.abs() <= MAX_LOG_ODDS).all():
+        rule = f"log_odds must be floating point numbers (P,) from -{MAX_LOG_ODDS} to {MAX_LOG_ODDS}"
+        raise ValueError(f"{rule}, but got {log_odds}.")
+    return bayes_errors_of(observed_errors(preds, target), log_odds)
+
+
+def bayes_errors_of(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
+    """Compute the normalised Bayes errors of counted errors."""
+    odds = log_odds.to(counts.thresholds)
+    # Weights of misses and false alarms, scaled so that the smaller is 1: a tiny prior does not underflow.
+    miss, false_alarm = odds.clamp(min=0).exp(), (-odds).clamp(min=0).exp()
+    curve, hull = counts.rates(), hull_of(counts).rates()
+    place = torch.searchsorted(curve.thresholds, -odds).clamp(max=len(curve.thresholds) - 1)
+    actual = miss * curve.p_miss[place] + false_alarm * curve.p_fa[place]
+    minimum = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(dim=1)
+    return BayesErrors(actual, minimum)

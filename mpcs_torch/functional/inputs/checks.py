@@ -6,6 +6,12 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+
+def widest_float(device: torch.device) -> torch.dtype:
+    """Return the dtype of sums on a device: float64, or float32 on MPS, which has nothing wider."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
 LossReduction = Literal["mean", "sum", "none"]
 MOST_INTERVALS = 2**29
 """The product of a float32 (24 bits of mantissa) and an integer of up to 29 bits fits the 53 bits of a float64."""

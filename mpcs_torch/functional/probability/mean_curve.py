@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
-from mpcs_torch.functional.probability.log_mean import log_generalized_mean
+from mpcs_torch.functional.probability.generalized import log_generalized_mean
 from mpcs_torch.functional.probability.measured import Span, check_bins, measure
 
 POWERS = tuple(tenth / 10 for tenth in range(-20, 21))

@@ -14,8 +14,14 @@ from mpcs_torch.functional.probability.generalized import (
     mean_of,
     weighted_powers,
 )
-from mpcs_torch.functional.probability.measured import Span, calibration_slope, check_bins, measure
-from mpcs_torch.functional.probability.measured_counts import count_probabilities, measure_counts
+from mpcs_torch.functional.probability.measured import (
+    Span,
+    calibration_slope,
+    check_bins,
+    count_probabilities,
+    measure,
+    measure_counts,
+)
 
 POWERS = (GEOMETRIC, DECISIVE, ROBUST)
 

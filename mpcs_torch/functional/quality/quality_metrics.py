@@ -4,8 +4,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_zero_division
-from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts
-from mpcs_torch.functional.quality.confusion import confusion_of
+from mpcs_torch.functional.quality.confusion import ClassCounts, class_counts, confusion_of
 
 
 def multiclass_quality_metrics(

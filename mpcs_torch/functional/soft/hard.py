@@ -1,12 +1,14 @@
-"""The usual F of soft labels and predictions that are made hard by thresholds."""
+"""The usual F of soft labels and predictions that are made hard by thresholds, and the best thresholds."""
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, check_soft_settings, score_of, soft_sums
+from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, check_beta, check_soft_settings, score_of, soft_sums
 
 HARD_LABEL = 0.5
 """Soft labels above it are positive where labels have to be hard."""
@@ -78,3 +80,81 @@ def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
         )
     if torch.as_tensor(threshold).isnan().any():
         raise ValueError(f"threshold must not be NaN, but got {threshold}.")
+
+
+class FThresholds(NamedTuple):
+    """The best thresholds of the classes: float64 (C,) each."""
+
+    threshold: Tensor
+    """A prediction above it is positive."""
+    fscore: Tensor
+    """F at that threshold, in [0, 1]."""
+
+
+def best_f_thresholds(
+    preds: Tensor, target: Tensor, ignore: Tensor | None = None, *, num_classes: int, beta: float = 1.0
+) -> FThresholds:
+    r"""Compute for each class the threshold of predictions with the highest F against labels above 0.5.
+
+    All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the best interval of
+    thresholds, or of the widest bounded one if several tie: thresholds with the same F here can differ on new data. Of
+    equally wide intervals, the lowest is taken. The threshold is -inf if it is best to accept everything. A class
+    without a label above 0.5 gets the threshold +inf, and NaN as F.
+
+    F on the data that the thresholds were learned on is optimistic: choose them on development data, and measure by
+    `hard_f1` on others. Choosing by class maximizes macro F; micro F can fall.
+
+    Args:
+        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
+        target: The same shape, floating point, integer or bool, in [0, 1].
+        ignore: The shape of ``preds``, bool: True for each element to leave out.
+        num_classes: C; 1 for predictions of shape ``(N,)``.
+        beta: Weight > 0 of recall against precision.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
+        DCASE 2023, Section 3.1 (optimal threshold).
+
+    Example:
+        >>> preds, target = torch.tensor([0.1, 0.2, 0.4, 0.7]), torch.tensor([0.2, 0.4, 0.6, 0.9])
+        >>> best = best_f_thresholds(preds, target, num_classes=1)
+        >>> print(f"F {best.fscore.item():.1f} above {best.threshold.item():.1f}")
+        F 1.0 above 0.3
+    """
+    check_soft_settings(num_classes, "none", 0.0)
+    check_beta(beta)
+    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=ignore)
+    raise_first(samples.find_faults())
+    wide = widest_float(samples.predicted.device)
+    predicted, is_true = samples.predicted.detach().to(wide), samples.actual > HARD_LABEL
+    columns = zip(predicted.unbind(1), is_true.unbind(1), samples.counted.unbind(1), strict=True)
+    best = [_best_of_class(values[counted], truth[counted], beta) for values, truth, counted in columns]
+    return FThresholds(*(torch.stack(field) for field in zip(*best, strict=True)))
+
+
+def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThresholds:
+    """Return the best threshold (a scalar) of predictions (M,), by trying each gap between distinct values."""
+    if not is_true.any():
+        return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
+    values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)
+    positives = torch.zeros_like(total).index_add(0, place, is_true.to(total))
+    accepted, hits = (
+        counts.flip(0).cumsum(0).flip(0).to(predicted) for counts in (total, positives)
+    )  # from a value up
+    fscore = (1 + beta**2) * hits / (beta**2 * hits[0] + accepted)
+    best = fscore == fscore.max()
+    edges = best.to(total).diff(prepend=total.new_zeros(1), append=total.new_zeros(1))
+    first, last = (edges == 1).nonzero().squeeze(1), (edges == -1).nonzero().squeeze(1) - 1
+    low = torch.where(first > 0, values[(first - 1).clamp(min=0)], -torch.inf)
+    high = values[last]
+    widest = (high - low).nan_to_num(posinf=-1).argmax()
+    return FThresholds(_middle_of(low[widest], high[widest]), fscore.max())
+
+
+def _middle_of(low: Tensor, high: Tensor) -> Tensor:
+    """Return the middle of the interval [low, high): ``low`` if no float lies between."""
+    middle = low + (high - low) / 2
+    return torch.where(low.isinf() | (middle >= high), low, middle)

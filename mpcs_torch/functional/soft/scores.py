@@ -2,14 +2,7 @@
 
 from torch import Tensor
 
-from mpcs_torch.functional.soft.sums import (
-    SoftAverage,
-    TNorm,
-    check_beta,
-    check_soft_settings,
-    checked_sums,
-    score_of,
-)
+from mpcs_torch.functional.soft.sums import SoftAverage, TNorm, check_beta, check_soft_settings, checked_sums, score_of
 
 
 def soft_precision(

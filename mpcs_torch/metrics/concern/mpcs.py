@@ -8,17 +8,17 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import LARGEST_DENSE
-from mpcs_torch.functional.concern.concession import chosen_intervals
-from mpcs_torch.functional.concern.intervals import LEAST
 from mpcs_torch.functional.concern.mpcs import (
     ScoreAverage,
     check_mpcs_settings,
+    chosen_intervals,
     default_k,
+    dense_concern,
     meta_pattern_concern_score,
+    pattern_terms,
     sum_scores,
 )
-from mpcs_torch.functional.concern.pattern import dense_concern, pattern_terms
-from mpcs_torch.functional.concern.terms import CorrectConcern, PatternTerms, score_terms
+from mpcs_torch.functional.concern.terms import LEAST, CorrectConcern, PatternTerms, score_terms
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.faults import Fault

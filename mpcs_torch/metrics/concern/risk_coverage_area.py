@@ -8,8 +8,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estimated_risks, risk_coverage_curve
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.concern.dangerous import dangerous_pairs_of

@@ -14,7 +14,7 @@ class _LikelihoodRatioCost(DetectionMetric):
     """A cost that is an average over operating points, as the figure shows them."""
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        from mpcs_torch.plots.bayes_error import bayes_error_curves
+        from mpcs_torch.plots.det import bayes_error_curves
 
         return bayes_error_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
 

@@ -6,12 +6,18 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.dtypes import widest_float
+from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities, Span, check_bins, measure
-from mpcs_torch.functional.probability.measured_counts import count_probabilities, grid_size, measure_counts
+from mpcs_torch.functional.probability.measured import (
+    MeasuredProbabilities,
+    Span,
+    check_bins,
+    count_probabilities,
+    grid_size,
+    measure,
+    measure_counts,
+)
 from mpcs_torch.functional.probability.probability_accuracy import (
     POWERS,
     check_cells,

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
-from mpcs_torch.functional.quality.class_counts import ClassCounts, class_counts, count_classes
-from mpcs_torch.functional.quality.confusion import count_pairs
+from mpcs_torch.functional.quality.confusion import ClassCounts, class_counts, count_classes, count_pairs
 from mpcs_torch.metrics.additive import AdditiveMetric, Scale
 from mpcs_torch.metrics.base import SumMetric
 

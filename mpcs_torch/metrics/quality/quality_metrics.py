@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.quality.class_counts import ClassCounts
+from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.functional.quality.quality_metrics import check_quality_settings, quality_of
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 

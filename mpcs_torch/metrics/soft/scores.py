@@ -1,12 +1,86 @@
-"""Soft precision, recall and F: the Metrics of `functional.soft_fbeta` and its special cases."""
+"""Soft precision, recall and F, and HardF1: the Metrics of the functions of the same names."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.functional.inputs.dtypes import widest_float
-from mpcs_torch.functional.inputs.soft_labels import SoftSamples
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, TNorm, check_beta, soft_sums
-from mpcs_torch.metrics.soft.base import SoftScore
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.arrays import detached
+from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
+from mpcs_torch.functional.soft.hard import check_threshold, hard_sums
+from mpcs_torch.functional.soft.sums import (
+    SoftAverage,
+    SoftSums,
+    TNorm,
+    check_beta,
+    check_soft_settings,
+    score_of,
+    soft_sums,
+)
+from mpcs_torch.metrics.additive import AdditiveMetric
+
+
+class SoftScore(AdditiveMetric):
+    """Hold sums of degrees of truth, and compute their F."""
+
+    higher_is_better = True
+    plot_upper_bound = 1.0
+
+    sums_type = SoftSums
+    interval_scale = "logit"
+
+    beta: float
+    """The weight of recall in F, which is precision for 0 and recall for infinity."""
+    shared: Tensor
+    """(C,): the degree to which prediction and label are both true times the weight of the sample, summed."""
+    predicted: Tensor
+    """(C,): predictions times the weights of the samples, summed."""
+    actual: Tensor
+    """(C,): labels times the weights of the samples, summed."""
+    elements: Tensor
+    """(C,): the weights of the elements, summed."""
+
+    def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
+        check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
+        shape = (arguments["num_classes"],)
+        super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
+
+    def samples_of(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+    ) -> SoftSamples:
+        """Return a batch as flat samples."""
+        return flatten_soft(
+            detached(preds),
+            detached(target, "target"),
+            num_classes=self.num_classes,
+            sample_weight=sample_weight,
+            ignore=ignore,
+        )
+
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+    ) -> None:
+        """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
+        samples = self.samples_of(preds, target, sample_weight, ignore)
+        self.admit(samples.find_faults)
+        self.add(**self.sums_of(samples)._asdict())
+
+    def value_of(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
+        """Return the value of sums, by default with the average of the metric."""
+        return score_of(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
+
+    def averaged_classes(self, sums: SoftSums) -> Tensor | None:
+        """Return how much of each class is true, for an average over classes."""
+        return sums.actual if self.average == "macro" else None
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
+        from mpcs_torch.plots.bars import class_bars
+
+        average: SoftAverage = "macro" if self.average == "none" else self.average
+        mean = self.value_of(self.sums(), average).item()
+        scores = self.value_of(self.sums(), "none").tolist()
+        return class_bars(scores, mean, title, ylabel="value", mean_label=f"{average} average", on=on)
 
 
 class _TNormScore(SoftScore):
@@ -122,3 +196,48 @@ class SoftRecall(_FixedBeta):
     """
 
     beta = float("inf")
+
+
+class HardF1(SoftScore):
+    """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
+
+    Shapes and rules are those of `mpcs_torch.functional.hard_f1`.
+
+    Args:
+        num_classes: C; 1 for predictions of shape ``(N,)``.
+        threshold: A prediction above it is positive: a number, or ``(C,)`` with one for each class.
+        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
+            number of positive labels, or ``"none"`` for (C,).
+        zero_division: The value of 0 / 0: 0, 1 or NaN.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
+            batch was seen. Away from the CPU, `compute` reports bad values.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import HardF1
+        >>> HardF1(num_classes=1)(torch.tensor([0.9, 0.6, 0.1]), torch.tensor([1.0, 0.2, 0.0]))
+        tensor(0.6667, dtype=torch.float64)
+    """
+
+    beta = 1.0
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        threshold: float | Tensor = 0.5,
+        average: SoftAverage = "micro",
+        zero_division: float = 0.0,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_threshold(threshold, num_classes)
+        super().__init__(locals(), ("num_classes", "threshold"))
+
+    def sums_of(self, samples: SoftSamples) -> SoftSums:
+        """Return the sums of a batch."""
+        return hard_sums(samples, self.threshold)

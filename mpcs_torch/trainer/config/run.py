@@ -12,7 +12,13 @@ from mpcs_torch.errors import quoted, shown
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.config.learning import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
+from mpcs_torch.trainer.config.learning import (
+    LossConfig,
+    SchedulerConfig,
+    SelectorConfig,
+    TrainingConfig,
+    follower_problems,
+)
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import Section, defers_imports
 from mpcs_torch.trainer.config.sections import (
@@ -23,7 +29,6 @@ from mpcs_torch.trainer.config.sections import (
     ModelConfig,
     ScoreConfig,
 )
-from mpcs_torch.trainer.followers import follower_problems
 
 __all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packaged_config"]
 

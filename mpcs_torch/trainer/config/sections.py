@@ -13,7 +13,7 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
-from mpcs_torch.trainer.data.validation import hold_out_validation
+from mpcs_torch.trainer.data.splits import hold_out_validation
 from mpcs_torch.trainer.models import MODELS
 
 MAX_PARAMETERS = 100_000_000

@@ -6,8 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import printable, quoted
 from mpcs_torch.io.npy_files import map_array
 from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split

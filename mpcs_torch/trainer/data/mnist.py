@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torchvision.datasets import MNIST
 
-from mpcs_torch.io.control_characters import printable
+from mpcs_torch.errors import printable
 from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, check_regular
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import torch
 
-from mpcs_torch.errors import quoted
-from mpcs_torch.io.control_characters import has_control, printable
+from mpcs_torch.errors import has_control, printable, quoted
 from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
 from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
 

@@ -10,10 +10,9 @@ import h5py
 import numpy as np
 import pytest
 
-from mpcs_torch.evaluation.files import hdf5 as hdf5_file
-from mpcs_torch.evaluation.files import keys as key_file
+from mpcs_torch.evaluation.files import hdf5
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.keys import read_key
+from mpcs_torch.evaluation.files.hdf5 import read_key
 from mpcs_torch.evaluation.files.trial_hdf5 import batches_of_hdf5
 from mpcs_torch.evaluation.files.trial_readers import read_trial_table, read_trials
 from mpcs_torch.evaluation.files.trials import TrialTable
@@ -88,7 +87,7 @@ def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
 
 
 def test_matrices_are_read_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_file, "CELLS", 3)
+    monkeypatch.setattr(hdf5, "CELLS", 3)
     path = write(tmp_path / "s.h5")
     batches = list(batches_of_hdf5(path, path, ["test"]))
     assert [batch.scores.tolist() for batch in batches] == [[0, 1], [3, 4, 5]]
@@ -213,7 +212,7 @@ def packed_twice(file: h5py.File) -> None:
 def test_datasets_that_are_elsewhere_or_too_large_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, add: Callable[[h5py.File], None], message: str
 ) -> None:
-    monkeypatch.setattr(hdf5_file, "MOST_PACKED", 16)
+    monkeypatch.setattr(hdf5, "MOST_PACKED", 16)
     path = write(tmp_path / "s.h5", scores=None)
     with h5py.File(path, "a") as file:
         add(file)
@@ -247,5 +246,5 @@ def test_h5py_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_limits_are_those_of_other_files() -> None:
-    assert hdf5_file.FREE_BYTES == untrusted_files.FREE_BYTES
-    assert 1032 * hdf5_file.MOST_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"
+    assert hdf5.FREE_BYTES == untrusted_files.FREE_BYTES
+    assert 1032 * hdf5.MOST_PACKED < 1.02 * untrusted_files.FREE_BYTES, "1032 is the most that gzip expands"

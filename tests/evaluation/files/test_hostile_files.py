@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.files.trial_readers import read_trials
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
 from mpcs_torch.io import untrusted_files
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.learning.decision_file import DecisionFileError
+from mpcs_torch.learning.decision_rule import DecisionFileError
 
 
 def read(path: Path, target: Path | None = None) -> int:

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from mpcs_torch.evaluation.bins import Groups
-from mpcs_torch.evaluation.files import keys as key
+from mpcs_torch.evaluation.files import hdf5 as key
 from mpcs_torch.evaluation.files import trial_writers as write_table
 from mpcs_torch.evaluation.files import write_hdf5 as hdf5_write
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.keys import Key, read_key
+from mpcs_torch.evaluation.files.hdf5 import Key, read_key
 from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table
 from mpcs_torch.evaluation.files.trial_writers import write_trials
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted, mcnemar_test, summarize_comparisons
-from mpcs_torch.functional.comparison.verdict import Measure, verdict_of, with_verdicts
+from mpcs_torch.functional.comparison.significance import Measure, verdict_of, with_verdicts
 
 
 def compared(measure: Measure, wrong: dict[str, torch.Tensor]) -> list[Comparison]:

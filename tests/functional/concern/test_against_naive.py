@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import meta_pattern_concern_score
-from mpcs_torch.functional.concern.intervals import intervals_of
-from mpcs_torch.functional.concern.pattern import FEW_CLASSES
+from mpcs_torch.functional.concern.mpcs import FEW_CLASSES
+from mpcs_torch.functional.concern.terms import intervals_of
 from tests.oracles import algorithm_1
 
 ROWS, BATCHES = 400, 25

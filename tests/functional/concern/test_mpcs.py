@@ -17,7 +17,7 @@ from mpcs_torch.functional import (
     meta_pattern_concern_score,
     softmax_margin_loss,
 )
-from mpcs_torch.functional.concern.pattern import FEW_CLASSES, pattern_terms
+from mpcs_torch.functional.concern.mpcs import FEW_CLASSES, pattern_terms
 from mpcs_torch.functional.concern.terms import score_terms
 from mpcs_torch.functional.inputs.probabilities import flatten_given
 from tests.conftest import load_oracle

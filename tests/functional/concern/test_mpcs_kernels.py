@@ -8,8 +8,8 @@ from torch import Tensor
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
-from mpcs_torch.functional.concern import by_class_of_many, by_row
-from mpcs_torch.functional.concern.pattern import FEW_CLASSES, pattern_terms
+from mpcs_torch.functional.concern import by_class, by_row
+from mpcs_torch.functional.concern.mpcs import FEW_CLASSES, pattern_terms
 from mpcs_torch.functional.concern.terms import score_terms
 from mpcs_torch.functional.inputs.probabilities import flatten_given
 from tests.oracles import simple_mpcs
@@ -62,7 +62,7 @@ def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.
         batches = zip(preds.split(size), target.split(size), strict=True)
         parts = [meta_pattern_concern_score(*batch, **settings) for batch in batches]
         assert torch.equal(torch.cat(parts), whole)
-    monkeypatch.setattr(by_class_of_many, "CHUNK", 1000 * classes)
+    monkeypatch.setattr(by_class, "MANY_CHUNK", 1000 * classes)
     monkeypatch.setitem(by_row.CHUNK, "cpu", 1000 * classes)
     assert torch.equal(meta_pattern_concern_score(preds, target, **settings), whole)
 
@@ -70,7 +70,7 @@ def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
 def test_samples_are_ignored_in_every_part(classes: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_class_of_many, "CHUNK", 1000 * classes)
+    monkeypatch.setattr(by_class, "MANY_CHUNK", 1000 * classes)
     monkeypatch.setitem(by_row.CHUNK, "cpu", 1000 * classes)
     preds, target, _ = drawn("normal", classes, 3001)
     preds, kept = preds.to(dtype), torch.arange(3001) % 3 > 0

@@ -5,7 +5,7 @@ import torch
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.dangerous import count_dangerous
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
-from mpcs_torch.functional.concern.pattern import pattern_terms
+from mpcs_torch.functional.concern.mpcs import pattern_terms
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
 from mpcs_torch.functional.concern.terms import score_terms
 from mpcs_torch.metrics import RiskCoverageArea

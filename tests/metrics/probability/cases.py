@@ -6,10 +6,9 @@ from typing import Any
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.probability.brier_score import brier_sums
-from mpcs_torch.functional.probability.cross_entropy import entropy_sums
 from mpcs_torch.functional.probability.generalized import power_sums_of
-from mpcs_torch.functional.probability.measured_counts import count_probabilities
+from mpcs_torch.functional.probability.measured import count_probabilities
+from mpcs_torch.functional.probability.scoring_rules import brier_sums, entropy_sums
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
     CERTAIN,

@@ -1,15 +1,18 @@
-"""Losses that weigh errors by their concern."""
+"""Losses as modules: by the concern of errors, generalized means and soft F1."""
 
+from math import isfinite
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.concern.concern_loss import checked_concern_loss
-from mpcs_torch.functional.concern.softmax_margin import checked_softmax_margin_loss
+from mpcs_torch.functional.concern.losses import checked_concern_loss, checked_softmax_margin_loss
 from mpcs_torch.functional.inputs.arrays import weights_of
-from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_costs
+from mpcs_torch.functional.inputs.checks import LossReduction, check_choice, check_concern, check_costs
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.probability.generalized import generalized_mean_loss
+from mpcs_torch.functional.soft.sums import SoftAverage, score_of, soft_sums
 
 
 class ConcernLoss(nn.Module):
@@ -185,3 +188,66 @@ class ConcernLossScale:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a saved score."""
         self.update(state["score"])
+
+
+class GeneralizedMeanLoss(nn.Module):
+    """`functional.generalized_mean_loss` as a module: -log of the mean of a batch; in nats, lower is better.
+
+    Args:
+        power: -2/3 is the loss of robustness, 0 cross entropy, and 1 the loss of decisiveness.
+        ignore_index: The label of samples that are ignored.
+
+    Raises:
+        ValueError: From the constructor or `forward`, if an argument breaks its rule.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.learning import GeneralizedMeanLoss
+        >>> logits, target = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0, 1])
+        >>> [round(GeneralizedMeanLoss(power)(logits, target).item(), 4) for power in (-2 / 3, 0, 1)]
+        [0.6153, 0.4963, 0.3556]
+    """
+
+    def __init__(self, power: float, *, ignore_index: int = -100) -> None:
+        super().__init__()
+        if not isfinite(power):
+            raise ValueError(f"power must be finite, but got {power}.")
+        self.power, self.ignore_index = power, ignore_index
+
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
+        return generalized_mean_loss(logits, target, power=self.power, ignore_index=self.ignore_index)
+
+
+class SoftF1Loss(nn.Module):
+    """Compute 1 minus `functional.soft_f1` of a batch, for soft labels; in [0, 1], lower is better.
+
+    F1 is a ratio of sums over the batch. ``"macro"`` is noisy on small batches, because some classes may be missing.
+
+    Args:
+        average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
+
+    Raises:
+        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Values outside
+            [0, 1] raise no error; they are clamped.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.learning import SoftF1Loss
+        >>> logits = torch.tensor([[2.0, -1.0], [0.5, 0.0]])
+        >>> SoftF1Loss()(logits.softmax(dim=1), torch.tensor([[1.0, 0.0], [0.6, 0.4]]))
+        tensor(0.0349)
+    """
+
+    def __init__(self, average: SoftAverage = "micro") -> None:
+        super().__init__()
+        check_choice("average", average, SoftAverage)
+        if average == "none":
+            raise ValueError("average must be 'micro', 'macro' or 'weighted', because a loss is a scalar.")
+        self.average: SoftAverage = average
+
+    def forward(self, preds: Tensor, target: Tensor, ignore: Tensor | None = None) -> Tensor:
+        """The loss of probabilities (N,), (N, C) or (N, C, ...) for labels of that shape, a scalar."""
+        samples = flatten_soft(preds, target, num_classes=None, sample_weight=None, ignore=ignore)
+        sums = soft_sums(samples, samples.predicted.dtype)
+        return 1 - score_of(sums, beta=1.0, average=self.average, zero_division=0.0)

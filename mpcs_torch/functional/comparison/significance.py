@@ -1,12 +1,102 @@
-"""Differences between systems, and sentences that say whether the data show them."""
+"""Tests of differences between systems, and sentences that say whether the data show them."""
 
 from collections.abc import Sequence
 from math import isfinite
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
-from mpcs_torch.functional.comparison.holm import holm_adjusted
+from mpcs_torch.functional.inputs.arrays import as_tensor
+
+
+def holm_adjusted(p_values: Tensor) -> Tensor:
+    r"""Adjust p-values for the number of comparisons by Holm's step-down method.
+
+    With the m p-values in ascending order, the i-th becomes
+
+    .. math:: \tilde p_i = \min\left(1, \max_{j \le i} \, (m - j + 1) \, p_j\right)
+
+    If all comparisons with an adjusted p-value of at most 0.05 are called a difference, the probability that one or
+    more of them are wrong is at most 0.05, however the comparisons depend on each other.
+
+    Args:
+        p_values: ``(M,)`` floating point, in [0, 1].
+
+    Returns:
+        ``(M,)``, float64, in [0, 1], in the order of ``p_values``.
+
+    Raises:
+        ValueError: If ``p_values`` breaks its rule above.
+
+    References:
+        Holm: A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 1979.
+
+    Example:
+        >>> holm_adjusted(torch.tensor([0.01, 0.04, 0.03], dtype=torch.float64))
+        tensor([0.0300, 0.0600, 0.0600], dtype=torch.float64)
+    """
+    if not p_values.is_floating_point() or p_values.ndim != 1:
+        given = f"{p_values.dtype} {tuple(p_values.shape)}"
+        raise ValueError(f"p_values must be floating point (M,), but got {given}.")
+    outside = ~((p_values >= 0) & (p_values <= 1))  # NaN too
+    if outside.any():
+        raise ValueError(f"p_values must be in [0, 1], but got {p_values[outside][0].item():g}.")
+    ascending, order = p_values.double().sort(stable=True)
+    if len(ascending) == 0:
+        return ascending
+    factors = torch.arange(len(ascending), 0, -1, device=ascending.device)
+    stepped = (ascending * factors).cummax(0).values.clamp(max=1)
+    return torch.empty_like(stepped).index_copy(0, order, stepped)
+
+
+class McNemarTest(NamedTuple):
+    """The samples that one of two systems alone got wrong, and the p-value of the test that both are equally often."""
+
+    only_first: int
+    """The number of samples that only the first system got wrong."""
+    only_second: int
+    """The number of samples that only the second system got wrong."""
+    p_value: float
+    """In (0, 1], two-sided."""
+
+
+def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
+    r"""Test whether two systems are wrong equally often, by McNemar's exact test of independent samples.
+
+    If both are, each of the n = b + c samples that only one system got wrong is as likely to be in b as in c:
+
+    .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
+
+    The test rejects a true hypothesis at most as often as its level, and less often if b + c is small. It assumes that
+    samples are independent; samples that share a speaker or a patient are not. Needs scipy.
+
+    Args:
+        first: ``(N,)`` bools, True for samples that the first system got wrong: errors, dangerous errors, or wrong
+            decisions at a threshold.
+        second: ``(N,)`` bools, of the second system on the same samples.
+
+    Raises:
+        ValueError: If a dtype or a shape breaks its rule above.
+
+    References:
+        McNemar: Note on the sampling error of the difference between correlated proportions, Psychometrika 12, 1947.
+
+    Example:
+        >>> mcnemar_test(torch.tensor([True] * 6 + [False]), torch.tensor([False] * 7))
+        McNemarTest(only_first=6, only_second=0, p_value=0.03125)
+    """
+    from scipy.special import bdtr  # scipy.stats takes longer to import
+
+    first, second = as_tensor(first, "first"), as_tensor(second, "second")
+    for name, wrong in (("first", first), ("second", second)):
+        if wrong.dtype != torch.bool or wrong.ndim != 1:
+            raise ValueError(f"{name} must be bools (N,), but got {wrong.dtype} {tuple(wrong.shape)}.")
+    if len(first) != len(second):
+        raise ValueError(f"first and second must hold the same samples, but got {len(first)} and {len(second)}.")
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    p_value = 2 * bdtr(min(only_first, only_second), only_first + only_second, 0.5)
+    return McNemarTest(only_first, only_second, min(1.0, float(p_value)))
 
 
 class PairedDifference(NamedTuple):

@@ -1,0 +1,198 @@
+"""Scores of decisions: accuracy, macro F1, the Matthews correlation and the error rate of each class."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.quality.confusion import ClassCounts, class_counts, confusion_of, weighted_confusion
+
+
+def accuracy(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Compute the share of right decisions; in [0, 1], higher is better.
+
+    torchmetrics and scikit-learn call it (micro) accuracy. `multiclass_quality_metrics` has oneDAL's average accuracy,
+    which is another number.
+
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
+            highest is the prediction (ties go to the lower class index).
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        ignore_index: Label of samples to leave out.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Example:
+        >>> import torch
+        >>> accuracy(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
+        tensor(0.7500, dtype=torch.float64)
+    """
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return accuracy_of(class_counts(confusion))
+
+
+def accuracy_of(counts: ClassCounts) -> Tensor:
+    """Return the accuracy of counts (..., C): (...)."""
+    return counts.right.sum(-1) / counts.true.sum(-1)
+
+
+def class_error_rates(
+    preds: Tensor,
+    target: Tensor | None = None,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
+
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
+            highest is the prediction (ties go to the lower class index); or, without ``target``, a ``(C, C)`` confusion
+            matrix of counts or weights, rows true classes.
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        ignore_index: Label of samples to leave out.
+
+    Returns:
+        Float64 ``(C,)`` (float32 on MPS); NaN for a class without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Example:
+        >>> import torch
+        >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
+        tensor([0.2500, 0.0000], dtype=torch.float64)
+    """
+    confusion = confusion_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return class_error_rates_of(class_counts(confusion))
+
+
+def class_error_rates_of(counts: ClassCounts) -> Tensor:
+    """Return the error rates of counts (..., C): (..., C)."""
+    return 1 - counts.right / counts.true
+
+
+class ClassRates(NamedTuple):
+    """Rates of each class, (C,) each, in [0, 1]; NaN where nothing can be divided."""
+
+    precision: Tensor
+    """Of the predictions of the class, the share that is right; higher is better."""
+    recall: Tensor
+    """Of the samples of the class, the share that is found; higher is better."""
+    error_rate: Tensor
+    """1 minus recall; lower is better."""
+
+
+def class_rates(counts: ClassCounts) -> ClassRates:
+    """Compute the rates of each class."""
+    return ClassRates(counts.right / counts.predicted, counts.right / counts.true, class_error_rates_of(counts))
+
+
+def macro_f1(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the mean F1 of the classes that occur, as true or as predicted; in [0, 1], higher is better.
+
+    .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
+
+    The same as torchmetrics' and scikit-learn's macro F1. `multiclass_quality_metrics` has oneDAL's macro F, the F of
+    macro precision and macro recall, which is another number.
+
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
+            highest is the prediction (ties go to the lower class index).
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        ignore_index: Label of samples to leave out.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    Example:
+        >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
+        tensor(0.7778, dtype=torch.float64)
+    """
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return macro_f1_of(class_counts(confusion))
+
+
+def macro_f1_of(counts: ClassCounts) -> Tensor:
+    """Return the macro F1 of counts (..., C): (...)."""
+    occurrences = counts.true + counts.predicted
+    occurs = occurrences > 0
+    per_class = 2 * counts.right / torch.where(occurs, occurrences, 1)
+    return per_class.sum(-1) / occurs.sum(-1)
+
+
+def matthews_correlation(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the multi-class Matthews correlation of decisions and labels; in [-1, 1], higher is better.
+
+    With :math:`t_c` samples of each class, :math:`p_c` decisions for it, :math:`n` samples and :math:`r` right ones:
+
+    .. math:: \frac{r n - \sum_c t_c p_c}{\sqrt{(n^2 - \sum_c t_c^2) (n^2 - \sum_c p_c^2)}}
+
+    Args:
+        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
+            highest is the prediction (ties go to the lower class index).
+        target: ``(N, ...)`` integer class indices in ``[0, C)``.
+        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
+        num_classes: C, at least 2.
+        ignore_index: Label of samples to leave out.
+
+    Returns:
+        A float64 scalar (float32 on MPS); 0 where 0 / 0 leaves it undefined, as when only one class is predicted.
+
+    Raises:
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+
+    References:
+        Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient, 2004, Eq. 8.
+
+    Example:
+        >>> matthews_correlation(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
+        tensor(0.7000, dtype=torch.float64)
+    """
+    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return matthews_correlation_of(class_counts(confusion))
+
+
+def matthews_correlation_of(counts: ClassCounts) -> Tensor:
+    """Return the correlation of counts (..., C): (...)."""
+    right, true, predicted = counts
+    total = true.sum(-1)
+    covariance = right.sum(-1) * total - (true * predicted).sum(-1)
+    spread = (total**2 - true.square().sum(-1)) * (total**2 - predicted.square().sum(-1))
+    is_defined = spread > 0
+    return torch.where(is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0)

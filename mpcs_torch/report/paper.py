@@ -1,0 +1,83 @@
+"""The report of a case study, and the evaluation section of the paper as files."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mpcs_torch.paper.case_study import Pick, picks, picks_table
+from mpcs_torch.paper.correlation import Interval
+from mpcs_torch.paper.costs import more_expensive_than_printed
+from mpcs_torch.paper.experiments import FinishedRun
+from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
+from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
+from mpcs_torch.plots.trends import figure_4, trends
+from mpcs_torch.report.confusions import draw_confusion
+from mpcs_torch.report.render import draw, render
+from mpcs_torch.trainer.records import pick
+
+
+def write_report(run: FinishedRun, path: Path) -> None:
+    """Write the trends, the confusion matrices of the picks of accuracy and MPCS, and a table of all picks."""
+    chosen = picks(run)
+    by_accuracy = _of_epoch(chosen, pick(run.records, "accuracy"))
+    by_mpcs = _of_epoch(chosen, pick(run.records, "mpcs"))
+    released = run.concern.released()
+    names = list(run.concern.classes)
+    page = render(
+        "case_study",
+        run=run,
+        benchmarks=", ".join(BENCHMARKS),
+        by_accuracy=by_accuracy,
+        by_mpcs=by_mpcs,
+        picks=picks_table(chosen),
+        released_pairs=int(released.sum()),
+        drawn=draw(
+            trends(run.records, {"accuracy": by_accuracy.epoch, "MPCS": by_mpcs.epoch}),
+            f"Accuracy, cross entropy and MPCS over {len(run.records)} epochs. Accuracy picks epoch "
+            f"{by_accuracy.epoch}, MPCS picks epoch {by_mpcs.epoch}.",
+        ),
+        matrices=[
+            draw_confusion(
+                one.confusion, run.concern, names, f"Confusion matrix of epoch {one.epoch}, picked by {metric}"
+            )
+            for metric, one in (("accuracy", by_accuracy), ("MPCS", by_mpcs))
+        ],
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _of_epoch(chosen: list[Pick], epoch: int) -> Pick:
+    return next(chosen_one for chosen_one in chosen if chosen_one.epoch == epoch)
+
+
+FILES = (
+    *(f"{name}.{kind}" for name in ("runs", "table2", "table3") for kind in ("md", "csv")),
+    "figure4.png",
+    "figure4.svg",
+    "report.html",
+)
+
+
+def write_evaluation(
+    folder: Path, finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
+) -> None:
+    """Write `FILES` to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = list(evaluation_tables(finished, seeds))
+    for name, _, table, values in tables:
+        (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
+        (folder / f"{name}.csv").write_text(values.csv(), encoding="utf-8")
+    runs = {name: finished[name].run for name in TABLE_2 if name in finished}
+    figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
+    figure.savefig(folder / "figure4.png", dpi=110)
+    figure.savefig(folder / "figure4.svg", metadata={"Date": None})
+    page = render(
+        "evaluation",
+        tables=[(title, table) for _, title, table, _ in tables],
+        more_expensive=more_expensive_than_printed(measured_costs(finished)),
+        figure=draw(
+            figure,
+            f"Metrics over the epochs, from 0 at the lowest to 1 at the highest, in a panel for each of {len(runs)} "
+            "experiments. Accuracy, F1 and MCC rise as the others fall.",
+        ),
+    )
+    (folder / "report.html").write_text(page, encoding="utf-8")
