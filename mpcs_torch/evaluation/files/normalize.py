@@ -13,9 +13,9 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import CsvFile, labels_of
-from mpcs_torch.evaluation.files.trial_table import scores_of
-from mpcs_torch.evaluation.files.trial_text import PAIR, parse_scores, refuse_binary, split_lines
+from mpcs_torch.evaluation.files.trial_text import PAIR, fields_of_lines, refuse_binary
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
+from mpcs_torch.evaluation.files.trials import scores_of
 from mpcs_torch.functional.detection.normalization import (
     CohortStatistics,
     SameScoresError,
@@ -77,9 +77,9 @@ def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None =
 
 def _of_text(path: Path, places: dict[str, int]) -> Iterator[Batch]:
     """Yield the place of the name of each score; names are added to ``places``."""
-    for rows, held in split_lines(path, 3, "a name, a name of the cohort and a score"):
-        names = [places.setdefault(fields[0], len(places)) for fields in held]
-        yield np.array(names, dtype=np.int64), np.array(parse_scores(path, rows, [fields[2] for fields in held]))
+    for first, fields in fields_of_lines(path, ("name", "cohort", "score"), "a name, a name of the cohort and a score"):
+        names = [places.setdefault(name, len(places)) for name in fields["name"].to_pylist()]
+        yield np.array(names, dtype=np.int64), scores_of(path, fields["score"], first)
 
 
 def _of_csv(path: Path, places: dict[str, int]) -> Iterator[Batch]:

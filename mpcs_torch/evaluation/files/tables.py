@@ -179,8 +179,12 @@ def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int)
     Raises:
         PredictionsError: If a value is missing or is no number.
     """
-    from pyarrow.types import is_floating, is_integer
+    import pyarrow
+    from pyarrow.types import is_floating, is_integer, is_string
 
+    if is_string(values.type):
+        with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
+            values = values.cast(pyarrow.float64())
     if (is_floating(values.type) or is_integer(values.type)) and not values.null_count:
         return np.asarray(np.from_dlpack(values), dtype=np.float64)  # to_numpy would import pandas
     held = values.to_pylist()

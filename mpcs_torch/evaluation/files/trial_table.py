@@ -3,20 +3,15 @@
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.arrays import Array, streamed_member
 from mpcs_torch.evaluation.files.chunks import PredictionsError, check_columns
-from mpcs_torch.evaluation.files.tables import Batch, CsvFile, labels_of, numbers_of, parquet_batches, parquet_names
+from mpcs_torch.evaluation.files.tables import Batch, CsvFile, import_pyarrow, parquet_batches, parquet_names
 from mpcs_torch.evaluation.files.trial_text import refuse_binary
-from mpcs_torch.evaluation.files.trials import LABEL_RULE, NO_NUMBER, TrialBatch, label_of, usual_columns
-
-if TYPE_CHECKING:
-    import pyarrow
+from mpcs_torch.evaluation.files.trials import TrialBatch, trial_batches, usual_columns
 
 COLUMNS = ("score", "label")
 ROWS = 2**17
@@ -30,10 +25,7 @@ def batches_of_table(path: Path, columns: Sequence[str]) -> Iterator[TrialBatch]
         PredictionsError: If a column is missing, or a value breaks a rule.
     """
     score, label = usual_columns(path, table_names(path), COLUMNS, columns)
-    for first, held in _batches(path, score, label, columns):
-        scores = scores_of(path, held[score], first, score)
-        labels = labels_of(path, held[label], label, first, label_of, LABEL_RULE)
-        yield TrialBatch(scores, labels, {name: texts_of(path, held[name], name, first) for name in columns})
+    yield from trial_batches(path, _batches(path, score, label, columns), score, label, columns)
 
 
 def table_names(path: Path) -> list[str]:
@@ -51,37 +43,10 @@ def _batches(path: Path, score: str, label: str, columns: Sequence[str]) -> Iter
     return parquet_batches(path, ROWS, [score, *texts])
 
 
-def scores_of(path: Path, values: "pyarrow.Array", first: int, column: str = "score") -> NDArray[np.float64]:
-    """Return a column of scores as numbers.
-
-    Raises:
-        PredictionsError: If a value is missing, no number, or NaN.
-    """
-    scores = numbers_of(path, values, column, first)
-    bad = np.isnan(scores)
-    if bad.any():
-        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column=column)
-    return scores
-
-
-def texts_of(path: Path, values: "pyarrow.Array", column: str, first: int) -> "pyarrow.Array":
-    """Return a column as text.
-
-    Raises:
-        PredictionsError: If a value is missing.
-    """
-    import pyarrow
-    from pyarrow import compute
-
-    texts = compute.cast(values, pyarrow.string())
-    missing = compute.fill_null(compute.equal(texts, ""), True)
-    if compute.any(missing).as_py():
-        row = compute.index(missing, True).as_py()
-        raise PredictionsError(path, "is missing", row=first + row, column=column)
-    return texts
-
-
 ARRAYS = SCORES, LABELS = "scores", "labels"
+KINDS = (("fiu", "numbers"), ("biu", "integers or bools"))
+"""Of the two arrays: numpy's letters of the kinds of values that it may have, and their names."""
+TEXT_KINDS = ("Uiu", "text or integers")
 MOST_CHARACTERS = 10_000
 """Of a text: a path of a file has at most 4096."""
 ARRAY_ROWS = 2**13
@@ -106,52 +71,29 @@ def batches_of_npz(path: Path, columns: Sequence[str]) -> Iterator[TrialBatch]:
     needed = list(dict.fromkeys((score, label, *columns)))  # the scores first
     with zipfile.ZipFile(path) as archive:
         arrays = {name: streamed_member(path, archive, name, most_characters=MOST_CHARACTERS) for name in needed}
-        for first, held in _array_batches(path, arrays):
-            texts = {name: _texts(path, held[name], name, first) for name in columns}
-            scores = _scores(path, held[score], score, first)
-            yield TrialBatch(scores, _labels(path, held[label], label, first), texts)
+        yield from trial_batches(path, _array_batches(path, arrays), score, label, columns)
 
 
-def _array_batches(path: Path, arrays: dict[str, Array]) -> Iterator[tuple[int, dict[str, NDArray[Any]]]]:
-    """Yield the number of a first row, and some rows of all arrays."""
+def _array_batches(path: Path, arrays: dict[str, Array]) -> Iterator[Batch]:
+    """Yield some rows of arrays: scores, labels and texts."""
+    import_pyarrow(path)
+    import pyarrow
+
     score, first = next(iter(arrays.items()))
     shape = first.shape
     for name, array in arrays.items():
         if len(shape) != 1 or array.shape != shape:
             rule = f"{score} must have the shape (N,)" if len(shape) != 1 else f"{name} must have the shape {shape}"
             raise PredictionsError(path, f"{rule}, but {'has' if name == score else 'have'} {quoted(array.shape)}")
+    rules = dict(zip(arrays, KINDS, strict=False))
     for start in range(0, shape[0], ARRAY_ROWS):
         stop = min(start + ARRAY_ROWS, shape[0])
-        yield start + 1, {name: np.asarray(array.read(start, stop)) for name, array in arrays.items()}
-
-
-def _scores(path: Path, held: NDArray[Any], name: str, first: int) -> NDArray[np.float64]:
-    if held.dtype.kind not in "fiu":
-        raise PredictionsError(path, f"{name} must be numbers, but are {held.dtype}")
-    bad = np.isnan(held)
-    if bad.any():
-        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column=name)
-    return held.astype(np.float64)
-
-
-def _labels(path: Path, held: NDArray[Any], name: str, first: int) -> NDArray[np.int64]:
-    if held.dtype.kind not in "biu":
-        raise PredictionsError(path, f"{name} must be integers or bools, but are {held.dtype}")
-    values = held.view(np.uint8) if held.dtype.kind == "b" else held  # a damaged bool may be neither
-    bad = (values != 0) & (values != 1)
-    if bad.any():
-        row = int(bad.argmax())
-        problem = f"must be 1 for target and 0 for non-target trials, but is {values[row]}"
-        raise PredictionsError(path, problem, row=first + row, column=name)
-    return values.astype(np.int64)
-
-
-def _texts(path: Path, held: NDArray[Any], column: str, first: int) -> "pyarrow.Array":
-    import pyarrow
-
-    if held.dtype.kind not in "Uiu":
-        raise PredictionsError(path, f"must be text or integers, but is {held.dtype}", column=column)
-    texts = list(map(str, held.tolist()))
-    if "" in texts:
-        raise PredictionsError(path, "is missing", row=first + texts.index(""), column=column)
-    return pyarrow.array(texts, pyarrow.string())
+        columns = {}
+        for name, array in arrays.items():
+            values = np.asarray(array.read(start, stop))
+            kinds, rule = rules.get(name, TEXT_KINDS)
+            if values.dtype.kind not in kinds:
+                raise PredictionsError(path, f"must be {rule}, but is {values.dtype}", column=name)
+            whole = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
+            columns[name] = pyarrow.array(whole.astype(whole.dtype.newbyteorder("=")))
+        yield Batch(start + 1, columns)

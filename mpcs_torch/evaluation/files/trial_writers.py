@@ -17,9 +17,9 @@ from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files.chunks import PredictionsError, lines_of, reading
 from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, import_h5py, is_hdf5
 from mpcs_torch.evaluation.files.tables import CsvFile, import_pyarrow, parquet_names, write_csv_rows
-from mpcs_torch.evaluation.files.trial_table import LABELS, MOST_CHARACTERS, SCORES, scores_of, texts_of
-from mpcs_torch.evaluation.files.trial_text import PAIR, numbered_rows, parse_scores, refuse_binary, split_lines
-from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.evaluation.files.trial_table import LABELS, MOST_CHARACTERS, SCORES
+from mpcs_torch.evaluation.files.trial_text import PAIR, numbered_rows, refuse_binary, split_lines
+from mpcs_torch.evaluation.files.trials import TrialTable, scores_of, texts_of
 from mpcs_torch.evaluation.files.write_hdf5 import check_matrix, fill_key, fill_scores, key_of
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
@@ -181,7 +181,7 @@ def _check_words(path: Path, table: TrialTable) -> None:
 
 COLUMN_SUFFIXES = (".csv", ".parquet")
 Change = Callable[..., Tensor]
-Rows = Iterator[tuple[Sequence[int], list[list[str]]]]
+Rows = Iterator[tuple[int, list[list[str]]]]
 
 
 def rewrite_scores(
@@ -249,20 +249,21 @@ def _copy_rows(
     is_csv: bool,
 ) -> None:
     refuse_binary(path)
+    import_pyarrow(path)
+    import pyarrow
+
     header, names, batches = _csv_rows(path) if is_csv else _text_rows(path)
     _check_given(path, names, given)
     place, places = names.index("score"), [names.index(name) for name in given]
     _write_rows(file, header, is_csv=is_csv)
-    for rows, held in batches:
-        scores = torch.tensor(parse_scores(path, rows, [fields[place] for fields in held]), dtype=torch.float64)
-        texts = [[fields[column] for fields in held] for column in places]
-        for name, column in zip(given, texts, strict=True):
-            if "" in column:
-                raise PredictionsError(path, "is missing", row=rows[column.index("")], column=name)
-        for fields, score in zip(held, change(scores, *texts).tolist(), strict=True):
+    for first, rows in batches:
+        columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True)]
+        scores = torch.from_numpy(scores_of(path, columns[place], first))
+        texts = (texts_of(path, columns[other], names[other], first).to_pylist() for other in places)
+        for fields, score in zip(rows, change(scores, *texts).tolist(), strict=True):
             fields[place] = repr(score)
-        _write_rows(file, held, is_csv=is_csv)
-        advance(len(held))
+        _write_rows(file, rows, is_csv=is_csv)
+        advance(len(rows))
 
 
 def _check_given(path: Path, names: Sequence[str], needed: Sequence[str]) -> None:

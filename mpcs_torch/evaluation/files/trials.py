@@ -1,6 +1,6 @@
 """Trials in memory, and the rules for their values in files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.tables import Batch, labels_of, numbers_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -105,3 +106,47 @@ def _listed(names: Sequence[str]) -> str:
 def label_of(value: Any) -> int | None:
     """Return the label that a value or a text stands for: 1 for targets, 0 for non-targets, None for none."""
     return LABELS.get(str(value).strip().lower().removesuffix(".0"))  # as pandas writes integers of a gappy column
+
+
+def trial_batches(
+    path: Path, batches: Iterator[Batch], score: str, label: str, columns: Sequence[str]
+) -> Iterator[TrialBatch]:
+    """Yield the scores and labels of batches of rows, with some columns of text.
+
+    Raises:
+        PredictionsError: If a value breaks a rule.
+    """
+    for first, values in batches:
+        scores = scores_of(path, values[score], first, score)
+        labels = labels_of(path, values[label], label, first, label_of, LABEL_RULE)
+        yield TrialBatch(scores, labels, {name: texts_of(path, values[name], name, first) for name in columns})
+
+
+def scores_of(path: Path, values: "pyarrow.Array", first: int, column: str = "score") -> NDArray[np.float64]:
+    """Return a column of scores as numbers.
+
+    Raises:
+        PredictionsError: If a value is missing, no number, or NaN.
+    """
+    scores = numbers_of(path, values, column, first)
+    bad = np.isnan(scores)
+    if bad.any():
+        raise PredictionsError(path, NO_NUMBER.format("'nan'"), row=first + int(bad.argmax()), column=column)
+    return scores
+
+
+def texts_of(path: Path, values: "pyarrow.Array", column: str, first: int) -> "pyarrow.Array":
+    """Return a column as text.
+
+    Raises:
+        PredictionsError: If a value is missing.
+    """
+    import pyarrow
+    from pyarrow import compute
+
+    texts = compute.cast(values, pyarrow.string())
+    missing = compute.fill_null(compute.equal(texts, ""), True)
+    if compute.any(missing).as_py():
+        row = compute.index(missing, True).as_py()
+        raise PredictionsError(path, "is missing", row=first + row, column=column)
+    return texts

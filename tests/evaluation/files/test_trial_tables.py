@@ -137,10 +137,10 @@ def test_text_without_names_has_no_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"labels": np.array([1, 0, 2, 0])}, "s.npz, row 3, column labels: must be 1 for target and 0 for non-target"),
-        ({"labels": np.array(["1", "0"] * 2)}, "labels must be integers or bools, but are <U1"),
+        ({"labels": np.array([1, 0, 2, 0])}, "s.npz, row 3, column labels: must be one of 1, target, true, 0"),
+        ({"labels": np.array(["1", "0"] * 2)}, "s.npz, column labels: must be integers or bools, but is <U1"),
         ({"scores": np.array([0, 1, np.nan, 0])}, "s.npz, row 3, column scores: must be a number, but is 'nan'"),
-        ({"scores": np.array(["1", "0"] * 2)}, "scores must be numbers, but are <U1"),
+        ({"scores": np.array(["1", "0"] * 2)}, "s.npz, column scores: must be numbers, but is <U1"),
         ({"scores": np.ones((4, 1))}, "scores must have the shape (N,), but has (4, 1)"),
         ({"test": np.array(["x"])}, "test must have the shape (4,), but have (1,)"),
         ({"test": np.array(["x", "", "x", "y"])}, "s.npz, row 2, column test: is missing"),
