@@ -186,7 +186,7 @@ def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int)
         with suppress(pyarrow.ArrowInvalid):  # Python reads more texts as numbers
             values = values.cast(pyarrow.float64())
     if (is_floating(values.type) or is_integer(values.type)) and not values.null_count:
-        return np.asarray(np.from_dlpack(values), dtype=np.float64)  # to_numpy would import pandas
+        return np.array(np.from_dlpack(values), dtype=np.float64)  # a copy: arrow's memory cannot be written
     held = values.to_pylist()
     try:
         return np.array([float(value) for value in held])

@@ -233,7 +233,7 @@ def _copy_parquet(
         for read in opened.iter_batches(ROWS):
             scores = scores_of(path, read.column(place), first)
             texts = (texts_of(path, read.column(names.index(name)), name, first).to_pylist() for name in given)
-            changed = change(torch.from_numpy(np.array(scores)), *texts).numpy()
+            changed = change(torch.from_numpy(scores), *texts).numpy()
             writer.write_batch(read.set_column(place, field, pyarrow.array(changed, field.type)))
             first += len(read)
             advance(len(read))
