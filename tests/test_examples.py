@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
-WITH_PROCESSES = {"distributed.py", "with_accelerate.py"}
+WITH_PROCESSES = {"distributed.py", "with_accelerate.py", "with_ray.py"}
 """Their functions must be found in the main module of other processes, so they get a process of their own."""
 
 
@@ -20,6 +20,8 @@ def test_there_are_examples() -> None:
 def test_example_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    if path.name == "with_ray.py":
+        pytest.importorskip("ray", reason="the extra mpcs_torch[ray] is not installed")
     monkeypatch.chdir(tmp_path)
     if path.name in WITH_PROCESSES:
         subprocess.run([sys.executable, str(path)], check=True)
