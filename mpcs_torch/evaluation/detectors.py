@@ -22,7 +22,7 @@ from mpcs_torch.evaluation.detector_scores import (
     ErrorsAt,
 )
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, Interval, Reason
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Interval, Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.trial_means import (
@@ -161,16 +161,17 @@ def evaluate_detectors(
             }
             by_group.append(GroupScores(model, column, values[model], of_groups))
     if intervals:
-        notes.append(INDEPENDENT if of_clusters is None else _of_clusters(len(of_clusters.names)))
+        notes.append(INDEPENDENT if of_clusters is None else _of_clusters(len(of_clusters.names), len(scores)))
     wanted = {name: each for name, each in detectors.items() if compared is None or name in compared}
     comparisons = _compare(wanted) if intervals and len(wanted) > 1 else []
     return Result(values, by_group, comparisons, notes=notes)
 
 
-def _of_clusters(number: int) -> str:
+def _of_clusters(number: int, detectors: int) -> str:
     if number == 1:
         return "All trials are of one cluster, which says nothing of others: intervals are of little use."
-    return f"95 % intervals: {number} clusters are independent of each other, the trials of a cluster are not."
+    note = f"95 % intervals: {number} clusters are independent of each other, the trials of a cluster are not."
+    return note + (OF_DIFFERENCES if detectors > 1 else "")
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:

@@ -13,6 +13,7 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names, row_names
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
@@ -241,7 +242,8 @@ class Evaluation:
     def _of_clusters(self) -> str:
         table = next(iter(self._models.values())).tables[ALL]
         number = f"{len(table.ids)} clusters" if table.bits is None else "clusters"
-        return f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
+        note = f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
+        return note + (OF_DIFFERENCES if len(self._models) > 1 else "")
 
     def _labels(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""

@@ -218,8 +218,11 @@ class GroupScores(NamedTuple):
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
 
         Groups without a value are left out, such as those without samples of a class. Counts, which grow with a group,
-        have no summaries, and metrics of which neither high nor low values are better have no worst value.
+        have no summaries, and metrics of which neither high nor low values are better have no worst value. A single
+        group has none either.
         """
+        if len(self.groups) < 2:
+            return {}
         summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
         for name, direction in self.directions.items():
             values = (scores.values[name] for scores in self.groups.values())
@@ -238,7 +241,7 @@ class GroupScores(NamedTuple):
         return metrics or list(self.directions)[:MOST_COLUMNS]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
-        """Return a row for each group, the worst first, then the worst values, the mean, the spread, and all rows.
+        """Return a row for each group, the worst first, then `summaries`, and all rows.
 
         Groups and all rows have their intervals.
 

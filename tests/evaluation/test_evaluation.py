@@ -196,3 +196,10 @@ def test_what_does_not_belong_together_is_refused() -> None:
         relabelled.result()
     with pytest.raises(ValueError, match="other must be an Evaluation with the same classes, concern"):
         Evaluation(4, concern=ConcernSpec(4)).merge(Evaluation(4))
+
+
+def test_a_single_group_has_no_worst_value_and_no_spread() -> None:
+    result = evaluate(FIRST, TARGET, groups={"site": ["s"] * len(TARGET)}, metrics=["accuracy"])
+    assert result.groups[0].summaries() == {}
+    assert [row[0] for row in result.groups[0].table().rows] == ["s", "pooled"]
+    assert "worst" not in result.to_dict()["groups"][0]
