@@ -130,13 +130,16 @@ def read_detectors(
         PredictionsError: If a file cannot be read, or the trials of the detectors do not match.
     """
     tables, trials = _matched(files.paths, files.trials, files, advance, named=len(files.paths) > 1)
-    held: Sequence[Trials | None] = [None] * len(trials)
+    development: Sequence[Trials | None] = [None] * len(trials)
     if is_fused:
-        _, held = _matched(files.development, files.development_trials, files, advance, named=True)
+        _, development = _matched(files.development, files.development_trials, files, advance, named=True)
     elif files.development:
-        held = [read_trial_table(path, files.development_trials, advance).trials for path in files.development]
+        development = [read_trial_table(path, files.development_trials, advance).trials for path in files.development]
     names = file_names(files.paths)
-    detectors = [Detector(name, own, is_llr, other) for name, own, other in zip(names, trials, held, strict=True)]
+    detectors = [
+        Detector(name, measured, is_llr, learned)
+        for name, measured, learned in zip(names, trials, development, strict=True)
+    ]
     return detectors, tables[0].groups
 
 
@@ -218,11 +221,11 @@ def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path])
         import pyarrow
         from pyarrow import compute
 
-        for names, held, (lacking, having) in (
+        for names, others, (lacking, having) in (
             (first.names, other.names, paths[::-1]),
             (other.names, first.names, paths),
         ):
-            missing = compute.filter(names, compute.invert(compute.is_in(names, value_set=held)))
+            missing = compute.filter(names, compute.invert(compute.is_in(names, value_set=others)))
             if len(missing):
                 problem = f"has no score for {len(missing)} trials of {having}, such as {quoted(missing[0].as_py())}"
                 raise PredictionsError(lacking, problem)

@@ -88,7 +88,7 @@ def learned_thresholds(
             check_rate(name, limit)
     counts = count_errors(*checked_scores(preds, target))
     vertices = hull_vertices(counts)
-    found = [
+    thresholds = [
         FixedThreshold(
             f"cost at the development threshold, {point.label()}",
             min_cost_of(counts, vertices, point).threshold.item(),
@@ -99,17 +99,19 @@ def learned_thresholds(
     ]
     nearest = equal_error_of(counts, "nearest")
     equal = middle_of(nearest.low, nearest.high).item()
-    found.append(FixedThreshold("half total error rate at the development threshold", equal, "half total error rate"))
+    thresholds.append(
+        FixedThreshold("half total error rate at the development threshold", equal, "half total error rate")
+    )
     rates = counts.rates()
     for limit in p_fa:
         threshold = _middle_of_best(counts, rates.p_fa <= limit, rates.p_miss)
         name = f"miss rate at the development threshold of {100 * limit:g} % false alarms"
-        found.append(FixedThreshold(name, threshold, "miss rate"))
+        thresholds.append(FixedThreshold(name, threshold, "miss rate"))
     for limit in p_miss:
         threshold = _middle_of_best(counts, rates.p_miss <= limit, rates.p_fa)
         name = f"false-alarm rate at the development threshold of {100 * limit:g} % misses"
-        found.append(FixedThreshold(name, threshold, "false-alarm rate"))
-    return found
+        thresholds.append(FixedThreshold(name, threshold, "false-alarm rate"))
+    return thresholds
 
 
 def _middle_of_best(counts: ErrorCounts, is_allowed: Tensor, rate: Tensor) -> float:

@@ -53,9 +53,9 @@ class ArrayFile:
         part, step = part or range(scores.shape[0]), rows_at_a_time(len(self.columns))
         for start in range(part.start, part.stop, step):
             stop = min(start + step, part.stop)
-            held = labels.read(start, stop)
-            self._refuse_huge(held, start + 1)
-            yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(held))
+            target = labels.read(start, stop)
+            self._refuse_huge(target, start + 1)
+            yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(target))
 
     def _refuse_huge(self, labels: "NDArray[np.generic] | Tensor", first: int) -> None:
         """Refuse labels that an int64 cannot hold, before they become other numbers."""
@@ -126,12 +126,12 @@ def streamed_member(path: Path, archive: zipfile.ZipFile, name: str, *, most_cha
 
 
 def _tensors(path: Path, *, needs_labels: bool) -> tuple[Array, Array]:
-    held = load_tensors(path, mmap=True)
-    if not needs_labels and isinstance(held, dict) and isinstance(held.get(SCORES), Tensor) and LABELS not in held:
-        held = {**held, LABELS: torch.empty(len(held[SCORES]), 0)}
-    if not isinstance(held, dict) or not all(isinstance(held.get(name), Tensor) for name in (SCORES, LABELS)):
+    saved = load_tensors(path, mmap=True)
+    if not needs_labels and isinstance(saved, dict) and isinstance(saved.get(SCORES), Tensor) and LABELS not in saved:
+        saved = {**saved, LABELS: torch.empty(len(saved[SCORES]), 0)}
+    if not isinstance(saved, dict) or not all(isinstance(saved.get(name), Tensor) for name in (SCORES, LABELS)):
         raise PredictionsError(path, f"must contain a dictionary with tensors {SCORES} and {LABELS}")
-    scores, labels = (held[name] for name in (SCORES, LABELS))
+    scores, labels = (saved[name] for name in (SCORES, LABELS))
     check_whole_tensors([scores, labels])
     return (
         Array(tuple(scores.shape), lambda start, stop: scores[start:stop]),
@@ -139,8 +139,8 @@ def _tensors(path: Path, *, needs_labels: bool) -> tuple[Array, Array]:
     )
 
 
-def _as_tensor(held: "NDArray[np.generic] | Tensor") -> Tensor:
-    if isinstance(held, Tensor):
-        return held
-    wide = np.int64 if held.dtype.kind == "u" else held.dtype.newbyteorder("=")  # torch barely supports unsigned
-    return torch.from_numpy(np.array(held, dtype=wide))
+def _as_tensor(values: "NDArray[np.generic] | Tensor") -> Tensor:
+    if isinstance(values, Tensor):
+        return values
+    wide = np.int64 if values.dtype.kind == "u" else values.dtype.newbyteorder("=")  # torch barely supports unsigned
+    return torch.from_numpy(np.array(values, dtype=wide))

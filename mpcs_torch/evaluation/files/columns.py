@@ -95,8 +95,8 @@ def find_roles(
     others = [name for name in left if name != label]
     if _are_classes(others, class_names):
         return Roles(others, label, soft, [])
-    held = peek()
-    kinds = {name: kind_of(held[name]) for name in others}
+    values = peek()
+    kinds = {name: kind_of(values[name]) for name in others}
     if label is None and not soft:
         label = _label_among(path, kinds, class_names)
         others = [name for name in others if name != label]
@@ -105,24 +105,24 @@ def find_roles(
         for name in others
         if name not in (class_names or ()) and (reason := _other_use(name, kinds[name])) is not None
     }
-    told = ", ".join(f"{quoted(shown(name))} ({reason})" for name, reason in list(why.items())[:10])
+    listed = ", ".join(f"{quoted(shown(name))} ({reason})" for name, reason in list(why.items())[:10])
     more = f" and {len(why) - 10} more" if len(why) > 10 else ""
-    notes = [f"Columns that are no scores of classes: {told}{more}."] if why else []
+    notes = [f"Columns that are no scores of classes: {listed}{more}."] if why else []
     return Roles([name for name in others if name not in why], label, soft, notes)
 
 
 def kind_of(values: Sequence[Any]) -> Kind:
     """Return what the values of a column are; empty ones say nothing."""
-    held = [value for value in values if value is not None and str(value).strip()]
-    if held and not any(is_number(value) for value in held):
+    filled = [value for value in values if value is not None and str(value).strip()]
+    if filled and not any(is_number(value) for value in filled):
         return "text"
-    is_whole = held and all(is_number(value) and float(value) % 1 == 0 for value in held)
+    is_whole = filled and all(is_number(value) and float(value) % 1 == 0 for value in filled)
     return "whole" if is_whole else "number"
 
 
 def _are_classes(names: Sequence[str], class_names: Sequence[str] | None) -> bool:
-    found = set(names)
-    return found in (set(class_names or ()), {str(label) for label in range(len(names))}) and bool(found)
+    different = set(names)
+    return different in (set(class_names or ()), {str(label) for label in range(len(names))}) and bool(different)
 
 
 def _label_among(path: Path, kinds: Mapping[str, Kind], class_names: Sequence[str] | None) -> str | None:
@@ -179,14 +179,14 @@ class ColumnFile:
             raise PredictionsError(
                 path, f"columns must have different names, but {quoted(repeated)} appear more than once"
             )
-        told = options or ColumnOptions()
-        label = told.target or LABEL
+        chosen = options or ColumnOptions()
+        label = chosen.target or LABEL
         taken = {label, *(class_names or ())} & set(texts)
         if taken:
             raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {label}, so it cannot name groups")
         self._texts = [name for name in names if name in texts]
         names = [name for name in names if name not in texts]
-        roles = find_roles(path, names, lambda: self._peek(names), class_names=class_names, options=told)
+        roles = find_roles(path, names, lambda: self._peek(names), class_names=class_names, options=chosen)
         self.notes, soft = roles.notes, roles.soft
         hint = "" if options is None else "; for a column that is no class, pass --ignore COLUMN"
         self.columns = _in_order(path, roles.scores, class_names, fewest=1 if soft else 2, hint=hint)
@@ -215,8 +215,8 @@ class ColumnFile:
         """Return the first values of each column."""
         rows = peeked_rows(len(names))
         if self._csv is not None:
-            held = list(islice(self._csv.rows(), rows))
-            return {name: [row[place] for row in held] for place, name in enumerate(self._csv.names)}
+            first_rows = list(islice(self._csv.rows(), rows))
+            return {name: [row[place] for row in first_rows] for place, name in enumerate(self._csv.names)}
         batch = next(iter(parquet_batches(self.path, rows, names)), None)
         return {name: [] if batch is None else batch.columns[name].to_pylist() for name in names}
 
@@ -233,8 +233,8 @@ class ColumnFile:
         if column is None:
             return self._matrix(batch, self._labels)
         rule = f"must be a class index or one of {quoted(self.columns[:10])}"
-        held = labels_of(self.path, batch.columns[column], column, batch.first_row, self._label, rule)
-        return torch.from_numpy(held)
+        labels = labels_of(self.path, batch.columns[column], column, batch.first_row, self._label, rule)
+        return torch.from_numpy(labels)
 
     def _matrix(self, batch: Batch, names: Sequence[str]) -> Tensor:
         """Return columns of numbers as a matrix: float64 (n, columns)."""
@@ -262,20 +262,20 @@ def check_texts(path: Path, texts: Sequence[str]) -> None:
         raise PredictionsError(path, f"must have a column {quoted(missing[0])}, but has {quoted(names)}")
 
 
-def _in_order(path: Path, found: list[str], class_names: Sequence[str] | None, *, fewest: int, hint: str) -> list[str]:
+def _in_order(path: Path, names: list[str], class_names: Sequence[str] | None, *, fewest: int, hint: str) -> list[str]:
     """Return the columns of scores in the order of the classes: by number if they are numbered, else by name."""
-    unnamed = [name for name in found if not name or name.startswith(("__index", "Unnamed:"))]
-    if unnamed or len(found) < fewest:
+    unnamed = [name for name in names if not name or name.startswith(("__index", "Unnamed:"))]
+    if unnamed or len(names) < fewest:
         rule = f"must have a column of scores for each class, and no other columns of numbers than {LABEL}"
-        raise PredictionsError(path, f"{rule}, but has {quoted(found)}{hint}")
-    numbered = [str(label) for label in range(len(found))]
-    if set(found) == set(numbered):
+        raise PredictionsError(path, f"{rule}, but has {quoted(names)}{hint}")
+    numbered = [str(label) for label in range(len(names))]
+    if set(names) == set(numbered):
         return numbered
     if class_names is None:
-        return found
-    if set(found) != set(class_names):
+        return names
+    if set(names) != set(class_names):
         rule = f"columns must be named after the classes {quoted(list(class_names))}"
-        raise PredictionsError(path, f"{rule}, but are {quoted(found)}{hint if set(found) > set(class_names) else ''}")
+        raise PredictionsError(path, f"{rule}, but are {quoted(names)}{hint if set(names) > set(class_names) else ''}")
     return list(class_names)
 
 

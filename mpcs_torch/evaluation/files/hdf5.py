@@ -78,12 +78,12 @@ def numbers_in(file: "h5py.File", name: str, kinds: str, rule: str) -> "h5py.Dat
     Raises:
         FileRuleError: If it is no matrix of these numbers, or breaks a limit.
     """
-    found = _dataset(file, name)
-    if found.dtype.kind not in kinds or found.dtype.itemsize > 8:
-        raise FileRuleError(f"{quoted(name)} must contain {rule}, but contains {quoted(str(found.dtype))}")
-    if len(found.shape) != 2:
-        raise FileRuleError(f"{quoted(name)} must be a matrix, but has the shape {quoted(found.shape)}")
-    return found
+    matrix = _dataset(file, name)
+    if matrix.dtype.kind not in kinds or matrix.dtype.itemsize > 8:
+        raise FileRuleError(f"{quoted(name)} must contain {rule}, but contains {quoted(str(matrix.dtype))}")
+    if len(matrix.shape) != 2:
+        raise FileRuleError(f"{quoted(name)} must be a matrix, but has the shape {quoted(matrix.shape)}")
+    return matrix
 
 
 def names_in(file: "h5py.File", name: str) -> dict[str, int]:
@@ -94,21 +94,21 @@ def names_in(file: "h5py.File", name: str) -> dict[str, int]:
     """
     import h5py
 
-    found = _dataset(file, name)
-    text = h5py.check_string_dtype(found.dtype)
-    if text is None or len(found.shape) != 1:
-        kind = f"{quoted(str(found.dtype))} of shape {quoted(found.shape)}"
+    dataset = _dataset(file, name)
+    text = h5py.check_string_dtype(dataset.dtype)
+    if text is None or len(dataset.shape) != 1:
+        kind = f"{quoted(str(dataset.dtype))} of shape {quoted(dataset.shape)}"
         raise FileRuleError(f"{quoted(name)} must be a list of names, but is {kind}")
     longest = text.length or Path(file.filename).stat().st_size  # no text is longer than its file
     step = max(1, min(NAMES, FREE_BYTES // max(1, longest)))
     places: dict[str, int] = {}
-    for start in range(0, found.shape[0], step):
-        for held in found[start : start + step]:
-            one = held.decode() if isinstance(held, bytes) else held
-            if not one or one in places:  # at once: repeated names take next to no space in a file
-                problem = "has an empty name" if not one else f"has {quoted(one)} twice"
+    for start in range(0, dataset.shape[0], step):
+        for text_or_bytes in dataset[start : start + step]:
+            text_of_name = text_or_bytes.decode() if isinstance(text_or_bytes, bytes) else text_or_bytes
+            if not text_of_name or text_of_name in places:  # at once: repeated names take next to no space in a file
+                problem = "has an empty name" if not text_of_name else f"has {quoted(text_of_name)} twice"
                 raise FileRuleError(f"{quoted(name)} must have different names, but {problem}")
-            places[one] = len(places)
+            places[text_of_name] = len(places)
     return places
 
 
@@ -127,27 +127,27 @@ def _inside(at: "h5py.Group", part: str) -> Any:
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
     import h5py
 
-    found: Any = file
+    at: Any = file
     for part in name.split("/"):
-        if not isinstance(found, h5py.Group):
+        if not isinstance(at, h5py.Group):
             raise FileRuleError(f"must have the dataset {quoted(name)}")
-        found = _inside(found, part)
-    if not isinstance(found, h5py.Dataset) or found.shape is None:
+        at = _inside(at, part)
+    if not isinstance(at, h5py.Dataset) or at.shape is None:
         raise FileRuleError(f"{quoted(name)} must be a dataset with a shape")
-    if found.is_virtual or found.external:
+    if at.is_virtual or at.external:
         raise FileRuleError(f"{quoted(name)} must be in the file itself, but is virtual or in other files")
-    _check_size(file, name, found)
-    return found
+    _check_size(file, name, at)
+    return at
 
 
-def _check_size(file: "h5py.File", name: str, found: "h5py.Dataset") -> None:
+def _check_size(file: "h5py.File", name: str, dataset: "h5py.Dataset") -> None:
     """Refuse a dataset that would fill the memory, and filters that are not built in."""
-    properties, size = found.id.get_create_plist(), Path(file.filename).stat().st_size
+    properties, size = dataset.id.get_create_plist(), Path(file.filename).stat().st_size
     filters = [properties.get_filter(place)[0] for place in range(properties.get_nfilters())]
     if not set(filters) <= FILTERS.keys() or sum(number in PACKERS for number in filters) > 1:
         raise FileRuleError(f"{quoted(name)} must be packed once, by {', '.join(FILTERS.values())} alone")
-    for shape in (found.shape, found.chunks or ()):
-        declared = math.prod(shape) * found.dtype.itemsize
+    for shape in (dataset.shape, dataset.chunks or ()):
+        declared = math.prod(shape) * dataset.dtype.itemsize
         if declared > FREE_BYTES and declared > MOST_EXPANSION * size:
             rule = f"must declare at most {MOST_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
             raise FileRuleError(f"{quoted(name)} {rule}, but declares {declared}")
@@ -158,7 +158,7 @@ def _check_size(file: "h5py.File", name: str, found: "h5py.Dataset") -> None:
         largest = max(largest, chunk.size)
 
     if filters:
-        found.id.chunk_iter(look)
+        dataset.id.chunk_iter(look)
     if largest > MOST_PACKED:
         raise FileRuleError(
             f"{quoted(name)} must be packed in chunks of at most {MOST_PACKED} bytes, but one has {largest}"
@@ -232,11 +232,11 @@ def axes_of(file: "h5py.File") -> tuple[dict[str, int], dict[str, int]]:
     raise FileRuleError(f"must have the names of models and segments: {known}")
 
 
-def check_shape(name: str, found: "h5py.Dataset", shape: tuple[int, int]) -> None:
+def check_shape(name: str, matrix: "h5py.Dataset", shape: tuple[int, int]) -> None:
     """Refuse a matrix that does not have a row for each model and a column for each segment."""
-    if found.shape != shape:
+    if matrix.shape != shape:
         rule = f"{quoted(name)} must have the shape {shape}, as there are models and segments"
-        raise FileRuleError(f"{rule}, but has {quoted(found.shape)}")
+        raise FileRuleError(f"{rule}, but has {quoted(matrix.shape)}")
 
 
 def row_blocks(shape: tuple[int, int]) -> Iterator[slice]:
@@ -248,13 +248,13 @@ def row_blocks(shape: tuple[int, int]) -> Iterator[slice]:
 
 def _read_mask(file: "h5py.File", name: str, shape: tuple[int, int], *, lowest: int) -> NDArray[np.int8]:
     """Read a matrix of numbers from ``lowest`` to 1."""
-    found = numbers_in(file, name, "biu", "integers or bools")
-    check_shape(name, found, shape)
+    matrix = numbers_in(file, name, "biu", "integers or bools")
+    check_shape(name, matrix, shape)
     mask = np.empty(shape, dtype=np.int8)
     for rows in row_blocks(shape):
-        held = found[rows].view(np.uint8) if found.dtype.kind == "b" else found[rows]
-        bad = (held < lowest) | (held > 1)
+        values = matrix[rows].view(np.uint8) if matrix.dtype.kind == "b" else matrix[rows]
+        bad = (values < lowest) | (values > 1)
         if bad.any():
-            raise FileRuleError(f"{quoted(name)} must be from {lowest} to 1, but has {held[bad][0]}")
-        mask[rows] = held
+            raise FileRuleError(f"{quoted(name)} must be from {lowest} to 1, but has {values[bad][0]}")
+        mask[rows] = values
     return mask

@@ -35,9 +35,9 @@ class RowIds:
         Raises:
             PredictionsError: If an id is missing or repeated.
         """
-        for row, found in enumerate(self._ids(path, chunk)):
-            if self._places.setdefault(found, len(self._places)) != len(self._order):
-                raise PredictionsError(path, _repeated(found), row=chunk.first_row + row, column=self._column)
+        for row, name in enumerate(self._ids(path, chunk)):
+            if self._places.setdefault(name, len(self._places)) != len(self._order):
+                raise PredictionsError(path, _repeated(name), row=chunk.first_row + row, column=self._column)
             self._order.append(len(self._order))
 
     def places(self, path: Path, chunk: Chunk, first: str) -> Tensor:
@@ -48,16 +48,16 @@ class RowIds:
         """
         if chunk.first_row == 1:
             self._order, self._seen = array("q"), bytearray(len(self._places))
-        found = []
+        places = []
         for row, name in enumerate(self._ids(path, chunk)):
             place = self._places.get(name)
             if place is None or self._seen[place]:
                 problem = f"{first} has no row with the id {quoted(name)}" if place is None else _repeated(name)
                 raise PredictionsError(path, problem, row=chunk.first_row + row, column=self._column)
             self._seen[place] = 1
-            found.append(place)
-        self._order.extend(found)
-        return torch.tensor(found, dtype=torch.int64)
+            places.append(place)
+        self._order.extend(places)
+        return torch.tensor(places, dtype=torch.int64)
 
     def check_all_seen(self, path: Path, first: str) -> None:
         """Check that a file had all rows.
@@ -76,11 +76,11 @@ class RowIds:
         return torch.frombuffer(self._order, dtype=torch.int64)
 
     def _ids(self, path: Path, chunk: Chunk) -> list[str]:
-        found = [text_of(value) for value in chunk.texts[self._column].to_pylist()]
-        if not all(found):
-            row = chunk.first_row + found.index("")
+        names = [text_of(value) for value in chunk.texts[self._column].to_pylist()]
+        if not all(names):
+            row = chunk.first_row + names.index("")
             raise PredictionsError(path, "must be the id of the row, but is missing", row=row, column=self._column)
-        return found
+        return names
 
 
 def text_of(value: Any) -> str:
@@ -117,9 +117,9 @@ class GroupColumn:
         """``(N,)``, int64: the place of the group of each row in `names`."""
         return torch.frombuffer(self._codes, dtype=torch.int64)
 
-    def add(self, found: Tensor) -> None:
+    def add(self, codes: Tensor) -> None:
         """Add the codes of the next rows."""
-        self._codes.frombytes(found.numpy().tobytes())
+        self._codes.frombytes(codes.numpy().tobytes())
 
     def code_of(self, value: Any) -> int | None:
         """Return the code of a group, which may be new; None for a missing value."""
@@ -167,9 +167,9 @@ class MatchedRows:
             self._ids.hold(path, chunk)
         if path == self._first:
             codes = {name: self._codes(path, chunk, name, column.code_of) for name, column in self.columns.items()}
-            for name, found in codes.items():
+            for name, of_rows in codes.items():
                 if self._holds:
-                    self.columns[name].add(found)
+                    self.columns[name].add(of_rows)
             if self._holds and not chunk.is_soft:
                 self._labels.frombytes(chunk.target.numpy().tobytes())
             places = torch.arange(self._rows, self._rows + len(chunk.scores))
@@ -204,20 +204,20 @@ class MatchedRows:
             problem = f"has {kinds[chunk.is_soft]} for each row, but {self._first} has {kinds[self._is_soft]}"
             raise PredictionsError(path, problem)
         if not chunk.is_soft:
-            held = self.labels[rows]
-            differs = chunk.target != held
+            expected_labels = self.labels[rows]
+            differs = chunk.target != expected_labels
             if differs.any():
                 place = int(differs.nonzero()[0])
                 how = "rows are matched in order (--id-column COLUMN matches them by ids)"
                 how = how if self._ids is None else "rows are matched by their ids"
-                own, first = (quoted(class_names[int(labels[place])]) for labels in (chunk.target, held))
-                problem = f"the label must be {first} as in {self._first}, but is {own}: {how}"
+                label, first = (quoted(class_names[int(labels[place])]) for labels in (chunk.target, expected_labels))
+                problem = f"the label must be {first} as in {self._first}, but is {label}: {how}"
                 raise PredictionsError(path, problem, row=chunk.first_row + place)
         for name, column in self.columns.items():
             if name in chunk.texts:
-                found, expected = self._codes(path, chunk, name, column.known_code_of), column.codes[rows]
-                if not found.equal(expected):
-                    place = int((found != expected).nonzero()[0])
+                codes, expected = self._codes(path, chunk, name, column.known_code_of), column.codes[rows]
+                if not codes.equal(expected):
+                    place = int((codes != expected).nonzero()[0])
                     group = quoted(column.names[int(expected[place])])
                     problem = f"must be {group} as in {self._first}, but is {quoted(text_of(chunk.texts[name][place]))}"
                     raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
@@ -226,5 +226,5 @@ class MatchedRows:
         texts: Mapping[str, Any] = chunk.texts
         if name not in texts:
             raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(name)}")
-        found = labels_of(path, texts[name], name, chunk.first_row, code_of, "must name a group")
-        return torch.from_numpy(found)
+        codes = labels_of(path, texts[name], name, chunk.first_row, code_of, "must name a group")
+        return torch.from_numpy(codes)

@@ -53,13 +53,13 @@ def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None =
     with reading(path):
         refuse_binary(path)
         batches = _of_csv(path, places) if path.suffix.lower() == ".csv" else _of_text(path, places)
-        for own, values in batches:
+        for places_of_names, values in batches:
             bad = ~np.isfinite(values)
             if bad.any():
                 row = int(bad.argmax())
                 problem = f"must be finite, but is {values[row]:g}"
                 raise PredictionsError(path, problem, row=rows + row + 1, column="score")
-            names.frombytes(own.tobytes())
+            names.frombytes(places_of_names.tobytes())
             scores.frombytes(values.tobytes())
             rows += len(values)
             advance(len(values))
@@ -90,9 +90,9 @@ def _of_csv(path: Path, places: dict[str, int]) -> Iterator[Batch]:
     def place_of(name: str) -> int | None:
         return places.setdefault(name, len(places)) if name else None
 
-    for first, held in file.batches(numbers=["score"], texts=["name"]):
-        names = labels_of(path, held["name"], "name", first, place_of, "must not be empty")
-        yield names, scores_of(path, held["score"], first)
+    for first, columns in file.batches(numbers=["score"], texts=["name"]):
+        names = labels_of(path, columns["name"], "name", first, place_of, "must not be empty")
+        yield names, scores_of(path, columns["score"], first)
 
 
 NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
@@ -130,13 +130,13 @@ def normalize_trials(
     places, statistics, fewer = read_cohort(cohort, advance, top=top)
 
     def change(scores: Tensor, *columns: list[str]) -> Tensor:
-        given = {}
+        of_sides = {}
         for side, names in zip(sides, columns, strict=True):
             missing = next((name for name in names if name not in places), None)
             if missing is not None:
                 raise PredictionsError(cohort, f"has no scores for {quoted(missing)}, which is in {side} of {path}")
-            given[side] = statistics.of(torch.tensor([places[name] for name in names], dtype=torch.int64))
-        return normalize_scores(scores, **given)
+            of_sides[side] = statistics.of(torch.tensor([places[name] for name in names], dtype=torch.int64))
+        return normalize_scores(scores, **of_sides)
 
     rewrite_scores(path, out, change, advance, given=sides)
     return fewer

@@ -137,13 +137,13 @@ class Predictions:
             )
         self._rounded = RoundedSums()
         self._names_ignore = columns is not None and path.suffix in COLUMNS
-        found = self._source.columns
-        if class_names is not None and len(class_names) != len(found):
-            problem = f"has scores for {len(found)} classes, but {len(class_names)} are expected"
+        names = self._source.columns
+        if class_names is not None and len(class_names) != len(names):
+            problem = f"has scores for {len(names)} classes, but {len(class_names)} are expected"
             raise PredictionsError(path, problem)
-        if from_logits and len(found) == 1:
+        if from_logits and len(names) == 1:
             raise PredictionsError(path, "must have at least 2 classes for logits: the softmax of a single one is 1")
-        self.class_names = list(found if class_names is None else class_names)
+        self.class_names = list(names if class_names is None else class_names)
 
     @property
     def rows(self) -> int | None:

@@ -66,10 +66,10 @@ class CsvFile:
                 first += len(read)
             return
         rows, step = self.rows(start=first), chunks.rows_at_a_time(len(self.names))
-        while held := list(islice(rows, step)):
-            columns = list(zip(*held, strict=True))
+        while texts_of_rows := list(islice(rows, step)):
+            columns = list(zip(*texts_of_rows, strict=True))
             yield Batch(first, {name: pyarrow.array(columns[self._places[name]], pyarrow.string()) for name in wanted})
-            first += len(held)
+            first += len(texts_of_rows)
 
     def rows(self, start: int = 1) -> Iterator[list[str]]:
         """Yield the values of each row from a start, counted from 1 without the header.
@@ -187,12 +187,12 @@ def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int)
             values = values.cast(pyarrow.float64())
     if (is_floating(values.type) or is_integer(values.type)) and not values.null_count:
         return np.array(np.from_dlpack(values), dtype=np.float64)  # a copy: arrow's memory cannot be written
-    held = values.to_pylist()
+    given = values.to_pylist()
     try:
-        return np.array([float(value) for value in held])
+        return np.array([float(value) for value in given])
     except (TypeError, ValueError, OverflowError):
-        row = next(row for row, value in enumerate(held) if not is_number(value))
-        problem = "is missing" if held[row] in (None, "") else f"must be a number, but is {quoted(held[row])}"
+        row = next(row for row, value in enumerate(given) if not is_number(value))
+        problem = "is missing" if given[row] in (None, "") else f"must be a number, but is {quoted(given[row])}"
         raise PredictionsError(path, problem, row=first_row + row, column=column) from None
 
 

@@ -78,8 +78,8 @@ def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str]) -> 
             places = labels.nonzero()
             if not len(places[0]):
                 continue
-            held = scores[rows][places].astype(np.float64)
-            is_nan = np.isnan(held)
+            values = scores[rows][places].astype(np.float64)
+            is_nan = np.isnan(values)
             is_scored = ~is_nan if mask is None else mask[rows][places] != 0
             pairs = (places[0] + rows.start, places[1])
             if not is_scored.all():
@@ -90,32 +90,32 @@ def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str]) -> 
                 pair = quoted_pair(models[row], segments[column])
                 raise PredictionsError(path, f"the score of {pair} {NO_NUMBER.format(repr('nan'))}")
             texts = {name: _texts((models, segments), pairs, name) for name in columns}
-            yield TrialBatch(held, (labels[places] > 0).astype(np.int64), texts)
+            yield TrialBatch(values, (labels[places] > 0).astype(np.int64), texts)
     refuse_missing(path, trials, wanted.missing, wanted.example)
 
 
 def _wanted(trials: Path, models: Mapping[str, int], segments: Mapping[str, int]) -> _Wanted:
     """Put the labels of a list where the scores of its trials are."""
-    found = _Wanted(np.zeros((len(models), len(segments)), dtype=np.int8))
+    wanted = _Wanted(np.zeros((len(models), len(segments)), dtype=np.int8))
     if not is_hdf5(trials):
         with reading(trials):
             for (one, other), label in labels_of_pairs(trials).items():
                 if one in models and other in segments:
-                    found.labels[models[one], segments[other]] = 1 if label else -1
+                    wanted.labels[models[one], segments[other]] = 1 if label else -1
                 else:
-                    found.miss(1, (one, other))
-        return found
+                    wanted.miss(1, (one, other))
+        return wanted
     key = read_key(trials)
     rows = np.array([models.get(name, -1) for name in key.enrollments], dtype=np.intp)
     columns = np.array([segments.get(name, -1) for name in key.tests], dtype=np.intp)
     has_row, has_column = rows >= 0, columns >= 0
-    found.labels[np.ix_(rows[has_row], columns[has_column])] = key.labels[has_row][:, has_column]
-    number = int(np.count_nonzero(key.labels)) - int(np.count_nonzero(found.labels))
+    wanted.labels[np.ix_(rows[has_row], columns[has_column])] = key.labels[has_row][:, has_column]
+    number = int(np.count_nonzero(key.labels)) - int(np.count_nonzero(wanted.labels))
     if number:
         is_missing = (key.labels != 0) & ~(has_row[:, None] & has_column)
         row, column = divmod(int(is_missing.argmax()), len(key.tests))
-        found.miss(number, (key.enrollments[row], key.tests[column]))
-    return found
+        wanted.miss(number, (key.enrollments[row], key.tests[column]))
+    return wanted
 
 
 def _matrices(path: Path, file: "h5py.File", shape: tuple[int, int]) -> "tuple[h5py.Dataset, h5py.Dataset | None]":

@@ -82,11 +82,11 @@ def read_trial_table(
     with reading(path):
         naming = _naming(path, trials, key) if named else ()
         wanted = list(dict.fromkeys([*naming, *columns]))
-        found, texts = _collected(path, _batches(path, trials, wanted), advance)
-        if both_kinds or not len(found.labels):
-            _check_kinds(path, trials, len(found.labels), int(found.labels.sum()))
+        read, texts = _collected(path, _batches(path, trials, wanted), advance)
+        if both_kinds or not len(read.labels):
+            _check_kinds(path, trials, len(read.labels), int(read.labels.sum()))
         names = _names(path, [texts[name] for name in naming]) if naming else None
-        return TrialTable(found, names, {name: _groups(texts[name]) for name in columns})
+        return TrialTable(read, names, {name: _groups(texts[name]) for name in columns})
 
 
 def columns_of(path: Path, trials: Path | None) -> list[str]:
@@ -136,12 +136,12 @@ def _collected(
             advance(len(batch.scores))
     if not scores:
         return Trials(torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.bool)), {}
-    found = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
+    collected = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
     if not texts:
-        return found, {}
+        return collected, {}
     import pyarrow
 
-    return found, {name: pyarrow.chunked_array(values) for name, values in texts.items()}
+    return collected, {name: pyarrow.chunked_array(values) for name, values in texts.items()}
 
 
 def _check_kinds(path: Path, trials: Path | None, rows: int, targets: int) -> None:

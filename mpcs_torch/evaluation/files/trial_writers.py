@@ -147,9 +147,9 @@ def _check_pairs(path: Path, table: TrialTable) -> None:
         has = quoted(list(table.groups))
         raise PredictionsError(path, f"needs the columns {quoted(list(PAIR))}, but the trials have {has}")
     enrollment, test = (table.groups[name] for name in PAIR)
-    found, counts = np.unique((enrollment.codes * len(test.names) + test.codes).numpy(), return_counts=True)
+    pairs, counts = np.unique((enrollment.codes * len(test.names) + test.codes).numpy(), return_counts=True)
     if (counts > 1).any():
-        row, column = divmod(int(found[counts > 1][0]), len(test.names))
+        row, column = divmod(int(pairs[counts > 1][0]), len(test.names))
         pair = quoted(f"{enrollment.names[row]} {test.names[column]}")
         raise PredictionsError(path, f"must name each trial once, but {pair} appears more than once")
 

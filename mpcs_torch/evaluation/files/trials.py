@@ -57,45 +57,50 @@ class TrialBatch(NamedTuple):
 
 
 def usual_columns(
-    path: Path, names: Sequence[str], own: tuple[str, str], columns: Sequence[str] = (), *, kind: str = "columns"
+    path: Path,
+    names: Sequence[str],
+    ours: tuple[str, str],
+    columns: Sequence[str] = (),
+    *,
+    kind: str = "columns",
 ) -> tuple[str, str]:
     """Return the names under which a file has the scores and the labels of its trials.
 
     Args:
         path: The file, for errors.
         names: All of its columns, or arrays.
-        own: The names that are taken if the file has them.
+        ours: The names that are taken if the file has them.
         columns: Those that hold something else.
         kind: The word for them in errors.
 
     Raises:
         PredictionsError: If there are none, if several may be meant, or if one of the other columns is missing.
     """
-    found = _possible(names, own, columns)
-    if not all(found) or not set(columns) <= set(names):
+    possible = _possible(names, ours, columns)
+    if not all(possible) or not set(columns) <= set(names):
         scores, labels = (
             _listed([n for n in usual if n != name])
-            for name, usual in zip(own, (SCORE_NAMES, LABEL_NAMES), strict=True)
+            for name, usual in zip(ours, (SCORE_NAMES, LABEL_NAMES), strict=True)
         )
-        also = "" if all(found) else f"; {own[0]} may be called {scores}, and {own[1]} {labels}"
-        needed = quoted(list(dict.fromkeys((*own, *columns))))
+        also = "" if all(possible) else f"; {ours[0]} may be called {scores}, and {ours[1]} {labels}"
+        needed = quoted(list(dict.fromkeys((*ours, *columns))))
         raise PredictionsError(path, f"must have the {kind} {needed}, but has {quoted(list(names))}{also}")
-    for name, several in zip(own, found, strict=True):
+    for name, several in zip(ours, possible, strict=True):
         if len(several) > 1:
             raise PredictionsError(path, f"has several {kind} that may be its {name}, {quoted(several)}: rename one")
-    return found[0][0], found[1][0]
+    return possible[0][0], possible[1][0]
 
 
-def other_columns(names: Sequence[str], own: tuple[str, str]) -> list[str]:
+def other_columns(names: Sequence[str], ours: tuple[str, str]) -> list[str]:
     """Return the names of what is neither the scores nor the labels of trials."""
-    taken = [several[0] for several in _possible(names, own, ()) if len(several) == 1]
+    taken = [several[0] for several in _possible(names, ours, ()) if len(several) == 1]
     return [name for name in names if name not in taken]
 
 
-def _possible(names: Sequence[str], own: tuple[str, str], columns: Sequence[str]) -> list[list[str]]:
+def _possible(names: Sequence[str], ours: tuple[str, str], columns: Sequence[str]) -> list[list[str]]:
     return [
         [name] if name in names else [n for n in names if n.lower() in usual and n not in columns]
-        for name, usual in zip(own, (SCORE_NAMES, LABEL_NAMES), strict=True)
+        for name, usual in zip(ours, (SCORE_NAMES, LABEL_NAMES), strict=True)
     ]
 
 

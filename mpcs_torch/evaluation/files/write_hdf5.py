@@ -67,15 +67,15 @@ def key_of(path: Path, table: "TrialTable") -> Key:
 
 def fill_key(file: BinaryIO, key: Key) -> None:
     """Write a Key to an open file."""
-    with _new(file, "Key", key.enrollments, key.tests) as found:
-        _write_matrix(found, TRIALS, "i1", key.labels.shape, lambda rows: key.labels[rows])
-        _write_matrix(found, TARGETS, "?", key.labels.shape, lambda rows: key.labels[rows] > 0)
-        _write_matrix(found, NONTARGETS, "?", key.labels.shape, lambda rows: key.labels[rows] < 0)
+    with _new(file, "Key", key.enrollments, key.tests) as opened:
+        _write_matrix(opened, TRIALS, "i1", key.labels.shape, lambda rows: key.labels[rows])
+        _write_matrix(opened, TARGETS, "?", key.labels.shape, lambda rows: key.labels[rows] > 0)
+        _write_matrix(opened, NONTARGETS, "?", key.labels.shape, lambda rows: key.labels[rows] < 0)
 
 
 def _fill_ndx(file: BinaryIO, key: Key) -> None:
-    with _new(file, "Ndx", key.enrollments, key.tests) as found:
-        _write_matrix(found, TRIALS, "i1", key.labels.shape, lambda rows: key.labels[rows] != 0)
+    with _new(file, "Ndx", key.enrollments, key.tests) as opened:
+        _write_matrix(opened, TRIALS, "i1", key.labels.shape, lambda rows: key.labels[rows] != 0)
 
 
 def fill_scores(file: BinaryIO, table: "TrialTable") -> None:
@@ -91,49 +91,49 @@ def fill_scores(file: BinaryIO, table: "TrialTable") -> None:
 
     def filled(values: NDArray[Any], empty: float) -> Callable[[slice], NDArray[Any]]:
         def block(rows: slice) -> NDArray[Any]:
-            held = np.full((rows.stop - rows.start, shape[1]), empty, dtype=values.dtype)
+            cells = np.full((rows.stop - rows.start, shape[1]), empty, dtype=values.dtype)
             some = slice(*np.searchsorted(sorted_rows, [rows.start, rows.stop]))
-            held[sorted_rows[some] - rows.start, columns[some]] = values[some]
-            return held
+            cells[sorted_rows[some] - rows.start, columns[some]] = values[some]
+            return cells
 
         return block
 
-    with _new(file, "Scores", enrollment.names, test.names) as found:
-        _write_matrix(found, SCORES, "f8", shape, filled(scores, 0.0))
-        _write_matrix(found, MASK, "i1", shape, filled(np.ones(len(scores), dtype=np.int8), 0))
+    with _new(file, "Scores", enrollment.names, test.names) as opened:
+        _write_matrix(opened, SCORES, "f8", shape, filled(scores, 0.0))
+        _write_matrix(opened, MASK, "i1", shape, filled(np.ones(len(scores), dtype=np.int8), 0))
         if len(scores) == shape[0] * shape[1]:
-            found[OTHER_SCORES] = found[SCORES]
+            opened[OTHER_SCORES] = opened[SCORES]
         else:
-            _write_matrix(found, OTHER_SCORES, "f8", shape, filled(scores, np.nan))
+            _write_matrix(opened, OTHER_SCORES, "f8", shape, filled(scores, np.nan))
 
 
 def _new(file: BinaryIO, kind: str, rows: Sequence[str], columns: Sequence[str]) -> "h5py.File":
     """Begin a file with its names, which all toolkits share by links inside the file."""
     import h5py
 
-    found = h5py.File(file, "w")
-    found.attrs["type"], found.attrs["version"] = kind, "1.0"  # of PyBOSARIS
+    opened = h5py.File(file, "w")
+    opened.attrs["type"], opened.attrs["version"] = kind, "1.0"  # of PyBOSARIS
     for name, texts in zip(PAIRS[0], (rows, columns), strict=True):
         encoded = [text.encode() for text in texts]
         longest = max(1, *map(len, encoded)) if encoded else 1
         values = np.array(encoded, dtype=h5py.string_dtype("utf-8", longest))
-        found.create_dataset(name, data=values, compression="gzip" if encoded else None)
+        opened.create_dataset(name, data=values, compression="gzip" if encoded else None)
     for others in PAIRS[1:]:
         for name, other in zip(PAIRS[0], others, strict=True):
-            found[other] = found[name]
-    return found
+            opened[other] = opened[name]
+    return opened
 
 
 def _write_matrix(
-    found: "h5py.File", name: str, dtype: str, shape: tuple[int, ...], block: Callable[[slice], NDArray[Any]]
+    opened: "h5py.File", name: str, dtype: str, shape: tuple[int, ...], block: Callable[[slice], NDArray[Any]]
 ) -> None:
     """Write a matrix in blocks of whole chunks."""
     if 0 in shape:
-        found.create_dataset(name, shape, dtype)
+        opened.create_dataset(name, shape, dtype)
         return
     rows = max(1, min(CHUNK_ROWS, shape[0], CELLS // shape[1]))
     chunks = (rows, min(shape[1], CHUNK_CELLS // rows))
-    target = found.create_dataset(name, shape, dtype, chunks=chunks, compression="gzip", fletcher32=True)
+    target = opened.create_dataset(name, shape, dtype, chunks=chunks, compression="gzip", fletcher32=True)
     step = rows * max(1, CELLS // (rows * shape[1]))
     for start in range(0, shape[0], step):
         some = slice(start, min(start + step, shape[0]))
