@@ -1,28 +1,19 @@
 """Logistic calibration and fusion: an affine map from detection scores to log-likelihood ratios."""
 
 from math import log
-from typing import NamedTuple, Self
+from typing import Self
 from warnings import warn
 
 import torch
 from torch import Tensor, nn
 
 from mpcs_torch.calibration.newton import STEPS, Expansion, minimize
-from mpcs_torch.calibration.scores import CalibrationWarning, LabelledTrials, labelled_trials, upcast_half
+from mpcs_torch.calibration.scores import REVERSED, CalibrationWarning, labelled_trials, upcast_half
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
 
-class Affine(NamedTuple):
-    """An affine function of the scores of S systems: float64."""
-
-    weights: Tensor
-    """(S,)."""
-    bias: Tensor
-    """Scalar."""
-
-
-def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> Affine:
-    """Fit the function whose values are log-likelihood ratios.
+def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
+    """Fit the affine function of the scores of S systems whose values are log-likelihood ratios.
 
     Args:
         scores: (N, S), float64 and finite. A system whose scores are all alike gets the weight 0, and systems whose
@@ -30,18 +21,21 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> Affine:
         is_target: (N,), bool; both kinds occur.
         p_target: The prior that weighs the errors, in (0, 1).
 
+    Returns:
+        The weights (S,) and the bias, a scalar; float64.
+
     Raises:
         ValueError: If there is no finite optimum.
     """
     centre, spread = scores.mean(dim=0), scores.std(dim=0, correction=0)
     spread = torch.where(scores.amin(dim=0) < scores.amax(dim=0), spread, torch.inf)  # rounding must not spread them
     unit = (scores - centre) / spread
-    found = minimize(lambda point: _expand(unit, is_target, p_target, point), scores.new_zeros(scores.shape[1] + 1))
-    if found is None:
+    optimum = minimize(lambda point: _expand(unit, is_target, p_target, point), scores.new_zeros(scores.shape[1] + 1))
+    if optimum is None:
         problem = f"{STEPS} Newton steps found no finite optimum: the scores may separate targets from non-targets"
         raise ValueError(f"preds must overlap to be calibrated, but {problem}.")
-    weights = found[:-1] / spread
-    return Affine(weights, found[-1] - weights @ centre)
+    weights = optimum[:-1] / spread
+    return weights, optimum[-1] - weights @ centre
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
@@ -119,26 +113,20 @@ class LogisticCalibration(nn.Module):
         Warns:
             CalibrationWarning: If the scale is not above 0, because the scores are reversed or carry no information.
         """
-        trials = labelled_trials(preds, target)
-        scale, bias = _fitted(trials, self.p_target)
+        scores, is_target = labelled_trials(preds, target)
+        if scores.amin() < scores.amax():  # else the scale is 0
+            targets, nontargets = scores[is_target], scores[~is_target]
+            if targets.amin() >= nontargets.amax() or targets.amax() <= nontargets.amin():
+                problem = "a threshold separates targets from non-targets without error"
+                rule = "preds must overlap to be calibrated"
+                raise ValueError(f"{rule}, but {problem}, so that no finite scale is optimal.")
+        weights, bias = fit_affine(scores.unsqueeze(1), is_target, self.p_target)
+        scale = weights.item()
         if not scale > 0:
-            reason = "targets do not score higher than non-targets: scores are reversed or carry no information"
-            warn(f"The scale is {scale:g}, because {reason}.", CalibrationWarning, stacklevel=2)
+            warn(f"The scale is {scale:g}, because {REVERSED}.", CalibrationWarning, stacklevel=2)
         self.scale.fill_(scale)
         self.bias.fill_(bias)
         return self
-
-
-def _fitted(trials: LabelledTrials, p_target: float) -> tuple[float, float]:
-    """Return the optimal scale and bias."""
-    scores, is_target = trials
-    if scores.amin() < scores.amax():  # else the scale is 0
-        targets, nontargets = scores[is_target], scores[~is_target]
-        if targets.amin() >= nontargets.amax() or targets.amax() <= nontargets.amin():
-            problem = "a threshold separates targets from non-targets without error, so that no finite scale is optimal"
-            raise ValueError(f"preds must overlap to be calibrated, but {problem}.")
-    weights, bias = fit_affine(scores.unsqueeze(1), is_target, p_target)
-    return weights.item(), bias.item()
 
 
 class LogisticFusion(nn.Module):
@@ -150,8 +138,7 @@ class LogisticFusion(nn.Module):
 
     Args:
         num_systems: S, at least 1.
-        p_target: The prior probability of a target that the fit weighs errors by, in (0, 1). Choose it near the
-            effective prior of the application.
+        p_target: As in `LogisticCalibration`.
 
     Raises:
         ValueError: If a setting breaks its rule above.
@@ -207,12 +194,11 @@ class LogisticFusion(nn.Module):
                 where systems are much alike, and a reason to leave one of them out.
         """
         self._checked(preds)
-        systems = [labelled_trials(scores, target) for scores in preds.unbind(dim=1)]
-        scores = torch.stack([system.scores for system in systems], dim=1)
-        weights, bias = fit_affine(scores, systems[0].is_target, self.p_target)
+        systems, labels = zip(*(labelled_trials(scores, target) for scores in preds.unbind(dim=1)), strict=True)
+        weights, bias = fit_affine(torch.stack(systems, dim=1), labels[0], self.p_target)
         if (weights < 0).any():
-            found = ", ".join(f"{weight:.3g}" for weight in weights.tolist())
-            warn(f"The weights of the systems are {found}: one is below 0.", CalibrationWarning, stacklevel=2)
+            listed = ", ".join(f"{weight:.3g}" for weight in weights.tolist())
+            warn(f"The weights of the systems are {listed}: one is below 0.", CalibrationWarning, stacklevel=2)
         self.weights.copy_(weights)
         self.bias.copy_(bias)
         return self

@@ -6,7 +6,7 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.calibration.scores import CalibrationWarning, labelled_trials, upcast_half
+from mpcs_torch.calibration.scores import REVERSED, CalibrationWarning, labelled_trials, upcast_half
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.errors import count_errors
 
@@ -65,14 +65,10 @@ class PAVCalibration(nn.Module):
         return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(given.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Fit the isotonic regression of labels on scores.
-
-        Args:
-            preds: ``(N,)`` or ``(N, ...)`` scores, floating point and finite, higher for targets.
-            target: ``(N,)`` or ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
+        """Fit the isotonic regression of labels on scores. Arguments are those of `LogisticCalibration.fit`.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above.
+            ValueError: If a shape, a dtype or a value breaks its rule.
 
         Warns:
             CalibrationWarning: If all ratios are 0, because the scores are reversed or carry no information.
@@ -87,8 +83,7 @@ class PAVCalibration(nn.Module):
         self.scores = knots[is_new].to(self.scores)
         self.posteriors = posteriors.unsqueeze(1).expand_as(knots)[is_new].to(self.scores)
         if len(posteriors) == 1:
-            reason = "targets do not score higher than non-targets: scores are reversed or carry no information"
-            warn(f"All ratios are 0, because {reason}.", CalibrationWarning, stacklevel=2)
+            warn(f"All ratios are 0, because {REVERSED}.", CalibrationWarning, stacklevel=2)
         self.prior_log_odds = (counts.targets.double().log() - counts.nontargets.double().log()).to(self.scores)
         return self
 

@@ -153,17 +153,8 @@ class VectorScaling(nn.Module):
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the scales and biases to their optimum, computed in float64.
 
-        If there is no finite optimum, the scales become 1 and the biases 0.
-
-        Args:
-            preds: ``(N, C)`` or ``(N, C, ...)`` logits, finite.
-            target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-
-        Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above.
-
-        Warns:
-            CalibrationWarning: If there is no finite optimum, with the reason.
+        If there is no finite optimum, the scales become 1 and the biases 0. Arguments, errors and warnings are those of
+        `TemperatureScaling.fit`.
         """
         fitted = _fit_vector(labelled_logits(preds, target, self.num_classes))
         if isinstance(fitted, str):
@@ -184,12 +175,12 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
     centre, spread = logits.mean(dim=0), logits.std(dim=0, correction=0)
     spread = torch.where(spread > 0, spread, 1.0)
     unit = LabelledLogits((logits - centre) / spread, target)
-    found = minimize(lambda point: _expand_vector(unit, point), logits.new_zeros(2 * classes))
-    if found is None:
+    optimum = minimize(lambda point: _expand_vector(unit, point), logits.new_zeros(2 * classes))
+    if optimum is None:
         reason = f"{STEPS} Newton steps found no finite optimum"
         return f"{reason}: the labels can be told apart by scaled logits with no error, or almost so"
-    scale = found[:classes] / spread
-    bias = found[classes:] - scale * centre
+    scale = optimum[:classes] / spread
+    bias = optimum[classes:] - scale * centre
     return scale, bias - bias.mean()
 
 

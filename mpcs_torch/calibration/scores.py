@@ -16,6 +16,10 @@ class CalibrationWarning(UserWarning):
     """The data do not determine a calibration, or the scores carry no information about the labels."""
 
 
+REVERSED = "targets do not score higher than non-targets: scores are reversed or carry no information"
+"""A reason for a `CalibrationWarning`."""
+
+
 class LabelledLogits(NamedTuple):
     """The logits and labels of M samples."""
 
@@ -29,22 +33,11 @@ class LabelledLogits(NamedTuple):
         return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
 
 
-class LabelledTrials(NamedTuple):
-    """The scores and labels of M trials, of which some are targets and some are not."""
-
-    scores: Tensor
-    """(M,), float64, finite."""
-    is_target: Tensor
-    """(M,), bool."""
-
-
 def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
     """Check logits (N, C, ...) and labels (N, ...) and flatten them; refuse an empty batch."""
     check_num_classes(num_classes)
     check_by_class(preds)
-    samples = flatten_samples(
-        preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
-    )
+    samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     is_infinite = ~samples.scores.isfinite().all(dim=1)
     rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before you take their logarithm)"
     raise_first([samples.find_faults()[0], Fault(rule, is_infinite, samples.scores)])
@@ -54,14 +47,18 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
     return LabelledLogits(logits, samples.labels.target.to(logits.device))
 
 
-def labelled_trials(preds: Tensor, target: Tensor) -> LabelledTrials:
-    """Check scores and labels (N, ...) and flatten them; refuse infinite scores and a missing kind of trial."""
+def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Check scores and labels (N, ...); refuse infinite scores and a missing kind of trial.
+
+    Returns:
+        The scores (M,), float64, and whether each is that of a target (M,), bool.
+    """
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
     raise_first([*batch.faults, Fault("preds must be finite", batch.scores.isinf(), batch.scores)])
     scores = in_float64(batch.scores)
     is_target = batch.labels.to(scores.device) == 1
     check_both_occur(is_target)
-    return LabelledTrials(scores, is_target)
+    return scores, is_target
 
 
 def in_float64(values: Tensor) -> Tensor:

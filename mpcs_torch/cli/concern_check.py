@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mpcs_torch.cli.console import print_json, say, text_of
-from mpcs_torch.cli.options import AsJson, file_or_name
+from mpcs_torch.cli.options import AsJson, file_or_name, refused_values
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ def check(
     from mpcs_torch.concern.oversights import oversights
 
     spec = load_concern(file)
-    try:
+    with refused_values(f"{file}: "):  # too many classes
         released, warnings = spec.released(), list(oversights(spec))
-    except ValueError as error:  # too many classes
-        raise typer.BadParameter(f"{file}: {error}") from None
     if as_json:
         pairs = [[spec.classes[i] for i in pair] for pair in released.nonzero().tolist()]
         print_json({**concern_as_plain(spec), "released": pairs, "warnings": warnings})
@@ -66,8 +64,11 @@ def _matrix(spec: "ConcernSpec") -> Table:
 
 def _released_table(spec: "ConcernSpec") -> Table:
     names = spec.classes
-    found = [(i, row.nonzero().flatten().tolist()) for i, row in enumerate(spec.released()) if row.any()]
-    rows = [[names[i], str(len(others)), ", ".join(names[other] for other in others)] for i, others in found]
+    rows = []
+    for name, row in zip(names, spec.released(), strict=True):
+        if row.any():
+            others = [names[other] for other in row.nonzero().flatten().tolist()]
+            rows.append([name, str(len(others)), ", ".join(others)])
     if len(rows) > MOST_ROWS:
         rows = [*rows[:MOST_ROWS], [f"and {len(rows) - MOST_ROWS} others", "", ""]]
     return Table(["true class", "released", "predicted as"], rows)
@@ -88,5 +89,5 @@ def _facts(spec: "ConcernSpec") -> list[str]:
 
 def _about(value: Any, title: str, otherwise: str) -> str:
     if isinstance(value, tuple):
-        return f"{title}: {', '.join(f'{each:g}' for each in value)}, by true class."
+        return f"{title}: {', '.join(f'{cost:g}' for cost in value)}, by true class."
     return f"{title}: {otherwise if value is None else f'{value:g}'}."

@@ -5,11 +5,10 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from shutil import get_terminal_size
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,13 +21,11 @@ if TYPE_CHECKING:  # a verb without results starts without torch
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinity by None and paths by their text, in dictionaries and sequences too: JSON has neither."""
+    """Replace NaN and infinity, which JSON lacks, by None, in dictionaries and sequences too."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [finite(entry) for entry in value]
-    if isinstance(value, Path):
-        return str(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -75,10 +72,16 @@ def show(text: str) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print text to standard output or error; on a terminal, lines that are too long for it are broken at spaces."""
+    """Print text to standard output or error; on a terminal, lines that are too long for it are broken at spaces.
+
+    Paths and options stay whole, so that they can be copied.
+    """
     if (sys.stderr if err else sys.stdout).isatty():
-        width = get_terminal_size().columns
-        text = "\n".join(_broken(line, width) if len(line) > width else line for line in text.split("\n"))
+        wrapper = TextWrapper(
+            get_terminal_size().columns, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
+        )
+        lines = text.split("\n")
+        text = "\n".join(wrapper.fill(line) if len(line) > wrapper.width else line for line in lines)
     typer.echo(text, err=err)
 
 
@@ -89,55 +92,50 @@ def heading(text: str) -> str:
     return text if os.environ.get("TERM") in ("dumb", "unknown") else typer.style(text, bold=True)
 
 
-def note(message: str) -> None:
-    """Print a message that is no result, unless the user wants quiet; beside JSON, on standard error."""
-    if not COMMAND_LINE.is_quiet:
+def note(*messages: str) -> None:
+    """Print messages that are no results, unless the user wants quiet; beside JSON, on standard error."""
+    for message in () if COMMAND_LINE.is_quiet else messages:
         say(message, err=COMMAND_LINE.wants_json)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, with null for NaN and infinity."""
-    typer.echo(json.dumps(finite(value), indent=1, allow_nan=False))
+    typer.echo(json.dumps(finite(value), indent=1, allow_nan=False, default=str))  # of paths, their text
 
 
-def note_all(messages: Iterable[str]) -> None:
-    """Print notes, each on lines of its own."""
-    for message in messages:
-        note(message)
+def print_table(table: Table) -> None:
+    """Print a table as the only result: as text, or as JSON with an object for each row."""
+    if COMMAND_LINE.wants_json:
+        print_json([dict(zip(table.header, row, strict=True)) for row in table.rows])
+    else:
+        typer.echo(text_of(table))
 
 
-def _broken(line: str, width: int) -> str:
-    """Break a line between words; paths and options stay whole, so that they can be copied."""
-    return fill(line, width, replace_whitespace=False, break_long_words=False, break_on_hyphens=False)
-
-
-def _printed(table: Table, width: int) -> list[Any]:
-    """Return the groups of columns of a table as tables of rich, whose markup is not interpreted."""
+def _printed(table: Table, width: int) -> Iterator[Any]:
+    """Yield the groups of columns of a table as tables of rich, whose markup is not interpreted."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
     from mpcs_torch.cli.table_layout import columns_of, fitted, folded, wrapped
 
-    found = []
     for columns in folded(columns_of(table), width):
         printed = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
         cells = []
         for column, wide in zip(columns, fitted(columns, width), strict=True):
             header = Text(wrapped(column.header, wide), justify="right" if column.is_number else "left")
             printed.add_column(header, overflow="fold", width=wide)
-            cells.append([Text(cell) for cell in column.lines(wide)])
+            cells.append(map(Text, column.lines(wide)))
         for row in zip(*cells, strict=True):
             printed.add_row(*row)
-        found.append(printed)
-    return found
+        yield printed
 
 
-def print_scores(result: "Result[Any]", *, as_json: bool) -> None:
+def print_scores(result: "Result[Any]") -> None:
     """Print everything that was measured."""
-    if as_json:
+    if COMMAND_LINE.wants_json:
         print_json(result.to_dict())
     else:
-        say("\n\n".join(text_of(part) if isinstance(part, Table) else part for part in result.parts()))
+        say("\n\n".join(map(text_of, result.parts())))
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)

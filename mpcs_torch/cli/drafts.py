@@ -4,6 +4,7 @@ import csv
 import sys
 import zipfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,30 +49,30 @@ class Samples(NamedTuple):
     """C different names."""
 
 
-def load_samples(given: str, data_root: Path) -> Samples:
+def load_samples(source: str, data_root: Path) -> Samples:
     """Load the training samples of a data set or of a loader, or the ``inputs`` of an npz file.
 
     Raises:
         BadParameter: If there is no such data set or loader.
         DataError: If the samples break a rule, or are missing.
     """
-    if given.endswith(".npz"):
-        return read_samples(Path(given), "inputs")
-    name, _, ucr_set = given.partition("/")
-    if ":" in given:
+    if source.endswith(".npz"):
+        return read_samples(Path(source), "inputs")
+    name, _, ucr_set = source.partition("/")
+    if ":" in source:
         sys.path.insert(0, str(Path.cwd()))  # where the user's own loader is likely to be
-        section = {"path": given}
+        section = {"path": source}
     elif name in DATASETS and (name == "ucr") == bool(ucr_set):
         section = {"name": name, **({"set": ucr_set} if ucr_set else {})}
     else:
         sets = f"{', '.join(DATASETS)}, with UCR sets as ucr/NAME"
-        raise typer.BadParameter(f"{given}: must be one of {sets}; package.module:function; or an npz file")
+        raise typer.BadParameter(f"{source}: must be one of {sets}; package.module:function; or an npz file")
     try:
         data = DataConfig.model_validate(section).load(data_root)
     except ValidationError as error:
-        found = ("".join(f"{key}: " for key in detail["loc"]) + detail["msg"] for detail in error.errors())
-        raise typer.BadParameter(f"{given}: {'; '.join(found)}") from None
-    return _checked(given, "inputs", data.train.inputs.numpy(), data.train.labels.numpy(), data.class_names)
+        problems = ("".join(f"{key}: " for key in detail["loc"]) + detail["msg"] for detail in error.errors())
+        raise typer.BadParameter(f"{source}: {'; '.join(problems)}") from None
+    return _checked(source, "inputs", data.train.inputs.numpy(), data.train.labels.numpy(), data.class_names)
 
 
 def read_samples(path: Path, key: str) -> Samples:
@@ -118,11 +119,11 @@ def _archive(path: Path) -> zipfile.ZipFile:
 def _array(path: Path, archive: zipfile.ZipFile, key: str) -> NDArray[Any]:
     try:
         with archive.open(f"{key}.npy") as file:
-            found: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+            array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
     except Exception as error:  # the parsers of zip, of Python and of dtypes raise many kinds
         reason = shown(str(error)) or type(error).__name__
         raise DataError(f"{path}: {key} cannot be read without pickle: {reason}") from None
-    return found
+    return array
 
 
 def _checked(
@@ -144,12 +145,12 @@ def _checked(
     if labels.min() < 0 or labels.max() >= size:
         wrong = labels[(labels < 0) | (labels >= size)][0]
         raise DataError(f"{source}: labels must be from 0 to {size - 1}, but has {wrong}")
-    found = tuple(map(str, range(int(labels.max()) + 1))) if names is None else names
+    names = tuple(map(str, range(int(labels.max()) + 1))) if names is None else names
     try:
-        ConcernSpec(found)
+        ConcernSpec(names)
     except ConcernError as error:
         raise DataError(f"{source}: {error}") from None
-    return Samples(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), found)
+    return Samples(torch.from_numpy(flat), torch.from_numpy(labels.astype(np.int64)), names)
 
 
 PERPLEXITY = 30
@@ -158,22 +159,6 @@ MAX_SAMPLES = 3000
 """A t-SNE of this many samples takes seconds."""
 Notes = list[Table | str]
 """Remarks that are printed beside a draft."""
-
-
-class Rule(NamedTuple):
-    """The rule by which a draft releases pairs: the arguments of `spec_from_neighbours`."""
-
-    min_share: float | None
-    pairs: int | None
-    factor: float
-
-    def draft(self, shares: Tensor, class_names: tuple[str, ...]) -> ConcernSpec:
-        """Draft a spec from the shares of neighbours."""
-        return spec_from_neighbours(shares, class_names, **self._asdict())
-
-    def agreement(self, runs: Tensor) -> Tensor:
-        """Count the runs that alone would release each pair."""
-        return count_releases(runs, min_share=self.min_share, pairs=self.pairs)
 
 
 def project(samples: Samples, seed: int) -> Samples:
@@ -190,58 +175,57 @@ def project(samples: Samples, seed: int) -> Samples:
     return Samples(embedding, samples.labels[chosen], samples.class_names)
 
 
-def draft_from_tsne(samples: Samples, seeds: int, rule: Rule, picture: Path) -> tuple[ConcernSpec, Notes]:
-    """Draft a spec from the mean over t-SNE runs, draw the first run, and say how many runs agree on each pair."""
-    size = len(samples.class_names)
-    rule.draft(torch.ones(size, size), samples.class_names)  # fail before the slow part if the rule is broken
-    runs = []
-    with counting_bar("t-SNE", seeds) as advance:
-        for seed in range(seeds):
-            runs.append(project(samples, seed))
-            advance()
-    return _draft(runs, rule, picture)
+def from_neighbours(
+    source: str,
+    picture: Path,
+    *,
+    seeds: int | None,
+    data_root: Path,
+    min_share: float | None,
+    pairs: int | None,
+    factor: float,
+) -> tuple[ConcernSpec, Notes]:
+    """Draft from the neighbours in t-SNE runs of a data set, or without ``seeds`` in the embedding in a file.
 
-
-def draft_from_embedding(samples: Samples, rule: Rule, picture: Path) -> tuple[ConcernSpec, Notes]:
-    """Draft a spec from the neighbours in an embedding, and draw it if it has two dimensions."""
-    return _draft([samples], rule, picture)
-
-
-def _draft(runs: list[Samples], rule: Rule, picture: Path) -> tuple[ConcernSpec, Notes]:
+    Draw the first run, or the embedding if it has two dimensions, and return notes: which pairs are released, and how
+    many runs agree on each.
+    """
+    draft = partial(spec_from_neighbours, min_share=min_share, pairs=pairs, factor=factor)
+    if seeds is None:
+        runs = [read_samples(Path(source), "embedding")]
+    else:
+        samples, runs = load_samples(source, data_root), []
+        size = len(samples.class_names)
+        draft(torch.ones(size, size), samples.class_names)  # fail before the slow part if the rule is broken
+        with counting_bar("t-SNE", seeds) as advance:
+            for seed in range(seeds):
+                runs.append(project(samples, seed))
+                advance()
     names = runs[0].class_names
     shares = torch.stack([neighbour_shares(run.points, run.labels, len(names)) for run in runs])
-    spec = rule.draft(shares.mean(dim=0), names)
+    spec = draft(shares.mean(dim=0), names)
     if runs[0].points.shape[1] == 2:
         embedding_figure(runs[0].points, runs[0].labels, spec.released(), names).savefig(picture, dpi=110)
         note(f"wrote {picture}")
     seen = torch.stack([torch.bincount(run.labels, minlength=len(names)) > 0 for run in runs]).all(dim=0)
     missing = [name for name, is_seen in zip(names, seen.tolist(), strict=True) if not is_seen]
     notes = [f"Classes without samples, whose pairs need your judgment: {', '.join(missing)}."] if missing else []
-    return spec, [*notes, *_pairs_found(spec, shares, rule.agreement(shares))]
+    return spec, [*notes, *_pairs_found(spec, shares, count_releases(shares, min_share=min_share, pairs=pairs))]
 
 
 def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> Notes:
     """List the pairs of the draft and those that only single runs release, with their share of neighbours."""
     mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
-    found = ((counts > 0) | drafted).triu(1).nonzero().tolist()
-    found.sort(key=lambda pair: (not drafted[*pair], -mutual[*pair].item()))
-    rows = [[f"{names[i]} and {names[j]}", f"{mutual[i, j]:.3f}"] for i, j in found]
+    listed = ((counts > 0) | drafted).triu(1).nonzero().tolist()
+    listed.sort(key=lambda pair: (not drafted[*pair], -mutual[*pair].item()))
+    rows = [[f"{names[i]} and {names[j]}", f"{mutual[i, j]:.3f}"] for i, j in listed]
     if runs == 1:
         return [Table(["pair", "share of neighbours"], rows)]
-    for row, (i, j) in zip(rows, found, strict=True):
+    for row, (i, j) in zip(rows, listed, strict=True):
         row += ["yes" if drafted[i, j] else "no", f"{counts[i, j]} of {runs}"]
     text = f"Means over {runs} seeds of t-SNE, and the seeds that alone would release the pair:"
     return [text, Table(["pair", "share of neighbours", "in the draft", "seeds"], rows)]
-
-
-def from_neighbours(
-    given: str, rule: Rule, picture: Path, *, seeds: int | None, data_root: Path
-) -> tuple[ConcernSpec, Notes]:
-    """Draft from t-SNE runs of a data set, or without ``seeds`` from the embedding in a file; return notes as well."""
-    if seeds is None:
-        return draft_from_embedding(read_samples(Path(given), "embedding"), rule, picture)
-    return draft_from_tsne(load_samples(given, data_root), seeds, rule, picture)
 
 
 def from_tree(path: Path, classes: str | None, *, max_distance: int, factor: float) -> ConcernSpec:
@@ -258,9 +242,9 @@ def from_costs(path: Path, dangerous: float | None) -> ConcernSpec:
     return _with_threshold(spec_from_costs([[float(cell) for cell in row] for row in rows], names), dangerous)
 
 
-def from_order(given: str, dangerous: float | None, *, under: float, over: float) -> ConcernSpec:
+def from_order(classes: str, dangerous: float | None, *, under: float, over: float) -> ConcernSpec:
     """Draft from class names from low to high, separated by commas."""
-    return _with_threshold(spec_from_order(_names(given), under=under, over=over), dangerous)
+    return _with_threshold(spec_from_order(_names(classes), under=under, over=over), dangerous)
 
 
 def _with_threshold(spec: ConcernSpec, dangerous: float | None) -> ConcernSpec:

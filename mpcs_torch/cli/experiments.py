@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from mpcs_torch.cli.console import COMMAND_LINE, heading, note, show, text_of
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.progress import counting_bar, progress_bar
@@ -21,7 +23,7 @@ from mpcs_torch.processes.pool import run_in_child
 from mpcs_torch.report.paper import FILES, write_evaluation, write_report
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig
-from mpcs_torch.trainer.folder import RunExistsError, sweep
+from mpcs_torch.trainer.folder import RunExistsError, check_free, sweep
 from mpcs_torch.trainer.records import Record, read_records
 
 
@@ -37,11 +39,12 @@ def finish_all(
     return [finished[config.name] for config in configs]
 
 
-def check_records(paths: Sequence[Path]) -> None:
-    """Refuse published records that cannot be read, before training starts."""
-    for path in paths:
+def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, *, overwrite: bool) -> None:
+    """Refuse published records that cannot be read, and folders that hold a run, before training starts."""
+    for path in published:
         with told_warnings():
             read_records(path)
+    check_free([out / name for name in names], overwrite=overwrite)
 
 
 def check_evaluation_free(folder: Path, *, overwrite: bool) -> None:
@@ -55,7 +58,10 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *
     try:
         finished = run_in_child(_in_child, name, data_root, out / name, records, overwrite, COMMAND_LINE.is_quiet)
     except KeyboardInterrupt:
-        _leave_bar()
+        if sys.stderr.isatty():  # the child was killed while it showed a bar
+            console = Console(stderr=True)
+            console.show_cursor()
+            console.print()
         raise
     run = finished.run
     show(f"\n{heading(finished.title)}\n\n{text_of(table_2_row(name, run.records))}\n")
@@ -70,16 +76,6 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *
     write_report(run, out / name / "report.html")
     note(f"wrote {out / name / 'records.csv'} and report.html beside it")
     return finished
-
-
-def _leave_bar() -> None:
-    """Give the terminal its cursor back, and begin a line, after the child that showed a bar was killed."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-
-        console = Console(stderr=True)
-        console.show_cursor()
-        console.print()
 
 
 def _in_child(

@@ -40,6 +40,11 @@ class FlagGroup(TyperGroup):
         return params
 
 
+def group_of_commands(text: str) -> typer.Typer:
+    """Return a verb that has commands of its own; alone, it shows its help."""
+    return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
+
+
 class VerbGroup(FlagGroup):
     """The group of the verbs; it imports the module of a verb when that verb is called or listed."""
 

@@ -1,8 +1,9 @@
 """Options and checks that several verbs share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,51 +15,61 @@ if TYPE_CHECKING:
     from mpcs_torch.functional import OperatingPoint
 
 
-def _set_quiet(given: bool) -> bool:
-    COMMAND_LINE.is_quiet = given
-    return given
+def _set_quiet(value: bool) -> bool:
+    COMMAND_LINE.is_quiet = value
+    return value
 
 
-def _set_json(given: bool) -> bool:
-    COMMAND_LINE.wants_json = given
-    return given
+def _set_json(value: bool) -> bool:
+    COMMAND_LINE.wants_json = value
+    return value
+
+
+def file_argument(metavar: str, text: str) -> Any:
+    """Return an argument that names a file that exists."""
+    return typer.Argument(metavar=metavar, exists=True, dir_okay=False, help=text)
+
+
+def file_option(text: str) -> Any:
+    """Return an option that names a file that exists."""
+    return typer.Option(exists=True, dir_okay=False, help=text)
+
+
+def concern_option(text: str) -> Any:
+    """Return an option that names a concern."""
+    text = f"YAML file that says {text}, or a name, such as traffic-lights."
+    return typer.Option(metavar="FILE|NAME", parser=file_or_name("concerns"), help=text)
+
+
+def file_or_name(kind: str) -> Callable[[str], Path]:
+    """Return a parser of what names a YAML file: its path, with a dot or a slash, or the name of one of the package."""
+
+    def file_of(text: str) -> Path:
+        shown, path = printable(text), Path(text)
+        if "." in text or path.name != text:
+            if not path.is_file():
+                raise typer.BadParameter(f"{shown}: no such file")
+            return path
+        names = packaged_names(kind)
+        if text in names:
+            return packaged_file(kind, text)
+        known = did_you_mean(text, names) or f"the names are {', '.join(names)}."
+        raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
+
+    return file_of
 
 
 Quiet = Annotated[
     bool,
     typer.Option("--quiet", "-q", callback=_set_quiet, help="Print results, warnings and errors, but no progress."),
 ]
-
-
-def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser of what names a YAML file: its path, with a dot or a slash, or the name of one of the package."""
-
-    def found(given: str) -> Path:
-        shown, path = printable(given), Path(given)
-        if "." in given or path.name != given:
-            if not path.is_file():
-                raise typer.BadParameter(f"{shown}: no such file")
-            return path
-        names = packaged_names(kind)
-        if given in names:
-            return packaged_file(kind, given)
-        known = did_you_mean(given, names) or f"the names are {', '.join(names)}."
-        raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
-
-    return found
-
-
-Concern = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE|NAME",
-        parser=file_or_name("concerns"),
-        help="YAML file that says how much each error matters, or a name, such as traffic-lights.",
-    ),
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", callback=_set_json, help="Print JSON instead of a table, with null for NaN and infinity."),
 ]
+Concern = Annotated[Path | None, concern_option("how much each error matters")]
 By = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable."),
+    list[str] | None, typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable.")
 ]
 Cluster = Annotated[
     str | None,
@@ -70,25 +81,15 @@ Cluster = Annotated[
 Intervals = Annotated[
     bool, typer.Option("--intervals/--no-intervals", help="Give values 95 % intervals, and compare models.")
 ]
-DataRoot = Annotated[
-    Path,
-    typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets."),
-]
+DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of the same name.")]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", callback=_set_json, help="Print JSON instead of a table, with null for NaN and infinity."),
-]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
-Labels = Annotated[
-    Path | None, typer.Option(exists=True, dir_okay=False, help="File of the labels, for an npy file of predictions.")
-]
+Labels = Annotated[Path | None, file_option("File of the labels, for an npy file of predictions.")]
 TargetColumn = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels."),
+    str | None, typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels.")
 ]
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column that is no class; repeatable.")
@@ -96,19 +97,24 @@ Ignore = Annotated[
 OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
 
 
-def check_report(html: Path | None, *, overwrite: bool) -> None:
-    """Refuse a report whose folder does not exist, or that exists and may not be replaced."""
-    if html is not None:
-        check_out(html, overwrite=overwrite, option="--html")
-
-
-def check_out(path: Path, *, overwrite: bool, option: str = "--out") -> None:
+def check_out(path: Path | None, *, overwrite: bool, option: str = "--out") -> None:
     """Refuse a file whose folder does not exist, or that exists and may not be replaced."""
+    if path is None:
+        return
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
     if path.exists() and not overwrite:
         raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)
+
+
+@contextmanager
+def refused_values(about: str = "", *, option: str | None = None) -> Iterator[None]:
+    """Turn a ValueError into the message that an option or argument is wrong, which begins with what it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(f"{about}{error}", param_hint=option) from None
 
 
 DEFAULT = ("0.5", "0.01", "0.001")
@@ -120,25 +126,17 @@ def points_of(texts: Sequence[str] | None) -> "list[OperatingPoint]":
     Raises:
         typer.BadParameter: If a text is no operating point.
     """
-    numbers = [(text, _numbers(text)) for text in texts or DEFAULT]  # before torch is imported
-    return [_point(*each) for each in numbers]
+    texts, numbers, points = texts or DEFAULT, [], []
+    for text in texts:  # before torch is imported
+        with refused_values(f"{text}: ", option="--point"):
+            if text.count(",") not in (0, 2):
+                raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
+            numbers.append([float(part) for part in text.split(",")])
 
-
-def _numbers(text: str) -> list[float]:
-    parts = text.split(",")
-    try:
-        if len(parts) not in (1, 3):
-            raise ValueError("it must be P_TARGET or P_TARGET,C_MISS,C_FA.")
-        return [float(part) for part in parts]
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None
-
-
-def _point(text: str, numbers: list[float]) -> "OperatingPoint":
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.functional.detection.operating_point import check_point
 
-    try:
-        return check_point(OperatingPoint(*numbers))
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: {error}", param_hint="--point") from None
+    for text, parts in zip(texts, numbers, strict=True):
+        with refused_values(f"{text}: ", option="--point"):
+            points.append(check_point(OperatingPoint(*parts)))
+    return points

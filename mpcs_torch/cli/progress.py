@@ -9,16 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.errors import shown as shown_name
@@ -37,12 +29,11 @@ SAMPLE_BYTES = 2**16
 @contextmanager
 def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     """Show a progress bar with two values of the last epoch; yield the hook that advances it."""
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[values]}"), _time_left())
-    with _shown(name, epochs, columns) as update:
+    with _shown(name, epochs, bars.MofNCompleteColumn(), bars.TextColumn("{task.fields[values]}")) as update:
 
         def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
-            shown = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
-            values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in shown)
+            columns = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
+            values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)
             update(completed=epoch.number, values=values)
 
         yield advance
@@ -51,42 +42,39 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 @contextmanager
 def counting_bar(name: str, total: int, *, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Show a progress bar; yield a function to call after each item, or with the number of items."""
-    columns = (BarColumn(), MofNCompleteColumn(), _time_left())
-    with _shown(name, total, columns, is_shown=shown) as update:
+    with _shown(name, total, bars.MofNCompleteColumn(), is_shown=shown) as update:
         yield lambda items=1: update(advance=items)
 
 
 @contextmanager
 def row_counter(name: str, paths: Sequence[Path], *, shown: bool = True) -> Iterator[Callable[[int], None]]:
     """Show a growing number of rows, and of text files the time left; yield a function to call with new rows."""
-    estimates = [_estimated_rows(path) for path in paths]
-    known = [rows for rows in estimates if rows is not None]
-    total = sum(known) if len(known) == len(estimates) else None
-    count = TextColumn("{task.completed:,.0f} rows")
-    columns = (count, TimeElapsedColumn()) if total is None else (BarColumn(), count, _time_left())
-    with _shown(name, total, columns, is_shown=shown) as update:
+    known = [rows for path in paths if (rows := _estimated_rows(path)) is not None]
+    total = sum(known) if len(known) == len(paths) else None
+    with _shown(name, total, bars.TextColumn("{task.completed:,.0f} rows"), is_shown=shown) as update:
         yield lambda rows: update(advance=rows)
 
 
 @contextmanager
 def _shown(
-    name: str, total: int | None, columns: Sequence[ProgressColumn], *, is_shown: bool = True
+    name: str, total: int | None, *columns: bars.ProgressColumn, is_shown: bool = True
 ) -> Iterator[Callable[..., None]]:
-    """Show progress; yield a function that takes the arguments of `Progress.update`."""
+    """Show progress, with a bar and the time left if the total is known.
+
+    Yield a function that takes the arguments of `Progress.update`.
+    """
     if not is_shown or COMMAND_LINE.is_quiet:
         yield lambda **_: None
     elif not sys.stderr.isatty():
         yield _Lines(shown_name(name), total)
     else:
-        described = TextColumn("{task.description}", markup=False)  # names may hold brackets
-        with Progress(described, *columns, console=Console(stderr=True)) as progress:
+        described = bars.TextColumn("{task.description}", markup=False)  # names may hold brackets
+        left = bars.TimeRemainingColumn(elapsed_when_finished=True)
+        columns = (*columns, bars.TimeElapsedColumn()) if total is None else (bars.BarColumn(), *columns, left)
+        with bars.Progress(described, *columns, console=Console(stderr=True)) as progress:
             task = progress.add_task(shown_name(name, NAME_WIDTH), total=total, values="")
             yield partial(progress.update, task)
             progress.update(task, total=progress.tasks[0].completed)  # which was perhaps an estimate
-
-
-def _time_left() -> TimeRemainingColumn:
-    return TimeRemainingColumn(elapsed_when_finished=True)
 
 
 class _Lines:
@@ -94,14 +82,14 @@ class _Lines:
 
     def __init__(self, name: str, total: int | None) -> None:
         self._name, self._total, self._done = name, total, 0
-        self._begun = self._told = monotonic()
+        self._begun = self._printed = monotonic()
 
     def __call__(self, *, advance: int = 0, completed: int | None = None, values: str = "") -> None:
         self._done = self._done + advance if completed is None else completed
         now = monotonic()
-        if now - self._told < LINE_SECONDS:
+        if now - self._printed < LINE_SECONDS:
             return
-        self._told = now
+        self._printed = now
         parts = [f"{self._done:,}" if self._total is None else f"{self._done:,} of {self._total:,}"]
         if self._total is not None and 0 < self._done <= self._total:
             left = (now - self._begun) * (self._total - self._done) / self._done

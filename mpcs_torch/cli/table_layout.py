@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rich.cells import cell_len
 
@@ -31,12 +32,12 @@ class Column:
     narrowest: int = READABLE
     """Of text."""
 
-    @property
+    @cached_property
     def wanted(self) -> int:
         """The width at which nothing is wrapped."""
         return max(map(cell_len, (self.header, *self.cells)))
 
-    @property
+    @cached_property
     def least(self) -> int:
         """The width below which the column is not readable; a number is never wrapped."""
         texts = [self.header] if self.is_number else [self.header, *self.cells]
@@ -64,13 +65,12 @@ def columns_of(table: Table) -> list[Column]:
 
 def fitted(columns: Sequence[Column], width: int) -> list[int]:
     """Return the width of each column, of which the widest give way until all fit, if they can."""
-    least = [column.least for column in columns]
-    widths = [max(min(column.wanted, width), low) for column, low in zip(columns, least, strict=True)]
-    excess = sum(widths) + GAP * (len(widths) - 1) - width
-    while excess > 0 and any(now > low for now, low in zip(widths, least, strict=True)):
-        widest = max((now, i) for i, (now, low) in enumerate(zip(widths, least, strict=True)) if now > low)[1]
-        widths[widest] -= 1
-        excess -= 1
+    widths = [max(min(column.wanted, width), column.least) for column in columns]
+    while sum(widths) + GAP * (len(widths) - 1) > width:
+        reducible = [(wide, place) for place, wide in enumerate(widths) if wide > columns[place].least]
+        if not reducible:
+            break
+        widths[max(reducible)[1]] -= 1
     return widths
 
 

@@ -1,6 +1,6 @@
 """Read and write concern specs as YAML; all errors of a file are reported together, with their lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -45,7 +45,10 @@ def load_concern(path: str | Path) -> ConcernSpec:
     if not isinstance(value, dict):
         raise ConcernError([Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))])
 
-    problems = list(islice(_key_problems(value), MAX_PROBLEMS + 1))
+    problems = [] if "classes" in value else [Problem((), "must have the key classes")]
+    unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
+    rule = f"must be one of the keys {', '.join(FIELDS)}"
+    problems += [Problem((key,), rule) for key in islice(unknown, MAX_PROBLEMS + 1)]
     spec = None
     try:
         spec = ConcernSpec(**{"classes": (), **{key: value[key] for key in FIELDS if key in value}})
@@ -109,11 +112,3 @@ def _named(given: str) -> Path:
         known = did_you_mean(given, names) or f"the names are {', '.join(names)}."
         raise FileNotFoundError(f"{shown(given)}: no such file, and no such name; {known}")
     return packaged_file("concerns", given)
-
-
-def _key_problems(value: dict[Any, Any]) -> Iterator[Problem]:
-    if "classes" not in value:
-        yield Problem((), "must have the key classes")
-    for key in map(str, value):
-        if key not in FIELDS:
-            yield Problem((shown(key),), f"must be one of the keys {', '.join(FIELDS)}")

@@ -36,12 +36,9 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         if len(one_way) > MOST_PAIRS:
             yield f"... and {len(one_way) - MOST_PAIRS} more pairs are released in one direction only"
     if spec.refer is not None:
-        yield from _about_referral(spec.refer, float(spec.matrix().fill_diagonal_(0).max()))
-
-
-def _about_referral(refer: Sequence[float] | float, highest: float) -> Iterator[str]:
-    costs = refer if isinstance(refer, Sequence) else [refer]
-    if min(costs) >= highest:
-        yield f"a referral costs at least as much as the worst error ({highest:g}), so no sample is referred"
-    if max(costs) == 0:
-        yield "a referral costs nothing, so every sample that could be an error is referred"
+        highest = float(spec.matrix().fill_diagonal_(0).max())
+        costs = spec.refer if isinstance(spec.refer, Sequence) else [spec.refer]
+        if min(costs) >= highest:
+            yield f"a referral costs at least as much as the worst error ({highest:g}), so no sample is referred"
+        if max(costs) == 0:
+            yield "a referral costs nothing, so every sample that could be an error is referred"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -62,12 +62,9 @@ def indices_of(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tu
 
 def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
     """Find every rule that the arguments of a spec break; their types are not known yet."""
-    names: tuple[str, ...] | None = None
     class_problems = list(_class_problems(spec.classes))
-    if class_problems:
-        yield from class_problems
-    else:
-        names = names_of(spec.classes)
+    yield from class_problems
+    names = None if class_problems else names_of(spec.classes)
     yield from _pair_problems("releases", spec.releases, names)
     if not is_number(spec.factor) or not 0 < spec.factor <= 1:
         yield Problem(("factor",), f"must be a number above 0 and at most 1, but got {quoted(spec.factor)}")
@@ -88,7 +85,7 @@ def _class_problems(classes: object) -> Iterator[Problem]:
         if not 2 <= classes <= MAX_CLASSES:
             yield Problem(("classes",), f"must be at least 2 and at most {MAX_CLASSES}, but got {quoted(classes)}")
         return
-    if isinstance(classes, str) or not isinstance(classes, Sequence):
+    if not _is_list(classes):
         yield Problem(("classes",), f"must be a list of names or the number of classes, but got {quoted(classes)}")
         return
     before = set()
@@ -108,12 +105,12 @@ def _class_problems(classes: object) -> Iterator[Problem]:
 
 
 def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
-    if isinstance(pairs, str) or not isinstance(pairs, Sequence):
+    if not _is_list(pairs):
         yield Problem((field,), f"must be a list of lists [true, predicted, ...], but got {quoted(pairs)}")
         return
     known = frozenset(names or ())
     for i, entries in enumerate(pairs):
-        if isinstance(entries, str) or not isinstance(entries, Sequence) or len(entries) < 2:
+        if not _is_list(entries) or len(entries) < 2:
             yield Problem((field, i), f"must be a list [true, predicted, ...], but got {quoted(entries)}")
         elif names is not None:
             unknown = [_unknown_class(entry, names, known) for entry in entries]
@@ -127,18 +124,15 @@ def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> 
 
 def _unknown_class(entry: object, names: tuple[str, ...], known: frozenset[str]) -> str | None:
     if isinstance(entry, str):
-        return None if entry in known else f"must be one of the classes {_listed(names)}, but got {quoted(entry)}"
+        listed = shown(", ".join(names[:100]) + (", ..." if len(names) > 100 else ""))
+        return None if entry in known else f"must be one of the classes {listed}, but got {quoted(entry)}"
     if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(names):
         return None
     return f"must be a class name or an index from 0 to {len(names) - 1}, but got {quoted(entry)}"
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return shown(", ".join(names[:100]) + (", ..." if len(names) > 100 else ""))
-
-
 def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
-    if isinstance(weights, str) or not isinstance(weights, Sequence):
+    if not _is_list(weights):
         yield Problem(("weights",), f"must be a matrix (a list of rows), but got {quoted(weights)}")
         return
     size = len(weights) if names is None else len(names)
@@ -146,7 +140,7 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
         yield Problem(("weights",), f"must have {size} rows, one per class, but got {len(weights)}")
     off_diagonal = []
     for i, row in enumerate(weights):
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != size:
+        if not _is_list(row) or len(row) != size:
             yield Problem(("weights", i), f"must be a list of {size} numbers, but got {quoted(row)}")
             continue
         off_diagonal += [weight for j, weight in enumerate(row) if i != j]
@@ -166,44 +160,33 @@ def _dangerous_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> I
         yield from pair_problems
         if not pair_problems and not dangerous:
             yield Problem(("dangerous",), "must list at least one pair: otherwise no error would be dangerous")
-        elif not pair_problems and names is not None:
-            yield from _free_problems(spec, names)
+        elif not pair_problems and names is not None and _is_list(dangerous):
+            free = {(i, j) for i, j, weight in _off_diagonal(spec.weights) if weight == 0}
+            for i, (true, *predicted) in enumerate(indices_of(dangerous, names)):
+                for j, other in enumerate(predicted, start=1):
+                    if (true, other) in free:
+                        problem = "must have a weight above 0: decisions would not avoid this error"
+                        yield Problem(("dangerous", i, j), problem)
     elif not is_number(dangerous) or dangerous <= 0:
         yield Problem(("dangerous",), f"must be a weight above 0 or a list of pairs, but got {quoted(dangerous)}")
     elif spec.weights is None:
         yield Problem(("dangerous",), f"must be a list of pairs unless there are weights, but got {quoted(dangerous)}")
-    elif (highest := max(_off_diagonal(spec.weights), default=dangerous)) < dangerous:
+    elif (highest := max((weight for *_, weight in _off_diagonal(spec.weights)), default=dangerous)) < dangerous:
         rule = f"must be at most the highest weight {quoted(highest)}: otherwise no error would be dangerous"
         yield Problem(("dangerous",), f"{rule}, but got {quoted(dangerous)}")
 
 
-def _free_problems(spec: "ConcernSpec", names: tuple[str, ...]) -> Iterator[Problem]:
-    """Find dangerous pairs that cost nothing, which decisions by cost would not avoid."""
-    try:
-        free = {(i, j) for i, row in enumerate(spec.weights or ()) for j, weight in enumerate(row) if weight == 0}
-    except TypeError:  # the rows have their own problem
-        return
-    assert isinstance(spec.dangerous, Sequence)
-    for i, (true, *predicted) in enumerate(indices_of(spec.dangerous, names)):
-        for j, other in enumerate(predicted, start=1):
-            if (true, other) in free:
-                yield Problem(("dangerous", i, j), "must have a weight above 0: decisions would not avoid this error")
-
-
-def _off_diagonal(weights: object) -> list[float]:
-    """Return the numbers off the diagonal, whatever else is there."""
-    rows = weights if isinstance(weights, Sequence) and not isinstance(weights, str) else []
-    return [
-        weight
-        for i, row in enumerate(rows)
-        for j, weight in enumerate(row if isinstance(row, Sequence) and not isinstance(row, str) else [])
-        if i != j and is_number(weight)
-    ]
+def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
+    """Yield row, column and value of the numbers off the diagonal, whatever else is there."""
+    for i, row in enumerate(weights if _is_list(weights) else []):
+        for j, weight in enumerate(row if _is_list(row) else []):
+            if i != j and is_number(weight):
+                yield i, j, weight
 
 
 def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Problem]:
-    if isinstance(refer, str) or not isinstance(refer, Sequence):
-        if not is_number(refer) or refer < 0:  # type: ignore[operator]  # a number by then
+    if not _is_list(refer):
+        if not is_number(refer) or refer < 0:
             yield Problem(("refer",), f"must be a finite cost >= 0, or one for each class, but got {quoted(refer)}")
         return
     if names is not None and len(refer) != len(names):
@@ -213,7 +196,11 @@ def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Pr
             yield Problem(("refer", i), f"must be a finite cost >= 0, but got {quoted(cost)}")
 
 
-def is_number(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite int or float; bools are not numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 

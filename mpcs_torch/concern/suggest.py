@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 import torch
 from torch import Tensor
@@ -96,17 +97,13 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
         for place, branch in enumerate(tree):
             yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
     else:
-        where = "/".join(above) or "its root"
-        raise ValueError(
-            f"tree must contain only mappings, lists and class names, but has {quoted(tree)} at {shown(where)}."
-        )
+        where = shown("/".join(above) or "its root")
+        raise ValueError(f"tree must contain only mappings, lists and class names, but has {quoted(tree)} at {where}.")
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
     """Count the edges between two leaves: up from one to the last shared branch, and down to the other."""
-    shared = 0
-    while shared < min(len(path), len(other)) and path[shared] == other[shared]:
-        shared += 1
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False))))
     return len(path) + len(other) - 2 * shared + 2
 
 
@@ -129,8 +126,8 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
 
     if len(labels) <= neighbours:
         raise ValueError(f"embedding must have more than {neighbours} samples, but has {len(labels)}.")
-    found = NearestNeighbors(n_neighbors=neighbours).fit(embedding.numpy()).kneighbors(return_distance=False)
-    near = labels[torch.from_numpy(found)]
+    nearest = NearestNeighbors(n_neighbors=neighbours).fit(embedding.numpy()).kneighbors(return_distance=False)
+    near = labels[torch.from_numpy(nearest)]
     pairs = labels.unsqueeze(1) * num_classes + near
     counts = torch.bincount(pairs.flatten(), minlength=num_classes**2).reshape(num_classes, num_classes).double()
     return counts / counts.sum(dim=1, keepdim=True).clamp(min=1)
@@ -166,10 +163,10 @@ def spec_from_neighbours(
         ((1, 2), (2, 1))
     """
     adjacent = _adjacent(shares, min_share, pairs)
-    if pairs is not None and int(adjacent.sum()) < pairs:
-        found = int(adjacent.sum())
-        raise ValueError(f"pairs must be at most {found}, the pairs of classes that are neighbours, but got {pairs}.")
-    releases = [[classes[i], *_where(adjacent[i], classes)] for i in range(len(classes)) if adjacent[i].any()]
+    most = int(adjacent.sum())
+    if pairs is not None and most < pairs:
+        raise ValueError(f"pairs must be at most {most}, the pairs of classes that are neighbours, but got {pairs}.")
+    releases = [[i, *row.nonzero().flatten().tolist()] for i, row in enumerate(adjacent) if row.any()]
     return ConcernSpec(list(classes), releases=releases, factor=factor)
 
 
@@ -214,7 +211,3 @@ def _adjacent(shares: Tensor, min_share: float | None, pairs: int | None) -> Ten
     adjacent[nearest] = upper[nearest] > 0
     one_way = adjacent.reshape(mutual.shape)
     return one_way | one_way.t()
-
-
-def _where(row: Tensor, classes: Sequence[str]) -> list[str]:
-    return [name for name, adjacent in zip(classes, row.tolist(), strict=True) if adjacent]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
-from mpcs_torch.errors import MAX_QUOTED, MpcsError, has_control, printable, quoted
+from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
 from mpcs_torch.io.atomic_files import replace_whole
-from mpcs_torch.io.untrusted_files import FileRuleError, check_whole_tensors, load_tensors, physical_memory
+from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted, physical_memory
 
 ClassMethod = Literal["temperature", "vector"]
 TrialMethod = Literal["logistic", "pav"]
@@ -57,14 +57,14 @@ def new_calibration(method: Method, num_classes: int) -> Calibration:
 
 def save_calibration(saved: SavedCalibration, path: Path) -> None:
     """Write a calibration to a file, in one step."""
-    held = {
+    content = {
         "kind": KIND,
         "method": saved.method,
         "class_names": list(saved.class_names),
         "from_logits": saved.from_logits,
         "state": dict(saved.module.state_dict()),
     }
-    replace_whole(path, lambda file: torch.save(held, file))
+    replace_whole(path, lambda file: torch.save(content, file))
 
 
 def load_calibration(path: Path) -> SavedCalibration:
@@ -73,28 +73,13 @@ def load_calibration(path: Path) -> SavedCalibration:
     Raises:
         CalibrationFileError: If the file cannot be read or holds something else.
     """
-    place = printable(str(path))
-    try:
-        held = load_tensors(path)
-    except FileNotFoundError:
-        raise
-    except FileRuleError as error:
-        raise CalibrationFileError(f"{place}: {error}") from None
-    except Exception as error:  # zip and pickle raise many kinds
-        raise CalibrationFileError(f"{place}: is not a file of `mpcs calibrate fit`, and cannot be read") from error
-    if not isinstance(held, dict) or held.get("kind") != KIND:
-        raise CalibrationFileError(f"{place}: is not a file of `mpcs calibrate fit`")
-    try:
-        return _restored(held)
-    except Exception as error:  # any value may have any type
-        problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
-        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
-        raise CalibrationFileError(f"{place}: its calibration is damaged: {reason}") from error
+    source, subject = "`mpcs calibrate fit`", "its calibration"
+    return load_fitted(path, KIND, _restored, source=source, subject=subject, error=CalibrationFileError)
 
 
-def _restored(held: dict[str, Any]) -> SavedCalibration:
+def _restored(content: dict[str, Any]) -> SavedCalibration:
     method: Method
-    method, class_names, from_logits = held["method"], tuple(held["class_names"]), held["from_logits"]
+    method, class_names, from_logits = content["method"], tuple(content["class_names"]), content["from_logits"]
     if method not in get_args(Method):
         raise ValueError(f"unknown method {quoted(method)}")
     if not isinstance(from_logits, bool):
@@ -102,9 +87,9 @@ def _restored(held: dict[str, Any]) -> SavedCalibration:
     wrong = [name for name in class_names if not isinstance(name, str) or has_control(name)]
     if wrong or len(set(class_names)) < len(class_names):
         raise ValueError(f"class names must differ, and have no control characters: {quoted(wrong or class_names)}")
-    check_whole_tensors(held["state"].values())
+    check_whole_tensors(content["state"].values())
     module = new_calibration(method, len(class_names))
-    module.load_state_dict(held["state"])
+    module.load_state_dict(content["state"])
     bad = [name for name, value in module.state_dict().items() if not value.isfinite().all()]
     if bad:
         raise ValueError(f"{', '.join(bad)} must be finite")

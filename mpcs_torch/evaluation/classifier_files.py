@@ -45,7 +45,7 @@ class RowRisks:
 
     def begin(self, chosen: "ChosenMetrics") -> None:
         """Learn which errors are dangerous, before the first row."""
-        from mpcs_torch.metrics.concern.dangerous import dangerous_pairs_of
+        from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 
         if not chosen.is_soft and chosen.num_classes <= MOST_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
@@ -157,10 +157,10 @@ def _check_options(files: ModelFiles) -> None:
             if path not in tables:
                 raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(identifier)}")
             check_texts(path, [identifier])
-    found = {name for path in tables for name in names_in(path)} if files.options.ignored else set()
-    missing = next((name for name in files.options.ignored if name not in found), None)
+    columns = {name for path in tables for name in names_in(path)} if files.options.ignored else set()
+    missing = next((name for name in files.options.ignored if name not in columns), None)
     if missing is not None:
-        raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(found))}")
+        raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(columns))}")
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":

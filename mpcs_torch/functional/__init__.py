@@ -73,8 +73,8 @@ from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.functional.quality.quality_metrics import multiclass_quality_metrics
 from mpcs_torch.functional.quality.scores import accuracy, class_error_rates, macro_f1, matthews_correlation
 from mpcs_torch.functional.soft.divergence import soft_kl_divergence
-from mpcs_torch.functional.soft.hard import FThresholds, best_f_thresholds, hard_f1
-from mpcs_torch.functional.soft.scores import soft_f1, soft_fbeta, soft_precision, soft_recall
+from mpcs_torch.functional.soft.hard import FThresholds, best_f_thresholds
+from mpcs_torch.functional.soft.scores import hard_f1, soft_f1, soft_fbeta, soft_precision, soft_recall
 from mpcs_torch.functional.soft.sums import SoftStatScores, soft_stat_scores
 
 __all__ = [

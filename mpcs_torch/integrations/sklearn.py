@@ -28,7 +28,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, risk_
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.metrics import ProbabilityAccuracy
-from mpcs_torch.metrics.by_name import BY_NAME, MetricEntry, settings_of
+from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, settings_of
 
 __all__ = [
     "ConcernConfusionDisplay",
@@ -84,24 +84,25 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
             raise ScorerError(f"settings go with the name of a metric, but got {quoted(settings)} with a Metric.")
         if getattr(metric, "from_logits", False):
             raise ScorerError(f"{type(metric).__name__} must be made with from_logits=False for probabilities.")
-        sign = {True: 1, False: -1}.get(metric.higher_is_better)  # type: ignore[arg-type]  # it may be None
-        scorer = ConcernScorer(type(metric).__name__, concern, sign or 0, given=metric)
+        direction: Direction | None = None
+        if metric.higher_is_better is not None:
+            direction = "max" if metric.higher_is_better else "min"
+        entry = MetricEntry(type(metric).__name__, type(metric), "probabilities", given_direction=direction)
     else:
         if metric not in BY_NAME or BY_NAME[metric].takes not in _TAKEN:
             names = [name for name, entry in BY_NAME.items() if entry.takes in _TAKEN and entry.direction]
             meant = "" if metric in BY_NAME else did_you_mean(metric, names)
-            named = "a name of `mpcs metrics`" if meant else f"one of {', '.join(names)}"
-            told = f"metric must be a torchmetrics Metric or {named}, but got {quoted(metric)}"
-            raise ScorerError(f"{told}{f': {meant}' if meant else '.'}")
-        known = settings_of(BY_NAME[metric].metric) - {"num_classes", "concern", "from_logits", "normalized"}
-        if unknown := settings.keys() - known:
-            raise ScorerError(f"{metric} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(known))}.")
-        sign = {"max": 1, "min": -1, None: 0}[BY_NAME[metric].direction]
-        scorer = ConcernScorer(metric, concern, sign, settings=settings)
-        scorer.make()  # a wrong setting must show now
-    if not scorer.sign:
-        raise ScorerError(f"metric must say which way is better, but {scorer.name} does not.")
-    return scorer
+            known = "a name of `mpcs metrics`" if meant else f"one of {', '.join(names)}"
+            problem = f"metric must be a torchmetrics Metric or {known}, but got {quoted(metric)}"
+            raise ScorerError(f"{problem}{f': {meant}' if meant else '.'}")
+        entry = BY_NAME[metric]
+        allowed = settings_of(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
+        if unknown := settings.keys() - allowed:
+            raise ScorerError(f"{metric} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
+        metric = entry.make(len(concern.classes), **{"concern": concern, **settings})
+    if entry.direction is None:
+        raise ScorerError(f"metric must say which way is better, but {entry.name} does not.")
+    return ConcernScorer(entry.name, concern, 1 if entry.direction == "max" else -1, metric, entry)
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ class ConcernScorer:
     concern: ConcernSpec
     sign: int
     """1 if the metric is better when higher, else -1."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    given: Metric | None = field(default=None, repr=False)
+    metric: Metric = field(repr=False)
+    entry: MetricEntry = field(repr=False)
+    """Knows the input and the value of the metric."""
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """Return the score of a fitted classifier; higher is better.
@@ -129,35 +131,18 @@ class ConcernScorer:
             ScorerError: If there are weights, but the metric takes none.
         """
         target = class_indices(y_true, self.concern.classes)
-        if self.takes == "decisions":
+        if self.entry.takes == "decisions":
             preds = class_indices(estimator.predict(X), self.concern.classes)
         else:
             preds = class_probabilities(estimator, X, self.concern.classes)
-            preds = preds.log() if self.takes == "log_probabilities" else preds
-        metric = self.make()
+            preds = preds.log() if self.entry.takes == "log_probabilities" else preds
+        metric: Metric = self.metric.clone()
+        metric.reset()
         weights = [] if sample_weight is None else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
         if weights and "sample_weight" not in inspect.signature(metric.update).parameters:
             raise ScorerError(f"sample_weight must be None, because {self.name} takes no weights.")
         metric.update(preds, target, *weights)
-        return self.sign * (float(metric.compute()) if self._entry is None else self._entry.value(metric))
-
-    @property
-    def takes(self) -> str:
-        """The input of the metric."""
-        return "probabilities" if self._entry is None else self._entry.takes
-
-    def make(self) -> Metric:
-        """Make a metric without samples."""
-        if self._entry is None:
-            assert self.given is not None
-            metric: Metric = self.given.clone()
-            metric.reset()
-            return metric
-        return self._entry.make(len(self.concern.classes), **{"concern": self.concern, **self.settings})
-
-    @property
-    def _entry(self) -> MetricEntry | None:
-        return BY_NAME[self.name] if self.given is None else None
+        return self.sign * self.entry.value(metric)
 
 
 _TAKEN = ("decisions", "probabilities", "log_probabilities")
@@ -180,11 +165,11 @@ def class_indices(labels: Any, class_names: Sequence[str]) -> Tensor:
     Raises:
         LabelError: If a label is none of them.
     """
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise LabelError(f"labels must have shape (N,), but have {given.shape}.")
-    found, places = np.unique(given, return_inverse=True)
-    return torch.from_numpy(np.array([_index(label, class_names) for label in found.tolist()], dtype=np.int64)[places])
+    labels = np.asarray(labels)
+    if labels.ndim != 1:
+        raise LabelError(f"labels must have shape (N,), but have {labels.shape}.")
+    values, places = np.unique(labels, return_inverse=True)
+    return torch.from_numpy(np.array([_index(label, class_names) for label in values.tolist()], dtype=np.int64)[places])
 
 
 def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> Tensor:  # noqa: N803
@@ -193,9 +178,9 @@ def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> T
     Raises:
         LabelError: If the estimator knows a class that has no such name.
     """
-    given = torch.from_numpy(np.asarray(estimator.predict_proba(X), dtype=np.float64))
-    probabilities = given.new_zeros(len(given), len(class_names))
-    probabilities[:, class_indices(estimator.classes_, class_names)] = given
+    seen = torch.from_numpy(np.asarray(estimator.predict_proba(X), dtype=np.float64))
+    probabilities = seen.new_zeros(len(seen), len(class_names))
+    probabilities[:, class_indices(estimator.classes_, class_names)] = seen
     return probabilities
 
 

@@ -1,9 +1,9 @@
 """One writing process for each folder: a lock that dies with its holder."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
@@ -18,15 +18,13 @@ class FolderInUseError(MpcsError, RuntimeError):
     """Another process writes to the folder."""
 
 
-@dataclass
-class _Held:
-    handle: int
-    """Of the folder itself, so that a lock leaves no file behind."""
-    users: int = 1
+_handles: dict[tuple[int, Path], int] = {}
+"""Of the folders that are held themselves, so that a lock leaves no file behind.
 
-
-_held: dict[tuple[int, Path], _Held] = {}
-"""By process, because a forked child inherits this and does not hold the folder."""
+By process, because a forked child inherits this and does not hold the folder.
+"""
+_holds: Counter[tuple[int, Path]] = Counter()
+"""How many times this process holds each of them."""
 
 
 @contextmanager
@@ -49,25 +47,24 @@ def take(folder: Path) -> None:
         return
     folder.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), folder.resolve())
-    if key in _held:
-        _held[key].users += 1
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        message = f"{folder} is being written by another process: wait for it, or choose another folder"
-        raise FolderInUseError(message) from None
-    except OSError:  # some file systems have no locks; there nobody is refused
-        pass
-    _held[key] = _Held(handle)
+    if key not in _handles:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            message = f"{folder} is being written by another process: wait for it, or choose another folder"
+            raise FolderInUseError(message) from None
+        except OSError:  # some file systems have no locks; there nobody is refused
+            pass
+        _handles[key] = handle
+    _holds[key] += 1
 
 
 def release(folder: Path) -> None:
     """Take back one `take` of this process."""
     key = (os.getpid(), folder.resolve())
-    if key in _held:
-        _held[key].users -= 1
-        if not _held[key].users:
-            os.close(_held.pop(key).handle)
+    if key in _handles:
+        _holds[key] -= 1
+        if not _holds[key]:
+            os.close(_handles.pop(key))

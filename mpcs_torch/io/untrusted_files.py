@@ -4,11 +4,13 @@ import os
 import stat
 import warnings
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
+
+Restored = TypeVar("Restored")
 
 FREE_BYTES = 2**30
 """Files that unpack to no more than this may be packed as tightly as they like: machines with torch have the memory."""
@@ -108,6 +110,41 @@ def load_tensors(path: Path, *, mmap: bool = False) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about what the file holds, which its reader checks
         return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+
+
+def load_fitted(
+    path: Path, kind: str, restore: Callable[[Any], Restored], *, source: str, subject: str, error: type[MpcsError]
+) -> Restored:
+    """Load a fitted module: a file of `torch.save` whose field ``kind`` says what it holds.
+
+    Args:
+        path: The file.
+        kind: The kind that it must be of.
+        restore: Makes the module from the content of the file.
+        source: What writes such files, for messages.
+        subject: What they hold, for messages.
+        error: Raised for any problem of the file, whose name begins the message.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+    """
+    place = printable(str(path))
+    try:
+        content = load_tensors(path)
+    except FileNotFoundError:
+        raise
+    except FileRuleError as problem:
+        raise error(f"{place}: {problem}") from None
+    except Exception as problem:  # zip and pickle raise many kinds
+        raise error(f"{place}: is not a file of {source}, and cannot be read") from problem
+    if not isinstance(content, dict) or content.get("kind") != kind:
+        raise error(f"{place}: is not a file of {source}")
+    try:
+        return restore(content)
+    except Exception as problem:  # any value may have any type
+        reason = f"has no {problem}" if isinstance(problem, KeyError) else str(problem)
+        reason = printable(" ".join(reason[: 2 * MAX_QUOTED].split()))
+        raise error(f"{place}: {subject} is damaged: {reason}") from problem
 
 
 def check_whole_tensors(values: Iterable[object]) -> None:

@@ -1,7 +1,9 @@
 """Keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -10,10 +12,11 @@ from weakref import finalize
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import quoted, shown
 from mpcs_torch.io.atomic_files import rename, write_whole
 from mpcs_torch.io.locks import release, take
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.manifest import Manifest, SavedEpoch
+from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch
 from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
 from mpcs_torch.tables import Table
 
@@ -78,8 +81,12 @@ class CheckpointSelector:
         self._is_settled = False
         """Whether the work of an earlier process, which may still run until an update, is finished."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if not resume:
-            manifest.check_empty(self.folder)
+        files = sorted(path.name for path in self.folder.iterdir())
+        if files and not resume:
+            content = f"{shown(files[0])}: pass another folder."
+            if manifest.NAME in files:
+                content = "the checkpoints of an earlier run: pass resume=True to go on with them, or another folder."
+            raise FolderNotEmptyError(f"folder must be empty, but {self.folder} holds {content}")
         self._read_at = 0  # when the manifest that was read had been changed
         self._read()
 
@@ -173,9 +180,10 @@ class CheckpointSelector:
 
     def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:
         """Write a checkpoint to disk; the manifest lists it as pending until `_enter` records it."""
-        temporary = self.folder / manifest.temporary_name(entry.number)
+        temporary = self.folder / f".epoch-{entry.number:0>5}.pt.tmp"
         sha256 = write_whole(temporary, lambda file: torch.save(state, file), flush=self.flush)
-        name = manifest.free_name(self.folder, entry.number)
+        names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in chain([""], (f"-{n}" for n in count(2))))
+        name = next(name for name in names if not (self.folder / name).exists())
         saved = replace(entry, file=name, sha256=sha256)
         try:
             self._write_manifest(self.epochs, pending=saved, garbage=self._garbage)
@@ -198,14 +206,27 @@ class CheckpointSelector:
 
     def _read(self) -> None:
         """Take over the manifest, if there is one and it has changed since it was read."""
-        if self._read_at == (changed_at := manifest.changed_at(self.folder)):
+        path = self.folder / manifest.NAME
+        changed_at = path.stat().st_mtime_ns if path.exists() else 0
+        if changed_at == self._read_at:
             return
-        found, self._read_at = Manifest.read(self.folder), changed_at
-        found.check_rule(self.folder, asdict(self.rule), self.rule.metrics)
-        self.epochs = [epoch.without_lost_file(self.folder) for epoch in found.epochs]
-        self._garbage = [epoch for epoch in found.garbage if epoch.is_whole_in(self.folder)]
-        if found.pending is not None and found.pending.is_whole_in(self.folder):
-            self.epochs.append(found.pending)
+        saved, self._read_at = Manifest.read(self.folder), changed_at
+        if saved.rule != json.loads(json.dumps(asdict(self.rule))):
+            raise ManifestError(f"{path} was written for another rule, {quoted(saved.rule)}: choose another folder.")
+        for epoch in [*saved.epochs, *([] if saved.pending is None else [saved.pending])]:
+            missing = [name for name in self.rule.metrics if name not in epoch.values]
+            if missing:
+                raise ManifestError(f"{path} lacks {missing[0]} of epoch {quoted(epoch.number)}.")
+        self.epochs = []
+        for epoch in saved.epochs:
+            is_lost = epoch.file is not None and not epoch.is_whole_in(self.folder)
+            if is_lost:
+                lost = self.folder / str(epoch.file)
+                warn(f"{lost} is missing or damaged: epoch {epoch.number} is lost", stacklevel=3)
+            self.epochs.append(replace(epoch, file=None, sha256="") if is_lost else epoch)
+        self._garbage = [epoch for epoch in saved.garbage if epoch.is_whole_in(self.folder)]
+        if saved.pending is not None and saved.pending.is_whole_in(self.folder):
+            self.epochs.append(saved.pending)
             self._is_pending = True
 
     def _settle(self) -> None:
@@ -216,5 +237,6 @@ class CheckpointSelector:
         if self._is_pending:
             self._enter(self.epochs)
         self._garbage = manifest.delete_files(self.folder, self._garbage)
-        manifest.delete_temporary_files(self.folder)
+        for temporary in [*self.folder.glob(".epoch-*.pt.tmp"), *self.folder.glob(f".{manifest.NAME}.tmp")]:
+            temporary.unlink()
         self._is_settled = True

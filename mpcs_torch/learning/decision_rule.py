@@ -1,7 +1,5 @@
 """`DecisionRule`: from logits to a class or a referral, with a guarantee; saved to a file that runs no code."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,13 +10,13 @@ from torch import Tensor, nn
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
+from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.io.atomic_files import replace_whole
-from mpcs_torch.io.untrusted_files import FileRuleError, check_whole_tensors, load_tensors
+from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_limit import (
     RuleLimit,
     RuleReport,
@@ -34,68 +32,6 @@ KIND = "mpcs_torch decision rule"
 
 class DecisionFileError(MpcsError, ValueError):
     """A file that does not hold a decision rule."""
-
-
-def _write(
-    path: Path,
-    concern: ConcernSpec,
-    settings: Mapping[str, Any],
-    state: Mapping[str, Any],
-    report: Mapping[str, Any] | None,
-    *,
-    overwrite: bool,
-) -> None:
-    """Write a rule as tensors and plain values, in one step; refuse to overwrite a file unless asked to."""
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
-    held = {
-        "kind": KIND,
-        "concern": concern_as_plain(concern),
-        "settings": dict(settings),
-        "state": dict(state),
-        "report": None if report is None else dict(report),
-    }
-    replace_whole(path, lambda file: torch.save(held, file))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read what `save` wrote."""
-    place = printable(str(path))
-    try:
-        held = load_tensors(path)
-    except FileNotFoundError:
-        raise
-    except FileRuleError as error:
-        raise DecisionFileError(f"{place}: {error}") from None
-    except Exception as error:  # zip and pickle raise many kinds
-        raise DecisionFileError(f"{place}: is not a file of a decision rule, and cannot be read") from error
-    if not isinstance(held, dict) or held.get("kind") != KIND:
-        raise DecisionFileError(f"{place}: is not a file of a decision rule")
-    with _reading(path):
-        _check_content(held)
-    return held
-
-
-def _check_content(held: Mapping[str, Any]) -> None:
-    """Refuse what would take much more memory than the file, or is no part of a rule."""
-    classes, state, report = held["concern"]["classes"], held["state"], held["report"]
-    check_whole_tensors([*state.values(), *held["settings"].values()])
-    if not isinstance(classes, list) or len(state["costs"]) != len(classes):
-        raise ValueError("the costs must have a row for each class")
-    wrong = [name for name, value in (report or {}).items() if not isinstance(value, int | float)]
-    if wrong:
-        raise ValueError(f"{quoted(wrong)} of the report must be numbers")
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn any error in the content of a file into a `DecisionFileError` that names it."""
-    try:
-        yield
-    except Exception as error:  # any value may have any type
-        problem = f"has no {error}" if isinstance(error, KeyError) else str(error)
-        reason = printable(" ".join(problem[: 2 * MAX_QUOTED].split()))
-        raise DecisionFileError(f"{printable(str(path))}: the decision rule is damaged: {reason}") from error
 
 
 CalibrationMethod = Literal["temperature", "vector", None]
@@ -173,7 +109,9 @@ class DecisionRule(nn.Module):
                     "priors must not be given with a limit, which holds for samples like those of the fit."
                 )
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
-        self.calibration = _new_calibration(calibration, classes)
+        self.calibration: nn.Module = nn.Identity()
+        if calibration is not None:
+            self.calibration = TemperatureScaling() if calibration == "temperature" else VectorScaling(classes)
         self.report: RuleReport | None = None
         """The findings of `fit`; None before."""
         costs = concern.costs()
@@ -268,14 +206,18 @@ class DecisionRule(nn.Module):
         Raises:
             FileExistsError: If the file exists, unless ``overwrite``.
         """
-        settings = {
-            "calibration": self.calibration_method,
-            "priors": self.priors,
-            "seed": self.seed,
-            **asdict(self.limit),
+        path = Path(path)
+        if path.exists() and not overwrite:
+            raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
+        settings = {"calibration": self.calibration_method, "priors": self.priors, "seed": self.seed}
+        content = {
+            "kind": KIND,
+            "concern": concern_as_plain(self.concern),
+            "settings": settings | asdict(self.limit),
+            "state": dict(self.state_dict()),
+            "report": None if self.report is None else self.report._asdict(),
         }
-        report = None if self.report is None else self.report._asdict()
-        _write(Path(path), self.concern, settings, self.state_dict(), report, overwrite=overwrite)
+        replace_whole(path, lambda file: torch.save(content, file))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -285,15 +227,20 @@ class DecisionRule(nn.Module):
             DecisionFileError: If the file holds something else or is damaged.
             FileNotFoundError: If there is no such file.
         """
-        held = _read(Path(path))
-        with _reading(Path(path)):
-            rule = cls(ConcernSpec(**held["concern"]), **held["settings"])
-            rule.load_state_dict(held["state"])
-            rule.report = None if held["report"] is None else RuleReport(**held["report"])
+        source, subject = "a decision rule", "the decision rule"
+        return load_fitted(Path(path), KIND, cls._restored, source=source, subject=subject, error=DecisionFileError)
+
+    @classmethod
+    def _restored(cls, content: dict[str, Any]) -> Self:
+        """Make the rule of a file; refuse what would take much more memory than the file, or is no part of a rule."""
+        classes, state, report = content["concern"]["classes"], content["state"], content["report"]
+        check_whole_tensors([*state.values(), *content["settings"].values()])
+        if not isinstance(classes, list) or len(state["costs"]) != len(classes):
+            raise ValueError("the costs must have a row for each class")
+        wrong = [name for name, value in (report or {}).items() if not isinstance(value, int | float)]
+        if wrong:
+            raise ValueError(f"{quoted(wrong)} of the report must be numbers")
+        rule = cls(ConcernSpec(**content["concern"]), **content["settings"])
+        rule.load_state_dict(state)
+        rule.report = None if report is None else RuleReport(**report)
         return rule
-
-
-def _new_calibration(method: CalibrationMethod, classes: int) -> nn.Module:
-    if method is None:
-        return nn.Identity()
-    return TemperatureScaling() if method == "temperature" else VectorScaling(classes)

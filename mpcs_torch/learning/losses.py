@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.losses import checked_concern_loss, checked_softmax_margin_loss
 from mpcs_torch.functional.inputs.arrays import weights_of
-from mpcs_torch.functional.inputs.checks import LossReduction, check_choice, check_concern, check_costs
+from mpcs_torch.functional.inputs.checks import LossReduction, LossSettings, check_choice, check_concern, check_costs
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.functional.probability.generalized import generalized_mean_loss
 from mpcs_torch.functional.soft.sums import SoftAverage, score_of, soft_sums
@@ -65,16 +65,8 @@ class ConcernLoss(nn.Module):
         """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
         if self.concern is not None:
             _check_classes(self.concern, logits)
-        return checked_concern_loss(
-            logits,
-            target,
-            concern=self.concern,
-            concern_share=self.concern_share,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            label_smoothing=self.label_smoothing,
-            reduction=self.reduction,
-        )
+        settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)
+        return checked_concern_loss(logits, target, self.concern, self.concern_share, settings)
 
 
 class SoftmaxMarginLoss(nn.Module):
@@ -85,10 +77,7 @@ class SoftmaxMarginLoss(nn.Module):
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
         margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy.
-        weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
-        ignore_index: The label of samples that are ignored.
-        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"``.
+        weight: As in `ConcernLoss`, and so are ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument breaks its rule.
@@ -127,16 +116,8 @@ class SoftmaxMarginLoss(nn.Module):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
         _check_classes(self.concern, logits)
-        return checked_softmax_margin_loss(
-            logits,
-            target,
-            concern=self.concern,
-            margin=self.margin,
-            weight=self.weight,
-            ignore_index=self.ignore_index,
-            label_smoothing=self.label_smoothing,
-            reduction=self.reduction,
-        )
+        settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)
+        return checked_softmax_margin_loss(logits, target, self.concern, self.margin, settings)
 
 
 def _matrix(concern: ConcernSpec | Tensor) -> Tensor:

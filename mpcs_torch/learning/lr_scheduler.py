@@ -77,9 +77,18 @@ class MPCSLR(ReduceLROnPlateau):
         warmup_steps: int = 0,
         last_epoch: int = -1,
     ) -> None:
-        _check(
-            power=power, reference=reference, lowest=lowest, highest=highest, smoothing=smoothing, warmup=warmup_steps
-        )
+        if not (isfinite(power) and power >= 0):
+            raise ValueError(f"power must be finite and >= 0, but got {power}.")
+        if reference is not None and not (isfinite(reference) and reference > 0):
+            raise ValueError(f"reference must be finite and > 0, or None, but got {reference}.")
+        if not 0 <= lowest <= highest < float("inf"):
+            raise ValueError(
+                f"lowest and highest must be finite with 0 <= lowest <= highest, but got {lowest}, {highest}."
+            )
+        if not 0 <= smoothing < 1:
+            raise ValueError(f"smoothing must be from 0 to below 1, but got {smoothing}.")
+        if warmup_steps < 0:
+            raise ValueError(f"warmup_steps must be at least 0, but got {warmup_steps}.")
         if last_epoch < -1:
             raise ValueError(f"last_epoch must be at least -1, but got {last_epoch}.")
         self.power, self.reference, self.lowest, self.highest = power, reference, lowest, highest
@@ -147,18 +156,3 @@ class MPCSLR(ReduceLROnPlateau):
             else:
                 group["lr"] = lr
         self._last_lr = list(lrs)
-
-
-def _check(
-    *, power: float, reference: float | None, lowest: float, highest: float, smoothing: float, warmup: int
-) -> None:
-    if not (isfinite(power) and power >= 0):
-        raise ValueError(f"power must be finite and >= 0, but got {power}.")
-    if reference is not None and not (isfinite(reference) and reference > 0):
-        raise ValueError(f"reference must be finite and > 0, or None, but got {reference}.")
-    if not 0 <= lowest <= highest < float("inf"):
-        raise ValueError(f"lowest and highest must be finite with 0 <= lowest <= highest, but got {lowest}, {highest}.")
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing must be from 0 to below 1, but got {smoothing}.")
-    if warmup < 0:
-        raise ValueError(f"warmup_steps must be at least 0, but got {warmup}.")

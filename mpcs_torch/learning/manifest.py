@@ -1,6 +1,5 @@
 """The manifest of a folder of checkpoints: all epochs, the file of each, and unfinished work."""
 
-import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.io.atomic_files import holds, replace_text
@@ -27,8 +25,6 @@ class ManifestError(MpcsError, ValueError):
 NAME = "manifest.json"
 MAX_BYTES = 200_000_000
 """A million epochs; it is read and written as a whole."""
-TEMPORARY_FILES = (".epoch-*.pt.tmp", f".{NAME}.tmp")
-"""Patterns of the files that a process may leave when it dies."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +45,6 @@ class SavedEpoch(Epoch):
         """Return whether the checkpoint file exists and is as it was saved."""
         return self.file is not None and holds(folder / self.file, self.sha256)
 
-    def without_lost_file(self, folder: Path) -> "SavedEpoch":
-        """Return the epoch, without its checkpoint if that is missing or damaged, as a warning then says."""
-        if self.file is None or self.is_whole_in(folder):
-            return self
-        warn(f"{folder / self.file} is missing or damaged: epoch {self.number} is lost", stacklevel=5)
-        return replace(self, file=None, sha256="")
-
 
 @dataclass(frozen=True)
 class Manifest:
@@ -71,14 +60,8 @@ class Manifest:
 
     def write(self, folder: Path, *, flush: bool) -> None:
         """Replace the manifest of a folder in one step."""
-        plain = {
-            "format": 1,
-            "rule": self.rule,
-            "epochs": [vars(epoch) for epoch in self.epochs],
-            "pending": None if self.pending is None else vars(self.pending),
-            "garbage": [vars(epoch) for epoch in self.garbage],
-        }
-        replace_text(folder / NAME, json.dumps(plain) + "\n", flush=flush)  # an indent would take ten times as long
+        text = json.dumps({"format": 1, **vars(self)}, default=vars)  # an indent would take ten times as long
+        replace_text(folder / NAME, text + "\n", flush=flush)
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -97,77 +80,36 @@ class Manifest:
             problem = shown(f"{type(error).__name__}: {error}")
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
 
-    def check_rule(self, folder: Path, rule: Mapping[str, Any], metrics: Sequence[str]) -> None:
-        """Refuse a manifest of another rule, or one that lacks a metric of an epoch.
-
-        Raises:
-            ManifestError: In either case.
-        """
-        path = folder / NAME
-        if self.rule != json.loads(json.dumps(rule)):
-            raise ManifestError(f"{path} was written for another rule, {quoted(self.rule)}: choose another folder.")
-        for epoch in [*self.epochs, *([] if self.pending is None else [self.pending])]:
-            missing = [name for name in metrics if name not in epoch.values]
-            if missing:
-                raise ManifestError(f"{path} lacks {missing[0]} of epoch {quoted(epoch.number)}.")
-
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
     """Return an epoch of the manifest; a file that no selector would have named so is never touched."""
-    found = SavedEpoch(**plain)
-    number, file = found.number, found.file
+    epoch = SavedEpoch(**plain)
+    number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
         raise ValueError(f"the number of an epoch must be an integer, but is {quoted(number)}")
     if file is not None and not (
         isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}(-[1-9][0-9]*)?\.pt", file)
     ):
         raise ValueError(f"the file of epoch {quoted(number)} must be named after it, but is {quoted(file)}")
-    if not isinstance(found.sha256, str):
-        raise ValueError(f"sha256 must be text, but is {quoted(found.sha256)}")
-    if not isinstance(found.values, dict):
-        raise ValueError(f"the values of epoch {quoted(number)} must be a mapping, but are {quoted(found.values)}")
-    for name, value in found.values.items():
+    if not isinstance(epoch.sha256, str):
+        raise ValueError(f"sha256 must be text, but is {quoted(epoch.sha256)}")
+    if not isinstance(epoch.values, dict):
+        raise ValueError(f"the values of epoch {quoted(number)} must be a mapping, but are {quoted(epoch.values)}")
+    for name, value in epoch.values.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError(f"{quoted(name)} of epoch {quoted(number)} must be a number, but is {quoted(value)}")
-    return replace(found, values={name: float(value) for name, value in found.values.items()})
-
-
-def changed_at(folder: Path) -> int:
-    """Return when the manifest of a folder was last changed, in nanoseconds; 0 if there is none."""
-    path = folder / NAME
-    return path.stat().st_mtime_ns if path.exists() else 0
-
-
-def temporary_name(epoch: int) -> str:
-    """Return the name of a checkpoint while it is being written."""
-    return f".epoch-{epoch:0>5}.pt.tmp"
-
-
-def free_name(folder: Path, epoch: int) -> str:
-    """Return a name for a checkpoint that is not taken in the folder."""
-    names = itertools.chain([f"epoch-{epoch:05}.pt"], (f"epoch-{epoch:05}-{n}.pt" for n in itertools.count(2)))
-    return next(name for name in names if not (folder / name).exists())
+    return replace(epoch, values={name: float(value) for name, value in epoch.values.items()})
 
 
 def delete_checkpoints(folder: Path) -> None:
     """Delete the manifest of a folder and the checkpoints it lists, and no other files."""
     if not (folder / NAME).exists():
         return
-    found = Manifest.read(folder)
-    for entry in (*found.epochs, *found.garbage, found.pending):
+    saved = Manifest.read(folder)
+    for entry in (*saved.epochs, *saved.garbage, saved.pending):
         if entry is not None and entry.is_whole_in(folder):
             (folder / str(entry.file)).unlink()
     (folder / NAME).unlink()
-
-
-def check_empty(folder: Path) -> None:
-    """Refuse a folder that holds anything: a second run must not be answered with the epochs of the first."""
-    found = sorted(path.name for path in folder.iterdir())
-    if NAME in found:
-        held = "the checkpoints of an earlier run: pass resume=True to go on with them, or another folder"
-        raise FolderNotEmptyError(f"folder must be empty, but {folder} holds {held}.")
-    if found:
-        raise FolderNotEmptyError(f"folder must be empty, but {folder} holds {shown(found[0])}: pass another folder.")
 
 
 def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
@@ -176,9 +118,3 @@ def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]
         with suppress(OSError):
             (folder / str(epoch.file)).unlink()
     return [epoch for epoch in epochs if (folder / str(epoch.file)).exists()]
-
-
-def delete_temporary_files(folder: Path) -> None:
-    """Delete what a process that died was writing."""
-    for path in [path for pattern in TEMPORARY_FILES for path in folder.glob(pattern)]:
-        path.unlink()

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning.decision_rule import DecisionRule
@@ -54,12 +53,8 @@ def recommended(concern: ConcernSpec, *, max_dangerous: float | None = None, con
         >>> decisions = recipe.rule.fit(validation_logits, target)(validation_logits)
     """
     rule = DecisionRule(concern, max_dangerous=max_dangerous, confidence=confidence)
-    return Recipe(SoftmaxMarginLoss(_margins(concern), margin=MARGIN, label_smoothing=LABEL_SMOOTHING), rule)
-
-
-def _margins(concern: ConcernSpec) -> Tensor:
-    """Return the share of the full margin for each pair: (C, C)."""
     costs = concern.matrix().fill_diagonal_(0)
+    shares = costs / costs.max()  # of the full margin
     if concern.weights is None:
-        return torch.where(concern.released(), RELEASED_MARGIN, costs)
-    return costs / costs.max()
+        shares = torch.where(concern.released(), RELEASED_MARGIN, costs)
+    return Recipe(SoftmaxMarginLoss(shares, margin=MARGIN, label_smoothing=LABEL_SMOOTHING), rule)

@@ -7,12 +7,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import (
-    UnattainableLimitError,
-    dangerous_errors_details,
-    expected_concern,
-    risk_threshold,
-)
+from mpcs_torch.functional import UnattainableLimitError, dangerous_errors_details, expected_concern, risk_threshold
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 
@@ -94,10 +89,10 @@ class RuleLimit:
         if value >= highest_loss:  # no decision can cost more
             raise ValueError(f"{name} must be below the highest possible loss {highest_loss:g}, but got {value}.")
         try:
-            found = risk_threshold(risk, loss, max_loss=value, confidence=self.confidence, highest_loss=highest_loss)
+            limited = risk_threshold(risk, loss, max_loss=value, confidence=self.confidence, highest_loss=highest_loss)
         except UnattainableLimitError as error:
             raise error.named(name, needed=given_samples(error.needed) if splits else error.needed) from None
-        return found.threshold
+        return limited.threshold
 
 
 class RuleReport(NamedTuple):
@@ -118,16 +113,9 @@ class RuleReport(NamedTuple):
 def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleReport:
     """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
     classes, device = len(concern.classes), target.device
-    counts = dangerous_errors_details(
-        decisions, target, num_classes=classes, concern=concern.dangerous_pairs().to(device)
-    )
+    dangerous = concern.dangerous_pairs().to(device)
+    counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
     costs = concern.costs() if concern.refer is not None else nn.functional.pad(concern.costs(), (0, 1))
     cost = expected_concern(decisions, target, num_classes=classes, concern=costs.to(device), normalize=False)
-    samples = counts.samples
-    return RuleReport(
-        0,
-        len(target),
-        (counts.decided / samples).item(),
-        (counts.dangerous / samples).item(),
-        cost.item(),
-    )
+    coverage, dangerous_rate = counts.decided / counts.samples, counts.dangerous / counts.samples
+    return RuleReport(0, len(target), coverage.item(), dangerous_rate.item(), cost.item())

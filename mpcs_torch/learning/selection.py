@@ -52,13 +52,9 @@ class SelectionRule:
         object.__setattr__(self, "directions", resolved)
         if self.by not in resolved:
             raise ValueError(f"directions must say which way is better for {self.by!r}, but has {list(resolved)}.")
-        without = [name for name in self.within if name not in resolved]
-        if without:
-            raise ValueError(
-                f"within needs the direction of {', '.join(without)}, but directions has {list(resolved)}."
-            )
-        negative = {name: slack for name, slack in self.within.items() if not slack >= 0}
-        if negative:
+        if without := ", ".join(name for name in self.within if name not in resolved):
+            raise ValueError(f"within needs the direction of {without}, but directions has {list(resolved)}.")
+        if negative := {name: slack for name, slack in self.within.items() if not slack >= 0}:
             raise ValueError(f"within must hold distances >= 0, but got {negative}.")
         if self.ties not in get_args(Ties):
             raise ValueError(f"ties must be 'first' or 'last', but got {self.ties!r}.")
@@ -70,7 +66,10 @@ class SelectionRule:
 
     def ranking(self, epochs: Sequence[Epoch]) -> list[Epoch]:
         """Return the epochs within the limits, best first; an epoch whose ranking metric is NaN is left out."""
-        best = {name: self._best(epochs, name) for name in self.within}
+        best = {}
+        for name in self.within:
+            losses = [self._loss(epoch, name) for epoch in epochs]
+            best[name] = min((loss for loss in losses if loss == loss), default=float("nan"))
         allowed = [epoch for epoch in epochs if self._keeps_limits(epoch, best)]
         ordered = allowed if self.ties == "first" else allowed[::-1]
         return sorted(ordered, key=lambda epoch: self._loss(epoch, self.by))  # stable, so ties stay in order
@@ -99,10 +98,6 @@ class SelectionRule:
         """Return the value of a metric, negated if higher is better."""
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
-    def _best(self, epochs: Sequence[Epoch], name: str) -> float:
-        losses = [self._loss(epoch, name) for epoch in epochs]
-        return min((loss for loss in losses if loss == loss), default=float("nan"))
-
     def _keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
         # Comparisons with NaN are false, so NaN is outside every limit.
         return (
@@ -119,20 +114,14 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
     picked |= rule.picked_by_each(epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
     reference = picked.get("the rule")
-    rows = [
-        [picker, str(epoch.number), *(_beside(epoch, reference, name) for name in names)]
-        for picker, epoch in picked.items()
-    ]
+    rows = []
+    for picker, epoch in picked.items():
+        cells = {name: f"{value:.6g}" for name, value in epoch.values.items()}
+        if reference is not None and reference is not epoch:
+            for name in cells.keys() & reference.values.keys():
+                cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"
+        rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names)])
     return Table(["picked by", "epoch", *names], rows)
-
-
-def _beside(epoch: Epoch, reference: Epoch | None, name: str) -> str:
-    if name not in epoch.values:
-        return ""
-    value = f"{epoch.values[name]:.6g}"
-    if reference is None or reference is epoch or name not in reference.values:
-        return value
-    return f"{value} ({epoch.values[name] - reference.values[name]:+.3g})"
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:
@@ -141,7 +130,6 @@ def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Directi
     else:
         higher_is_better = getattr(given, "higher_is_better", None)
     if not isinstance(higher_is_better, bool):
-        raise ValueError(
-            f"the direction of {name} must be 'min', 'max' or a Metric with higher_is_better, but got {given!r}."
-        )
+        rule = "must be 'min', 'max' or a Metric with higher_is_better"
+        raise ValueError(f"the direction of {name} {rule}, but got {given!r}.")
     return "max" if higher_is_better else "min"

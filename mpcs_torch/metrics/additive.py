@@ -29,7 +29,7 @@ class AdditiveMetric(SumMetric):
     """
 
     sums_type: ClassVar[Any]
-    """The NamedTuple of the sums."""
+    """The NamedTuple of the sums, which says what each state sums."""
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
 
@@ -72,7 +72,7 @@ class AdditiveMetric(SumMetric):
         parts = numbers.split_with_sizes([shape.numel() for shape in shapes], dim=1)
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
-    def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:
+    def ratio_of(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
         """Return the numerator and the denominator, (B,) each, of the ratio that the value is made of.
 
         By default the first two sums.
@@ -81,23 +81,19 @@ class AdditiveMetric(SumMetric):
             sums: Of bins.
             whole: Of all samples.
         """
-        del whole
         numerator, denominator, *_ = sums
         return numerator, denominator
 
-    def of_ratio(self, ratio: float, whole: Any) -> float:
+    def of_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
         """Return the value that a ratio stands for, by default the same: a monotonic function."""
-        del whole
         return ratio
 
-    def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:
+    def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
         """Return pairs of numerator and denominator that bound those of a row; none if a row can add any number."""
-        del whole
         return ()
 
-    def averaged_classes(self, sums: Any) -> Tensor | None:
+    def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
         """Return how much of each class, (B, C), is in bins, if the value is an average over classes."""
-        del sums
         return None
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:

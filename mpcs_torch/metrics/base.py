@@ -33,11 +33,7 @@ FEW_VALUES = 3
 
 @contextmanager
 def drawing_on(ax: Any) -> Iterator[Any]:
-    """Yield the axes, or an empty figure of pyplot, which is closed if drawing fails.
-
-    Raises:
-        ModuleNotFoundError: If matplotlib is missing.
-    """
+    """Yield the axes, or an empty figure of pyplot, which is closed if drawing fails."""
     try:
         from matplotlib import pyplot  # notebooks show its figures
     except ModuleNotFoundError:
@@ -59,7 +55,7 @@ def titled(name: str, value: Any) -> str:
         return name
     if value.numel() > FEW_VALUES:
         return f"{name}, mean of {value.numel()} values {value.nanmean().item():.4g}"
-    return f"{name} {', '.join(f'{each:.4g}' for each in value.flatten().tolist())}"
+    return f"{name} {', '.join(f'{number:.4g}' for number in value.flatten().tolist())}"
 
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
@@ -87,11 +83,7 @@ class SumMetric(Metric):
     """(16,), int64: a fingerprint of the settings that the states depend on."""
 
     def __init__(
-        self,
-        arguments: Mapping[str, Any],
-        *,
-        value_rules: Sequence[str],
-        state_settings: Sequence[str] | None = None,
+        self, arguments: Mapping[str, Any], *, value_rules: Sequence[str], state_settings: Sequence[str] | None = None
     ) -> None:
         """Store the settings of a metric, so that only the signature of its constructor lists them.
 
@@ -106,6 +98,8 @@ class SumMetric(Metric):
         self.validate_args = arguments["validate_args"]
         self._lost: dict[str, tuple[Tensor, Tensor]] = {}
         """By state in float32: its sum, and by how much rounding has made that too large."""
+        self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
+        """By state that keeps samples: the shape of a sample, and the dtype between processes."""
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
         for name, value in settings.items():
             if isinstance(value, Tensor):
@@ -131,6 +125,25 @@ class SumMetric(Metric):
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
         """Declare a state that starts at 0, and that is summed over batches, merged metrics and processes."""
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
+
+    def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
+        """Declare a state that keeps a tensor (M, *shape) for each batch.
+
+        Processes exchange it in this dtype, by default in the widest float.
+        """
+        self.add_state(name, [], dist_reduce_fx="cat")
+        self._kept[name] = shape, dtype
+
+    def kept_samples(self, name: str) -> Tensor:
+        """Return what such a state has kept as one tensor."""
+        kept: list[Tensor] | Tensor = getattr(self, name)
+        return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync between processes it is a tensor
+
+    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
+        for name, (shape, dtype) in self._kept.items():  # a process without batches must send tensors like the others'
+            nothing = torch.zeros(0, *shape, dtype=dtype or widest_float(self.device), device=self.device)
+            setattr(self, name, [torch.cat([nothing, *getattr(self, name)])])
+        super()._sync_dist(*args, **kwargs)
 
     def add(self, **sums: Tensor) -> None:
         """Add the sums of a batch to the states of the same names."""
@@ -177,8 +190,8 @@ class SumMetric(Metric):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return the value of this batch; a refused batch leaves the metric as it was."""
         # No update changes a tensor in place, so references to the states are enough to restore them.
-        held = {name: list(state) if isinstance(state, list) else state for name, state in self.metric_state.items()}
-        before = {**self.__dict__, **held}
+        states = {name: list(state) if isinstance(state, list) else state for name, state in self.metric_state.items()}
+        before = {**self.__dict__, **states}
         try:
             return super().forward(*args, **kwargs)
         except Exception:
@@ -251,9 +264,9 @@ class SumMetric(Metric):
         before = {name: getattr(self, name) for name in saved}
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         for name in saved:
-            own, loaded = before[name], getattr(self, name)
-            if isinstance(own, Tensor):
-                setattr(self, name, loaded.to(device=own.device, dtype=own.dtype))
+            state, loaded = before[name], getattr(self, name)
+            if isinstance(state, Tensor):
+                setattr(self, name, loaded.to(device=state.device, dtype=state.dtype))
             else:  # a list with one tensor for each batch
                 setattr(self, name, [tensor.to(self.device) for tensor in loaded])
         if saved:

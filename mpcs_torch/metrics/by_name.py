@@ -11,41 +11,10 @@ from typing import Any, Literal
 from torch import Tensor
 from torchmetrics import Metric
 
+import mpcs_torch.metrics as metrics
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.io.import_paths import import_attribute
-from mpcs_torch.metrics.concern.dangerous import DangerousErrors
-from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
-from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
-from mpcs_torch.metrics.concern.risk_coverage_area import RiskCoverageArea
-from mpcs_torch.metrics.detection.area import (
-    FalseAlarmAtMiss,
-    HMeasure,
-    MissAtFalseAlarm,
-    PartialAUC,
-    PrecisionRecallBreakEven,
-)
-from mpcs_torch.metrics.detection.cost import ActualDetectionCost, HalfTotalErrorRate, MinDetectionCost
-from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
-from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
-from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
-from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.probability.scoring_rules import BrierScore, CrossEntropy
-from mpcs_torch.metrics.quality.quality_metrics import (
-    AverageAccuracy,
-    BalancedErrorRate,
-    ErrorRate,
-    MacroFScore,
-    MacroPrecision,
-    MacroRecall,
-    MicroFScore,
-    MicroPrecision,
-    MicroRecall,
-    WeightedErrorRate,
-)
-from mpcs_torch.metrics.quality.scores import Accuracy, MacroF1, MatthewsCorrelation
-from mpcs_torch.metrics.soft.divergence import SoftKLDivergence
-from mpcs_torch.metrics.soft.scores import HardF1, SoftF1, SoftPrecision, SoftRecall
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels", "trials"]
 """The input of a metric: the arguments of ``update``.
@@ -106,7 +75,7 @@ class MetricEntry:
     @property
     def needs_matrix(self) -> bool:
         """Whether the metric holds or reads a number for each pair of classes."""
-        return self.takes == "decisions" or issubclass(self.metric, (ExpectedConcern, RiskCoverageArea))
+        return self.takes == "decisions" or issubclass(self.metric, (metrics.ExpectedConcern, metrics.RiskCoverageArea))
 
     def make(self, num_classes: int, **given: Any) -> Metric:
         """Make the metric for C classes.
@@ -169,61 +138,68 @@ def settings_of(metric: type[Metric]) -> frozenset[str]:
 
 
 _MEASURED = ("measured_geometric_accuracy", "measured_decisiveness", "measured_robustness")
-_SOFT = {"soft_precision": SoftPrecision, "soft_recall": SoftRecall, "soft_f1": SoftF1}
-
-_BINNED = "it is computed from bins of probabilities, which leaving out rows would make noisier"
+_SOFT = {"soft_precision": metrics.SoftPrecision, "soft_recall": metrics.SoftRecall, "soft_f1": metrics.SoftF1}
 
 ENTRIES = (
     # Decisions: one confusion matrix serves them all.
     MetricEntry(
-        "accuracy", Accuracy, "decisions", section="main", compared_as="accuracy", repeats="misclassification_rate"
+        "accuracy",
+        metrics.Accuracy,
+        "decisions",
+        section="main",
+        compared_as="accuracy",
+        repeats="misclassification_rate",
     ),
     MetricEntry(
         "misclassification_rate",
-        WeightedErrorRate,
+        metrics.WeightedErrorRate,
         "decisions",
         section="main",
         group_rank=1,
         in_group_tables=True,
         compared_as="rate of wrong decisions",
     ),
-    MetricEntry("dangerous", DangerousErrors, "decisions", is_count=True, section="concern"),
+    MetricEntry("dangerous", metrics.DangerousErrors, "decisions", is_count=True, section="concern"),
     MetricEntry(
         "dangerous_rate",
-        DangerousErrors,
+        metrics.DangerousErrors,
         "decisions",
         {"normalize": "samples"},
         section="concern",
         in_group_tables=True,
         compared_as="rate of dangerous errors",
     ),
-    MetricEntry("destructive_rate", DangerousErrors, "decisions", {"normalize": "errors"}, section="concern"),
-    MetricEntry("balanced_error_rate", BalancedErrorRate, "decisions", in_group_tables=True, undefined="absent"),
-    MetricEntry("f1_macro", MacroF1, "decisions"),
-    MetricEntry("mcc", MatthewsCorrelation, "decisions"),
-    MetricEntry("micro_precision", MicroPrecision, "decisions", section="averages"),
-    MetricEntry("micro_recall", MicroRecall, "decisions", section="averages"),
-    MetricEntry("micro_fscore", MicroFScore, "decisions", section="averages", undefined="either"),
-    MetricEntry("macro_precision", MacroPrecision, "decisions", section="averages", undefined="unpredicted"),
-    MetricEntry("macro_recall", MacroRecall, "decisions", section="averages", undefined="absent"),
-    MetricEntry("macro_fscore", MacroFScore, "decisions", section="averages", undefined="either"),
-    MetricEntry("average_accuracy", AverageAccuracy, "decisions", section="averages"),
-    MetricEntry("error_rate", ErrorRate, "decisions", section="averages"),
-    MetricEntry("weighted_error_rate", WeightedErrorRate, "decisions", section="averages"),
+    MetricEntry("destructive_rate", metrics.DangerousErrors, "decisions", {"normalize": "errors"}, section="concern"),
+    MetricEntry(
+        "balanced_error_rate", metrics.BalancedErrorRate, "decisions", in_group_tables=True, undefined="absent"
+    ),
+    MetricEntry("f1_macro", metrics.MacroF1, "decisions"),
+    MetricEntry("mcc", metrics.MatthewsCorrelation, "decisions"),
+    MetricEntry("micro_precision", metrics.MicroPrecision, "decisions", section="averages"),
+    MetricEntry("micro_recall", metrics.MicroRecall, "decisions", section="averages"),
+    MetricEntry("micro_fscore", metrics.MicroFScore, "decisions", section="averages", undefined="either"),
+    MetricEntry("macro_precision", metrics.MacroPrecision, "decisions", section="averages", undefined="unpredicted"),
+    MetricEntry("macro_recall", metrics.MacroRecall, "decisions", section="averages", undefined="absent"),
+    MetricEntry("macro_fscore", metrics.MacroFScore, "decisions", section="averages", undefined="either"),
+    MetricEntry("average_accuracy", metrics.AverageAccuracy, "decisions", section="averages"),
+    MetricEntry("error_rate", metrics.ErrorRate, "decisions", section="averages"),
+    MetricEntry("weighted_error_rate", metrics.WeightedErrorRate, "decisions", section="averages"),
     # Probabilities.
     MetricEntry(
         "mpcs",
-        MetaPatternConcernScore,
+        metrics.MetaPatternConcernScore,
         "probabilities",
         section="main",
         group_rank=0,
         in_group_tables=True,
         compared_as="MPCS",
     ),
-    MetricEntry("mpcs_count", MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}, is_default=False),
+    MetricEntry(
+        "mpcs_count", metrics.MetaPatternConcernScore, "probabilities", {"correct_concern": "count"}, is_default=False
+    ),
     MetricEntry(
         "expected_concern",
-        ExpectedConcern,
+        metrics.ExpectedConcern,
         "decisions",
         section="concern",
         in_group_tables=True,
@@ -232,7 +208,7 @@ ENTRIES = (
     ),
     MetricEntry(
         "least_concern_cost",
-        ExpectedConcern,
+        metrics.ExpectedConcern,
         "probabilities",
         {"decision": "least_concern"},
         section="concern",
@@ -240,31 +216,30 @@ ENTRIES = (
     ),
     MetricEntry(
         "risk_coverage_area",
-        RiskCoverageArea,
+        metrics.RiskCoverageArea,
         "probabilities",
         is_default=False,
         no_interval="no valid method is known",
     ),
-    MetricEntry("cross_entropy", CrossEntropy, "log_probabilities", in_group_tables=True, undefined="probability 0"),
-    MetricEntry("brier_score", BrierScore, "probabilities"),
-    MetricEntry("mean_squared_error", BrierScore, "probabilities", {"over_classes": "mean"}, is_default=False),
-    MetricEntry("geometric_accuracy", GeometricAccuracy, "probabilities"),
-    MetricEntry("decisiveness", Decisiveness, "probabilities"),
-    MetricEntry("robustness", Robustness, "probabilities"),
+    MetricEntry(
+        "cross_entropy", metrics.CrossEntropy, "log_probabilities", in_group_tables=True, undefined="probability 0"
+    ),
+    MetricEntry("brier_score", metrics.BrierScore, "probabilities"),
+    MetricEntry("mean_squared_error", metrics.BrierScore, "probabilities", {"over_classes": "mean"}, is_default=False),
+    MetricEntry("geometric_accuracy", metrics.GeometricAccuracy, "probabilities"),
+    MetricEntry("decisiveness", metrics.Decisiveness, "probabilities"),
+    MetricEntry("robustness", metrics.Robustness, "probabilities"),
     *(
         MetricEntry(
-            key,
-            ProbabilityAccuracy,
+            "calibration_slope" if key == "slope" else key,
+            metrics.ProbabilityAccuracy,
             "probabilities",
             {"cells": 20_000},
             key=key,
-            given_direction="max",
-            no_interval=_BINNED,
+            given_direction=None if key == "slope" else "max",
+            no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
         )
-        for key in _MEASURED
-    ),
-    MetricEntry(
-        "calibration_slope", ProbabilityAccuracy, "probabilities", {"cells": 20_000}, key="slope", no_interval=_BINNED
+        for key in (*_MEASURED, "slope")
     ),
     # Soft labels.
     *(
@@ -279,19 +254,22 @@ ENTRIES = (
         for name, metric in _SOFT.items()
         for average in ("micro", "macro", "weighted")
     ),
-    *(MetricEntry(f"hard_f1_{average}", HardF1, "soft_labels", {"average": average}) for average in ("micro", "macro")),
-    MetricEntry("soft_kl_divergence", SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}, in_group_tables=True),
+    *(
+        MetricEntry(f"hard_f1_{average}", metrics.HardF1, "soft_labels", {"average": average})
+        for average in ("micro", "macro")
+    ),
+    MetricEntry("soft_kl_divergence", metrics.SoftKLDivergence, "soft_labels", {"epsilon": 1e-7}, in_group_tables=True),
     # Trials of a detector.
-    MetricEntry("equal_error_rate", EqualErrorRate, "trials"),
-    MetricEntry("min_detection_cost", MinDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
-    MetricEntry("actual_detection_cost", ActualDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
-    MetricEntry("half_total_error_rate", HalfTotalErrorRate, "trials"),
-    MetricEntry("cllr", Cllr, "trials"),
-    MetricEntry("min_cllr", MinCllr, "trials"),
-    MetricEntry("partial_auc", PartialAUC, "trials"),
-    MetricEntry("h_measure", HMeasure, "trials"),
-    MetricEntry("miss_at_false_alarm", MissAtFalseAlarm, "trials", {"p_fa": 0.01}),
-    MetricEntry("false_alarm_at_miss", FalseAlarmAtMiss, "trials", {"p_miss": 0.01}),
-    MetricEntry("precision_recall_break_even", PrecisionRecallBreakEven, "trials"),
+    MetricEntry("equal_error_rate", metrics.EqualErrorRate, "trials"),
+    MetricEntry("min_detection_cost", metrics.MinDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
+    MetricEntry("actual_detection_cost", metrics.ActualDetectionCost, "trials", {"points": OperatingPoint(0.5)}),
+    MetricEntry("half_total_error_rate", metrics.HalfTotalErrorRate, "trials"),
+    MetricEntry("cllr", metrics.Cllr, "trials"),
+    MetricEntry("min_cllr", metrics.MinCllr, "trials"),
+    MetricEntry("partial_auc", metrics.PartialAUC, "trials"),
+    MetricEntry("h_measure", metrics.HMeasure, "trials"),
+    MetricEntry("miss_at_false_alarm", metrics.MissAtFalseAlarm, "trials", {"p_fa": 0.01}),
+    MetricEntry("false_alarm_at_miss", metrics.FalseAlarmAtMiss, "trials", {"p_miss": 0.01}),
+    MetricEntry("precision_recall_break_even", metrics.PrecisionRecallBreakEven, "trials"),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}

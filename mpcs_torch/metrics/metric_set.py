@@ -63,7 +63,9 @@ class MetricSet:
         groups: dict[Hashable, Group] = {}
         keyed: list[tuple[MetricEntry, Metric]] = []
         for entry in entries:
-            twin = next((made for other, made in keyed if _differ_by_key(entry, other)), None)
+            # Entries that differ by their key alone take values of one metric, which is then computed once.
+            twins = (made for other, made in keyed if (entry.metric, entry.settings) == (other.metric, other.settings))
+            twin = None if entry.key is None else next(twins, None)
             metric = self._made(entry) if twin is None else twin
             keyed += [] if entry.key is None else [(entry, metric)]
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
@@ -106,18 +108,16 @@ class MetricSet:
                     group.metrics.update({name: self._made(by_name[name]) for name in group.metrics})
             self.reset()
             return
-        for group, own in zip(self.groups, states, strict=True):
-            if isinstance(own, Metric):
-                group.metrics.update(dict.fromkeys(group.metrics, own))
+        for group, saved in zip(self.groups, states, strict=True):
+            if isinstance(saved, Metric):
+                group.metrics.update(dict.fromkeys(group.metrics, saved))
             else:
-                group.first.__dict__.update({name: _unpacked(state) for name, state in own.items()})
+                group.first.__dict__.update(_unpacked(saved))
 
     def merge(self, states: States) -> None:
         """Add states of other samples to those of the metrics."""
-        for group, own in zip(self.groups, states, strict=True):
-            group.first.merge_state(
-                own if isinstance(own, Metric) else {name: _unpacked(state) for name, state in own.items()}
-            )
+        for group, other in zip(self.groups, states, strict=True):
+            group.first.merge_state(other if isinstance(other, Metric) else _unpacked(other))
 
     def _made(self, entry: MetricEntry) -> Metric:
         metric = entry.make(**self._around).to(self._device)
@@ -161,15 +161,10 @@ def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
     return entry.takes, type(metric).update, tuple(metric.settings.tolist())
 
 
-def _differ_by_key(entry: MetricEntry, other: MetricEntry) -> bool:
-    """Return whether two entries take values of one metric, which is then computed once."""
-    return entry.key is not None and entry.metric is other.metric and entry.settings == other.settings
-
-
 def numbers_in(states: States) -> int:
     """Return how many numbers states hold, without those of a user's own metrics."""
-    tensors = [part for own in states if isinstance(own, dict) for state in own.values() for part in _parts(state)]
-    return sum(part.numel() for part in tensors)
+    of_ours = [state for group in states if isinstance(group, dict) for state in group.values()]
+    return sum(part.numel() for state in of_ours for part in _parts(state))
 
 
 def _parts(state: Any) -> list[Tensor]:
@@ -185,5 +180,8 @@ def _packed(state: Any) -> Any:
     return list(state)  # a reset would clear the list itself
 
 
-def _unpacked(state: Any) -> Any:
-    return state.to_dense() if isinstance(state, Tensor) and state.is_sparse else state
+def _unpacked(states: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: state.to_dense() if isinstance(state, Tensor) and state.is_sparse else state
+        for name, state in states.items()
+    }

@@ -48,42 +48,30 @@ def picks(run: FinishedRun) -> list[Pick]:
 def picks_table(chosen: Sequence[Pick]) -> Table:
     """Return a table of each pick: its metrics on the training set, and its test accuracy."""
     header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
-    rows = [
-        [
-            ", ".join(chosen_one.metrics),
-            str(chosen_one.epoch),
-            f"{100 * chosen_one.record['accuracy']:.2f} %",
-            str(chosen_one.errors),
-            str(chosen_one.dangerous),
-            f"{chosen_one.record['mpcs']:.4f}",
-            f"{100 * chosen_one.record['test_accuracy']:.2f} %",
-        ]
-        for chosen_one in chosen
-    ]
+    rows = []
+    for one in chosen:
+        train, test = (f"{100 * one.record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
+        counts = [str(one.errors), str(one.dangerous)]
+        rows.append([", ".join(one.metrics), str(one.epoch), train, *counts, f"{one.record['mpcs']:.4f}", test])
     return Table(header, rows)
 
 
 def figure_5_comparison(run: FinishedRun, text_of: Callable[[Table], str] = Table.markdown) -> str:
     """Compare the picks of a replay with Fig. 5: epochs, matrices (rows are predictions) and dangerous errors."""
-    lines = []
-    for metric, published in CASE_STUDY_PICKS.items():
-        lines.append(f"{metric} picks epoch {pick(run.records, metric)} (paper: {published})")
+    picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
+    lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
     for epoch, printed in FIGURE_5.items():
         if epoch > len(run.records):
             continue
         ours = Pick((), run.records[epoch - 1], run.confusions[epoch - 1])
-        matrix = ours.confusion.t().tolist()
+        names, matrix = run.concern.classes, ours.confusion.t().tolist()
+        rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
         equal = sum(a == b for row, other in zip(matrix, printed, strict=True) for a, b in zip(row, other, strict=True))
         errors, dangerous = CASE_STUDY_ERRORS[epoch]
         lines += [
             f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
             f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix equal Fig. 5's",
             "",
-            text_of(_labelled(matrix, run.concern.classes)),
+            text_of(Table(["predicted \\ true", *names], rows)),
         ]
     return "\n".join(lines)
-
-
-def _labelled(matrix: list[list[int]], names: Sequence[str]) -> Table:
-    rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
-    return Table(["predicted \\ true", *names], rows)

@@ -1,7 +1,7 @@
 """Table II: correlation of MPCS with the usual metrics over the epochs of a run, and means over runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import torch
@@ -70,8 +70,11 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[I
     for name, records in runs.items():
         pairs = zip(correlations(records), TABLE_2.get(name) or [None] * len(BENCHMARKS), strict=True)
         cells = [f"{ours:.3f}" + ("" if printed is None else f" ({printed:.3f})") for ours, printed in pairs]
-        interval = seeds.get(name)
-        rows.append([name, *cells, "" if interval is None else _spread(interval[0])])
+        spread = ""
+        if name in seeds:
+            _, mean, low, high, lowest, highest = astuple(seeds[name][0])
+            spread = f"{mean:.3f} [{low:.3f}, {high:.3f}], runs {lowest:.3f} to {highest:.3f}"
+        rows.append([name, *cells, spread])
     return Table(["ours (paper)", *BENCHMARKS, "accuracy, over seeds"], rows)
 
 
@@ -81,22 +84,10 @@ def table_2_values(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Seq
     for name, records in runs.items():
         for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
             printed = [f"{TABLE_2[name][i]:.4f}", f"{ours - TABLE_2[name][i]:.4f}"] if name in TABLE_2 else ["", ""]
-            spread = seeds[name][i] if name in seeds else None
-            over_seeds = (
-                [""] * 6
-                if spread is None
-                else [
-                    str(spread.runs),
-                    *(f"{v:.4f}" for v in (spread.mean, spread.low, spread.high, spread.lowest, spread.highest)),
-                ]
-            )
-            rows.append(
-                [name, benchmark, f"{spearman(records, 'mpcs', benchmark):.4f}", f"{ours:.4f}", *printed, *over_seeds]
-            )
+            over_seeds = [""] * 6
+            if name in seeds:
+                over_seeds = [str(seeds[name][i].runs), *(f"{value:.4f}" for value in astuple(seeds[name][i])[1:])]
+            by_value = f"{spearman(records, 'mpcs', benchmark):.4f}"
+            rows.append([name, benchmark, by_value, f"{ours:.4f}", *printed, *over_seeds])
     over_seeds_header = ["seeds", "mean", "interval_low", "interval_high", "lowest", "highest"]
     return Table(["experiment", "benchmark", "mpcs", "mpcs_count", "paper", "difference", *over_seeds_header], rows)
-
-
-def _spread(interval: Interval) -> str:
-    likely = f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
-    return f"{likely}, runs {interval.lowest:.3f} to {interval.highest:.3f}"

@@ -70,16 +70,13 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
 
 
 def _seconds(task: Callable[[], object], device: torch.device) -> float:
-    _synchronize(device)
-    start = time.perf_counter()
-    task()
-    _synchronize(device)
-    return time.perf_counter() - start
-
-
-def _synchronize(device: torch.device) -> None:
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
+    start = time.perf_counter()
+    task()
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+    return time.perf_counter() - start
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:

@@ -35,10 +35,9 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 def seeded_config(name: str, seed: int) -> RunConfig:
     """Load an experiment with another seed, which also splits the data where the experiment does."""
-    config = experiment_config(name, [f"name={name}-seed{seed:02}", f"seed={seed}"])
-    if "split_seed" not in (config.data.model_extra or {}):
-        return config
-    return experiment_config(name, [f"name={config.name}", f"seed={seed}", f"data.split_seed={seed}"])
+    overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
+    is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
+    return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)
 
 
 def finish_run(
@@ -59,10 +58,5 @@ def finish_run(
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
     with run.kernels():
         costs = measure_costs(run) if time_metrics else None
-    return FinishedRun(
-        run.config,
-        [as_record(epoch) for epoch in epochs],
-        [epoch.confusion for epoch in epochs],
-        config.score.concern.spec(data.class_names),
-        costs,
-    )
+    records, confusions = [as_record(epoch) for epoch in epochs], [epoch.confusion for epoch in epochs]
+    return FinishedRun(run.config, records, confusions, config.score.concern.spec(data.class_names), costs)

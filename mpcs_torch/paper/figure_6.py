@@ -1,6 +1,7 @@
 """The learning comparison (Fig. 6): a run whose loss is multiplied by MPCS, beside the plain run."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 
 from mpcs_torch.paper.correlation import mean_interval
 from mpcs_torch.paper.experiments import experiment_config
@@ -44,9 +45,8 @@ def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
     rows = []
     for name in COLUMNS:
         values = [ratio[name] for ratio in by_seed]
-        interval = mean_interval(values)
         better = sum(value > 1 if "accuracy" in name else value < 1 for value in values)
-        numbers = (interval.mean, interval.low, interval.high, interval.lowest, interval.highest)
-        rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {len(values)}"])
+        runs, *numbers = astuple(mean_interval(values))
+        rows.append([name, *(f"{value:.4f}" for value in numbers), f"{better} of {runs}"])
     header = ["MPCS run / plain run", "mean", "95 % from", "to", "lowest seed", "highest", "MPCS run better"]
     return Table(header, rows)

@@ -1,11 +1,6 @@
 """The paper's experiments by name, and the numbers printed in it; the command lists them without torch."""
 
-EXPERIMENTS = (
-    "exp01",
-    "exp01-breast-cancer",
-    *(f"exp{number:02}" for number in range(2, 11)),
-    "case-study",
-)
+EXPERIMENTS = ("exp01", "exp01-breast-cancer", *(f"exp{number:02}" for number in range(2, 11)), "case-study")
 QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
 """The experiments that run in seconds, not minutes: all but those on MNIST."""
 
@@ -41,10 +36,7 @@ TABLE_3 = {
 }
 """Milliseconds of one evaluation, forward pass included: the benchmarks, then MPCS."""
 
-RECORD_FILES = {
-    **{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")},
-    "case-study": "compare1.csv",
-}
+RECORD_FILES = {**{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")}, "case-study": "compare1.csv"}
 """The published per-epoch records of experiments that can replay (IRIS and DIGITS were split without a seed)."""
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}

@@ -38,24 +38,19 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
     """Compare at the 4 published decimals; the published ``mpcs`` follows the count rule, like our mpcs_count."""
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
-        pairs = [(column, _printed(_ours(ours, column)), _printed(value)) for column, value in theirs.items()]
-        unequal = [f"{column} {mine} for {printed}" for column, mine, printed in pairs if mine != printed]
+        unequal = []
+        for column, value in theirs.items():
+            name = "mpcs_count" if column == "mpcs" else column
+            if name not in ours:
+                raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
+            mine, printed = (f"{number:.4f}".replace("-0.0000", "0.0000") for number in (ours[name], value))
+            if mine != printed:
+                unequal.append(f"{column} {mine} for {printed}")
         if unequal:
             differences[compared] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
     both = min(len(records), len(published))
     first = min(differences, default=both)
     return Agreement(len(published), both - len(differences), first, differences.get(first))
-
-
-def _ours(record: Record, column: str) -> float:
-    name = "mpcs_count" if column == "mpcs" else column
-    if name not in record:
-        raise ValueError(f"columns of published records must be among {', '.join(record)}, but got {column}.")
-    return record[name]
-
-
-def _printed(value: float) -> str:
-    return f"{value:.4f}".replace("-0.0000", "0.0000")
 
 
 @dataclass(frozen=True)
@@ -99,12 +94,8 @@ def evaluation_tables(
     runs = {name: reproduction.run.records for name, reproduction in finished.items()}
     costs = measured_costs(finished)
     yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
-    yield (
-        "table2",
-        "Table II: Spearman correlation of MPCS with the usual metrics",
-        table_2(runs, seeds),
-        table_2_values(runs, seeds),
-    )
+    title = "Table II: Spearman correlation of MPCS with the usual metrics"
+    yield "table2", title, table_2(runs, seeds), table_2_values(runs, seeds)
     yield "table3", "Table III: what a metric costs", table_3(costs), table_3_values(costs)
 
 

@@ -8,30 +8,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mpcs_torch.plots.canvas import (
-    BLACK,
-    BLUE,
-    CROSS_ENTROPY,
-    GREEN,
-    GREY,
-    LIGHT_GREY,
-    MOST_IN_SENTENCE,
-    MPCS,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    SYSTEMS,
-    WHITE,
-    Place,
-    canvas,
-    grid,
-    legend_below,
-    literal,
-    shown_number,
-)
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, shown_number
 
-KINDS = {"correct": (BLUE, ""), "released error": (GREEN, ""), "dangerous error": (RED, "//"), "referred": (GREY, "")}
+KINDS = {
+    "correct": (style.BLUE, ""),
+    "released error": (style.GREEN, ""),
+    "dangerous error": (style.RED, "//"),
+    "referred": (style.GREY, ""),
+}
 """Colour and hatch of each part of the decisions."""
 
 
@@ -50,14 +35,10 @@ def class_bars(
     """
     figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
     shown = {place: value for place, value in enumerate(values) if isfinite(value)}
-    axes.bar(list(shown), list(shown.values()), color=SKY, edgecolor=WHITE, linewidth=0.5)
-    axes.axhline(mean, color=ORANGE, linewidth=1.4, linestyle="--", label=f"{mean_label} {mean:.4g}")
+    axes.bar(list(shown), list(shown.values()), color=style.SKY, edgecolor=style.WHITE, linewidth=0.5)
+    axes.axhline(mean, color=style.ORANGE, linewidth=1.4, linestyle="--", label=f"{mean_label} {mean:.4g}")
     axes.set_xlim(-0.6, len(values) - 0.4)
-    axes.set_ylim(
-        0,
-        _headroom(on, 1.08, 1.3) * max([each for each in (*shown.values(), mean) if isfinite(each)], default=1.0)
-        or 1.0,
-    )
+    axes.set_ylim(0, _headroom(on, 1.08, 1.3) * _highest(*shown.values(), mean) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     grid(axes, "y")
     legend_below(figure, on=on)
@@ -75,11 +56,12 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
         on: Axes to draw on, or an empty figure. Default: a new figure.
     """
     figure, axes = canvas(1.5, title, on=on, xlabel=xlabel, yticks=[], ylim=(-1, _headroom(on, 1, 4)))
-    highest = 1.08 * max([each for each in (value, *marks.values()) if isfinite(each)], default=1.0) or 1.0
+    highest = 1.08 * _highest(value, *marks.values()) or 1.0
     axes.set_xlim(0, highest)
-    axes.barh([0], [min(value, highest)], 1.0, color=SKY, label=f"value {value:.4g}")
-    styles = zip(("-", "--", ":"), (GREEN, PINK, BLACK), strict=True)
-    for (name, mark), (line, colour) in zip(marks.items(), styles, strict=False):
+    axes.barh([0], [min(value, highest)], 1.0, color=style.SKY, label=f"value {value:.4g}")
+    for (name, mark), line, colour in zip(
+        marks.items(), ("-", "--", ":"), (style.GREEN, style.PINK, style.BLACK), strict=False
+    ):
         label = f"{literal(name)} {mark:.4g}"
         axes.axvline(mark, color=colour, linewidth=2.5, linestyle=line, clip_on=False, label=label)
     legend_below(figure, on=on)
@@ -99,12 +81,16 @@ def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None
     for kind, (colour, hatch) in KINDS.items():
         label = f"{kind}: {shown_number(counts[kind])}"
         axes.barh(
-            [0], [counts[kind]], 1.0, left, color=colour, hatch=hatch, edgecolor=WHITE, linewidth=0.5, label=label
+            [0], [counts[kind]], 1.0, left, color=colour, hatch=hatch, edgecolor=style.WHITE, linewidth=0.5, label=label
         )
         left += counts[kind]
     axes.set_xlim(0, left or 1.0)
     legend_below(figure, on=on)
     return figure
+
+
+def _highest(*values: float) -> float:
+    return max(filter(isfinite, values), default=1.0)
 
 
 def _headroom(on: Place, without: float, with_legend: float) -> float:
@@ -122,11 +108,11 @@ def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figu
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
     seeds = range(len(baseline))
-    axes.vlines(seeds, baseline, other, color=LIGHT_GREY, linewidth=3, zorder=1)
-    for (name, values), colour in zip(counts.items(), (CROSS_ENTROPY, MPCS), strict=True):
+    axes.vlines(seeds, baseline, other, color=style.LIGHT_GREY, linewidth=3, zorder=1)
+    for (name, values), colour in zip(counts.items(), (style.CROSS_ENTROPY, style.MPCS), strict=True):
         mean = sum(values) / len(values)
         axes.scatter(
-            seeds, values, color=colour, zorder=2, label=f"{literal(name, MOST_IN_SENTENCE)} (mean {mean:.1f})"
+            seeds, values, color=colour, zorder=2, label=f"{literal(name, style.MOST_IN_SENTENCE)} (mean {mean:.1f})"
         )
         axes.axhline(mean, color=colour, linestyle="--", linewidth=1, zorder=0)
     axes.set_ylim(bottom=0, top=1.05 * max(*baseline, *other, 1))
@@ -136,7 +122,6 @@ def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figu
     return figure
 
 
-MARKERS = "osD^vPX"
 MOST = 40
 """The number of conditions that fit a figure."""
 MOST_NAME = 20
@@ -168,15 +153,15 @@ def condition_chart(
     axes.set_ylim(len(shown) - 0.5, -0.5)
     grid(axes, "y")
     apart = 0.15 if intervals else 0.0  # bars of several systems would hide each other
-    for number, (name, values) in enumerate(systems.items()):
-        colour, marker = SYSTEMS[number % len(SYSTEMS)], MARKERS[number % len(MARKERS)]
+    for number, (name, values, colour) in enumerate(coloured(systems)):
         ends = list(intervals.get(name, ()))[:MOST]
         about = "; bars: 95 %" if ends else ""
-        label = f"{literal(name, MOST_IN_SENTENCE)} (line: all, {pooled[name]:.4g}{about})"
-        own = [place + apart * (number - (len(systems) - 1) / 2) for place in range(len(shown))]
-        for place, (low, high) in zip(own, ends, strict=False):
+        label = f"{literal(name, style.MOST_IN_SENTENCE)} (line: all, {pooled[name]:.4g}{about})"
+        heights = [place + apart * (number - (len(systems) - 1) / 2) for place in range(len(shown))]
+        for place, (low, high) in zip(heights, ends, strict=False):
             axes.plot([low, high], [place, place], color=colour, linewidth=1.5, alpha=0.6)
-        axes.plot(values[:MOST], own, marker, color=colour, markersize=6, label=label)
+        marker = style.MARKERS[number % len(style.MARKERS)]
+        axes.plot(values[:MOST], heights, marker, color=colour, markersize=6, label=label)
         axes.axvline(pooled[name], color=colour, linewidth=1.0, linestyle="--")
     legend_below(figure)
     return figure

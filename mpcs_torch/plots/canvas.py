@@ -1,8 +1,8 @@
 """The size, colours, texts and legends of figures: readable where a figure fills the screen of a phone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill, wrap
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -33,10 +33,10 @@ ON_DARK = {
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
 """The colours of the systems in one figure, in this order."""
+MARKERS = "osD^vPX"
 TARGETS, NONTARGETS = ORANGE, BLUE
 RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
-
 
 MOST = 40
 """The most characters of a name: about as many as fit the width of a figure in a legend."""
@@ -44,6 +44,15 @@ MOST_IN_SENTENCE = 22
 """The same where a value follows the name in the legend."""
 LINE = 46
 """The most characters in a line of a title."""
+
+
+System = TypeVar("System")
+
+
+def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]:
+    """Yield the name, the value and the colour of each system."""
+    for number, (name, system) in enumerate(systems.items()):
+        yield name, system, SYSTEMS[number % len(SYSTEMS)]
 
 
 def literal(name: str, most: int = MOST) -> str:
@@ -127,26 +136,26 @@ def grid(axes: Axes, axis: str = "both") -> None:
     axes.set_axisbelow(True)
 
 
-def legend_below(figure: Figure, columns: int | None = None, *, on: Place = None, **settings: Any) -> None:
+def legend_below(
+    figure: Figure, columns: int | None = None, *, handles: Sequence[Artist] = (), on: Place = None
+) -> None:
     """Add a legend of everything labelled below the axes, and make room for it; short labels stand in two columns.
 
     In axes of the caller the legend stands inside, or is left out if they are too small: other axes stay as they are.
     """
+    axes = on if isinstance(on, Axes) else figure.axes[0]
+    handles = handles or axes.get_legend_handles_labels()[0]
     if isinstance(on, Axes):
-        handles = settings.get("handles") or on.get_legend_handles_labels()[0]
-        _legend_of(on, handles)
+        _legend_inside(on, handles)
         return
-    handles = settings.pop("handles", None) or [
-        handle for axes in figure.axes[:1] for handle in axes.get_legend_handles_labels()[0]
-    ]
     if columns is None:
         columns = 2 if all(len(str(handle.get_label())) <= SHORT for handle in handles) else 1
     rows = -(-len(handles) // columns)
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL, **settings)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
 
 
-def _legend_of(axes: Axes, handles: Sequence[Artist]) -> None:
+def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:
     labels = [str(handle.get_label()) for handle in handles]
     width, height = size_of(axes)
     beside = 6  # letters that the mark and the margins take

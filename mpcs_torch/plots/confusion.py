@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import LinearSegmentedColormap, to_rgba
@@ -12,24 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import (
-    BLACK,
-    BLUE,
-    DANGEROUS,
-    FAINT_GREY,
-    GRID,
-    NORMAL,
-    RELEASED,
-    SMALL,
-    WHITE,
-    WIDTH,
-    Place,
-    canvas,
-    legend_below,
-    literal,
-    shown_number,
-    size_of,
-)
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import Place, canvas, legend_below, literal, shown_number, size_of
 
 MOST_NAME = 20
 """The most characters of a class that are shown beside the matrix."""
@@ -84,7 +67,7 @@ def confusion_matrix(
     cell = max(0.36, min(0.8, 3.0 / size), LETTER * digits + 0.12)
     if isinstance(on, Axes):
         cell = min(size_of(on)) / size
-    font = min(SMALL, SMALL * (cell - 0.04) / (LETTER * digits))
+    font = min(style.SMALL, style.SMALL * (cell - 0.04) / (LETTER * digits))
     is_image = released is None and (size > MOST_NUMBERED or font < SMALLEST_NUMBER)
     if is_image and not isinstance(on, Axes):
         cell = TALL / size
@@ -96,7 +79,7 @@ def confusion_matrix(
     figure, axes = canvas(
         side + below + 0.4,
         title,
-        width=max(WIDTH, side + beside + 0.3),
+        width=max(style.WIDTH, side + beside + 0.3),
         on=on,
         xlabel="predicted" if not is_image else "predicted (dark: most of a row)",
         ylabel="true",
@@ -106,21 +89,20 @@ def confusion_matrix(
     axes.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5))
     axes.set_xticks(range(0, size, every), names[::every], rotation=90 if is_upright else 0)
     axes.set_yticks(range(0, size, every), names[::every])
-    axes.tick_params(length=0, labelsize=SMALL if size > 6 else NORMAL)
+    axes.tick_params(length=0, labelsize=style.SMALL if size > 6 else style.NORMAL)
     if is_image:
-        _draw_image(axes, confusion)
+        shares = confusion / confusion.sum(dim=1, keepdim=True).clamp(min=1e-300)
+        shading = LinearSegmentedColormap.from_list("shares", [style.WHITE, style.BLUE])
+        axes.imshow(shares.tolist(), cmap=shading, vmin=0, vmax=1, interpolation="nearest")
+        axes.spines[:].set(visible=True, color=style.GRID)
     else:
         _draw_cells(axes, confusion.tolist(), None if released is None else released.tolist(), font)
     if released is not None:
-        legend_below(figure, 2, handles=_legend(), on=on)
+        dangerous = Line2D([], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS)
+        dangerous.set_label("dangerous error (bold)")
+        frame = Patch(fill=False, edgecolor=style.RELEASED, **FRAME, label="released pair (tolerable)")
+        legend_below(figure, 2, handles=[dangerous, frame], on=on)
     return figure
-
-
-def _draw_image(axes: Axes, confusion: Tensor) -> None:
-    shares = confusion / confusion.sum(dim=1, keepdim=True).clamp(min=1e-300)
-    shading = LinearSegmentedColormap.from_list("shares", [WHITE, BLUE])
-    axes.imshow(shares.tolist(), cmap=shading, vmin=0, vmax=1, interpolation="nearest")
-    axes.spines[:].set(visible=True, color=GRID)
 
 
 def _draw_cells(
@@ -137,27 +119,22 @@ def _draw_cells(
         if count:
             squares.append(_square(column, row, 0.5))
             share = CORRECT if not is_error else FAINTEST + (STRONGEST - FAINTEST) * count / most
-            colours.append(to_rgba(BLUE if not is_error else RELEASED if is_released else DANGEROUS, share))
+            colours.append(
+                to_rgba(style.BLUE if not is_error else style.RELEASED if is_released else style.DANGEROUS, share)
+            )
         if is_released:
             frames.append(_square(column, row, 0.43))
         if is_marked:
             corner = [(column + 0.5, row - 0.5), (column + 0.5, row - 0.18), (column + 0.18, row - 0.5)]
             corners.append(Polygon(corner))
         number = axes.text(column, row, shown_number(count), ha="center", va="center", fontsize=font)
-        number.set(color=BLACK if count else FAINT_GREY, weight="bold" if is_marked else "normal")
+        number.set(color=style.BLACK if count else style.FAINT_GREY, weight="bold" if is_marked else "normal")
         number.set_in_layout(False)  # inside the axes; the layout of hundreds of numbers takes seconds
-    axes.add_patch(Rectangle((-0.5, -0.5), size, size, facecolor=GRID, alpha=0.5, linewidth=0))
+    axes.add_patch(Rectangle((-0.5, -0.5), size, size, facecolor=style.GRID, alpha=0.5, linewidth=0))
     axes.add_collection(PatchCollection(squares, facecolors=colours, linewidths=0))
-    axes.add_collection(PatchCollection(frames, facecolors="none", edgecolors=RELEASED, **FRAME))
-    axes.add_collection(PatchCollection(corners, facecolors=DANGEROUS, linewidths=0))
+    axes.add_collection(PatchCollection(frames, facecolors="none", edgecolors=style.RELEASED, **FRAME))
+    axes.add_collection(PatchCollection(corners, facecolors=style.DANGEROUS, linewidths=0))
 
 
 def _square(x: float, y: float, half: float) -> Rectangle:
     return Rectangle((x - half, y - half), 2 * half, 2 * half)
-
-
-def _legend() -> list[Artist]:
-    return [
-        Line2D([], [], marker=(3, 0, 45), linestyle="", markersize=9, color=DANGEROUS, label="dangerous error (bold)"),
-        Patch(fill=False, edgecolor=RELEASED, **FRAME, label="released pair (tolerable)"),
-    ]

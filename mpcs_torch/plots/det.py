@@ -15,19 +15,8 @@ from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
-from mpcs_torch.plots.canvas import (
-    DARK_GREY,
-    GREY,
-    LIGHT_GREY,
-    MOST_IN_SENTENCE,
-    SYSTEMS,
-    Place,
-    canvas,
-    grid,
-    legend_below,
-    literal,
-    size_of,
-)
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
 from mpcs_torch.plots.curves import thinned
 
 MARKERS = "os^DvPX"
@@ -81,21 +70,13 @@ def det_curves(
     drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
     drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
     figure, axes = canvas(4.6, title, on=on, xlabel="false-alarm rate, %", ylabel="miss rate, %", aspect="equal")
-    _set_probit_axes(
-        axes, list(systems.values()), min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in drawn)]))
-    )
-    if isinstance(on, Axes):
-        _thin_ticks(axes)
-    for number, (name, rates) in enumerate(systems.items()):
-        colour = SYSTEMS[number % len(SYSTEMS)]
+    highest = min(0.99, max([HIGHEST, *(rate + (1 - rate) / 3 for rate in drawn)]))
+    _set_probit_axes(axes, list(systems.values()), highest, NEAREST_TICKS if isinstance(on, Axes) else 0.0)
+    for number, (name, rates, colour) in enumerate(coloured(systems)):
         equal = crossing_of(counts[number].at(hulls[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
-        axes.plot(
-            *curve,
-            color=colour,
-            linewidth=1.5,
-            label=f"{literal(name, MOST_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %",
-        )
+        label = f"{literal(name, style.MOST_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
+        axes.plot(*curve, color=colour, linewidth=1.5, label=label)
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         markers = cycle(MARKERS)
         for cost, marker in zip(costs[number], markers, strict=False):
@@ -104,41 +85,33 @@ def det_curves(
         for of_systems, marker in zip(more.values(), markers, strict=False):
             _mark(axes, *of_systems[number], colour, marker)
     for marker, label in zip(cycle(MARKERS), [*(f"minimum cost, {p.label()}" for p in marked), *more], strict=False):
-        axes.plot([], [], marker, color=DARK_GREY, markersize=6, label=label)
-    axes.plot([], [], "+", color=DARK_GREY, markersize=9, label="equal error rate (convex hull)")
-    axes.plot([], [], ":", color=GREY, linewidth=0.9, label="30 errors")
+        axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
+    axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label="equal error rate (convex hull)")
+    axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label="30 errors")
     legend_below(figure, on=on)
     return figure
 
 
-def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float) -> None:
-    trials = {side: [int(getattr(rates, side)) for rates in systems] for side in ("nontargets", "targets")}
-    limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials.values()]
+def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
+    """Scale both axes, and draw their ticks, which are at least ``nearest`` inches apart, and the rule of 30 errors."""
+    trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
+    limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
     axes.set_xscale("function", functions=(ndtri, ndtr))
     axes.set_yscale("function", functions=(ndtri, ndtr))
-    for counts, (lowest, _), set_ticks, draw in zip(
-        trials.values(), limits, (axes.set_xticks, axes.set_yticks), (axes.axvline, axes.axhline), strict=True
+    for axis, counts, (lowest, _), inches, draw in zip(
+        (axes.xaxis, axes.yaxis), trials, limits, size_of(axes), (axes.axvline, axes.axhline), strict=True
     ):
-        ticks = [tick for tick in TICKS if lowest <= tick <= highest]
-        set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
+        by_probit = inches / (ndtri(highest) - ndtri(lowest))
+        ticks: list[float] = []
+        for tick in (tick for tick in reversed(TICKS) if lowest <= tick <= highest):
+            if not ticks or by_probit * (ndtri(ticks[0]) - ndtri(tick)) > nearest:
+                ticks.insert(0, tick)
+        axis.set_ticks(ticks, [f"{100 * tick:g}" for tick in ticks], fontsize=8)
         if 30 / min(counts) < highest:
-            draw(30 / min(counts), color=GREY, linewidth=0.9, linestyle=":")
-    axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=LIGHT_GREY, linewidth=0.8)
+            draw(30 / min(counts), color=style.GREY, linewidth=0.9, linestyle=":")
+    axes.plot([INSIDE, 1 - INSIDE], [INSIDE, 1 - INSIDE], color=style.LIGHT_GREY, linewidth=0.8)
     grid(axes)
-
-
-def _thin_ticks(axes: Axes) -> None:
-    """Keep the ticks that have room in axes of any size."""
-    for axis, limits, inches in zip(
-        (axes.xaxis, axes.yaxis), (axes.get_xlim(), axes.get_ylim()), size_of(axes), strict=True
-    ):
-        low, high = ndtri(limits)
-        kept: list[float] = []
-        for tick in reversed([tick for tick in TICKS if limits[0] <= tick <= limits[1]]):
-            if not kept or inches * (ndtri(kept[-1]) - ndtri(tick)) / (high - low) > NEAREST_TICKS:
-                kept.append(tick)
-        axis.set_ticks(kept, [f"{100 * tick:g}" for tick in kept], fontsize=8)
 
 
 def _draw_interval(axes: Axes, rates: ErrorRates, cost: DetectionCost, colour: str, confidence: float) -> None:
@@ -180,20 +153,20 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3.
     """
-    colours = dict(zip(systems, cycle(SYSTEMS), strict=False))
+    colours = dict(zip(systems, cycle(style.SYSTEMS), strict=False))
     errors = {name: bayes_errors_of(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None}
     if not errors:
         raise ValueError("systems must hold at least one curve, but holds none.")
     figure, axes = canvas(
         3.3, title, on=on, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error"
     )
-    highest = min(max(1.2, *(1.05 * each.actual.max().item() for each in errors.values())), MAX_DRAWN)
+    highest = min(max(1.2, *(1.05 * error.actual.max().item() for error in errors.values())), MAX_DRAWN)
     axes.set(xlim=(-9, 9), ylim=(0, highest))
-    for name, each in errors.items():
-        axes.plot(LOG_ODDS.tolist(), each.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))
-        axes.plot(LOG_ODDS.tolist(), each.minimum.tolist(), color=colours[name], linewidth=1.2, linestyle="--")
-    axes.plot([], [], color=DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
-    axes.plot([], [], color=DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
-    axes.axhline(1, color=GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
+    for name, error in errors.items():
+        axes.plot(LOG_ODDS.tolist(), error.actual.tolist(), color=colours[name], linewidth=1.5, label=literal(name))
+        axes.plot(LOG_ODDS.tolist(), error.minimum.tolist(), color=colours[name], linewidth=1.2, linestyle="--")
+    axes.plot([], [], color=style.DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
+    axes.plot([], [], color=style.DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
+    axes.axhline(1, color=style.GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
     legend_below(figure, on=on)
     return figure

@@ -3,29 +3,12 @@
 from collections.abc import Mapping
 
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
 from mpcs_torch.functional.probability.mean_curve import MeanCurve
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
-from mpcs_torch.plots.canvas import (
-    DARK_GREY,
-    GREEN,
-    LIGHT_GREY,
-    ORANGE,
-    PINK,
-    SKY,
-    SMALL,
-    SYSTEMS,
-    WHITE,
-    Place,
-    canvas,
-    legend_below,
-    literal,
-)
-
-MARKERS = "osD"
-"""Of the three means."""
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import Place, canvas, coloured, legend_below, literal
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:
@@ -42,34 +25,30 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.
     """
-    figure, axes = canvas(
-        4.2,
-        title,
-        on=on,
-        xlabel="reported probability",
-        ylabel="measured probability",
-        xlim=(0, 1),
-        ylim=(0, 1),
-        aspect=1,
-    )
-    low, high, rate = (_numbers(values) for values in (measured.low, measured.high, measured.rate))
+    figure, axes = canvas(4.2, title, on=on, xlabel="reported probability", ylabel="measured probability", aspect=1)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    low, high, rate = (values.tolist() for values in (measured.low, measured.high, measured.rate))
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
-    axes.bar(low, rate, widths, align="edge", color=SKY, edgecolor=WHITE, linewidth=0.5, label="measured rate of a bin")
-    axes.plot([0, 1], [0, 1], color=GREEN, linewidth=1.2, label="calibrated")
+    axes.bar(
+        low,
+        rate,
+        widths,
+        align="edge",
+        color=style.SKY,
+        edgecolor=style.WHITE,
+        linewidth=0.5,
+        label="measured rate of a bin",
+    )
+    axes.plot([0, 1], [0, 1], color=style.GREEN, linewidth=1.2, label="calibrated")
     points = {name: (getattr(reported, name).item(), getattr(measured.means, name).item()) for name in reported._fields}
     ends = points["robustness"], points["decisiveness"]
     slope = calibration_slope(reported, measured.means).item()
-    axes.plot(*zip(*ends, strict=True), color=PINK, linewidth=1.8, label=f"slope {slope:.2f}")
-    for (name, (x, y)), marker in zip(points.items(), MARKERS, strict=True):
+    axes.plot(*zip(*ends, strict=True), color=style.PINK, linewidth=1.8, label=f"slope {slope:.2f}")
+    for (name, (x, y)), marker in zip(points.items(), style.MARKERS, strict=False):
         label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
-        axes.plot(x, y, marker, color=ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
+        axes.plot(x, y, marker, color=style.ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
     legend_below(figure, on=on)
     return figure
-
-
-def _numbers(values: Tensor) -> list[float]:
-    numbers: list[float] = values.tolist()
-    return numbers
 
 
 MARKED = {"robustness": ROBUST, "geometric": GEOMETRIC, "decisiveness": DECISIVE}
@@ -98,10 +77,9 @@ def mean_curves(curves: Mapping[str, MeanCurve]) -> Figure:
         raise ValueError("curves must hold at least one curve, but is empty.")
     figure, axes = canvas(3.6, xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1))
     for row, (name, power) in enumerate(MARKED.items()):
-        axes.axvline(power, color=LIGHT_GREY, linewidth=0.8)
-        axes.text(power, 1.01 + 0.06 * row, name, fontsize=SMALL, color=DARK_GREY, ha="center", va="bottom")
-    for number, (name, curve) in enumerate(curves.items()):
-        colour = SYSTEMS[number % len(SYSTEMS)]
+        axes.axvline(power, color=style.LIGHT_GREY, linewidth=0.8)
+        axes.text(power, 1.01 + 0.06 * row, name, fontsize=style.SMALL, color=style.DARK_GREY, ha="center", va="bottom")
+    for name, curve, colour in coloured(curves):
         for kind, line, values in (("reported", "-", curve.reported), ("measured", "--", curve.measured)):
             label = f"{literal(name)}, {kind}"
             axes.plot(curve.power.tolist(), values.tolist(), line, color=colour, linewidth=1.5, label=label)

@@ -1,11 +1,12 @@
 """Errors of decided samples against the share of samples that are decided."""
 
 from collections.abc import Mapping
+from itertools import cycle
 
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import SYSTEMS, Place, canvas, grid, legend_below, literal
+from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal
 from mpcs_torch.plots.curves import thinned
 from mpcs_torch.plots.det import MARKERS
 
@@ -46,21 +47,15 @@ def risk_coverage_figure(
     """
     if not curves:
         raise ValueError("curves must hold at least one curve, but is empty.")
-    figure, axes = canvas(
-        3.6,
-        title,
-        on=on,
-        xlabel="coverage: decided samples, %",
-        ylabel=f"{counted} per decided sample, %",
-    )
-    for number, (name, (coverage, risk)) in enumerate(curves.items()):
+    ylabel = f"{counted} per decided sample, %"
+    figure, axes = canvas(3.6, title, on=on, xlabel="coverage: decided samples, %", ylabel=ylabel)
+    for name, (coverage, risk), colour in coloured(curves):
         if coverage.shape != risk.shape or coverage.ndim != 1 or not len(coverage):
             shapes = f"{tuple(coverage.shape)} and {tuple(risk.shape)}"
             raise ValueError(f"curves must hold coverage and risk of one shape (N,), but {name!r} has {shapes}.")
         x, y = ([100 * value for value in values] for values in thinned(coverage, risk))
-        axes.plot(x, y, color=SYSTEMS[number % len(SYSTEMS)], linewidth=1.5, label=literal(name))
-    for number, (name, (coverage_at, risk_at)) in enumerate((marks or {}).items()):
-        colour, marker = SYSTEMS[number % len(SYSTEMS)], MARKERS[number % len(MARKERS)]
+        axes.plot(x, y, color=colour, linewidth=1.5, label=literal(name))
+    for (name, (coverage_at, risk_at), colour), marker in zip(coloured(marks or {}), cycle(MARKERS), strict=False):
         axes.plot(100 * coverage_at, 100 * risk_at, marker, color=colour, markersize=7, label=literal(name))
     axes.set(xlim=(0, 101), ylim=(0, None))
     grid(axes)

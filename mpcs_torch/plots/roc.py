@@ -7,17 +7,8 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of
-from mpcs_torch.plots.canvas import (
-    BLUE,
-    LIGHT_GREY,
-    MOST_IN_SENTENCE,
-    ORANGE,
-    SYSTEMS,
-    Place,
-    canvas,
-    legend_below,
-    literal,
-)
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import Place, canvas, coloured, legend_below, literal
 from mpcs_torch.plots.curves import thinned
 
 
@@ -40,10 +31,10 @@ def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None, o
     figure, axes = _axes(title, on)
     x, y = thinned(rates.p_fa, rates.p_miss)
     area = area_under_roc(counts).item() if area is None else area
-    axes.plot(x, [1 - miss for miss in y], color=BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
+    axes.plot(x, [1 - miss for miss in y], color=style.BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
     label = f"convex hull, area {area_under_roc(corners).item():.4f}"
-    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=ORANGE, linewidth=1.0, label=label)
-    axes.plot(equal, 1 - equal, "o", color=ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
+    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=style.ORANGE, linewidth=1.0, label=label)
+    axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
     legend_below(figure, on=on)
     return figure
 
@@ -62,25 +53,17 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, on: Place = Non
     if not systems:
         raise ValueError("systems must hold at least one curve, but is empty.")
     figure, axes = _axes(title, on)
-    for number, (name, rates) in enumerate(systems.items()):
+    for name, rates, colour in coloured(systems):
         x, y = thinned(rates.p_fa, rates.p_miss)
-        label = f"{literal(name, MOST_IN_SENTENCE)}, area {area_under_roc(rates.counts()).item():.4f}"
-        axes.plot(x, [1 - miss for miss in y], color=SYSTEMS[number % len(SYSTEMS)], linewidth=1.5, label=label)
+        label = f"{literal(name, style.MOST_IN_SENTENCE)}, area {area_under_roc(rates.counts()).item():.4f}"
+        axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
     legend_below(figure, on=on)
     return figure
 
 
 def _axes(title: str, on: Place) -> tuple[Figure, Axes]:
-    figure, axes = canvas(
-        4.4,
-        title,
-        on=on,
-        xlabel="false-alarm rate",
-        ylabel="hit rate",
-        aspect="equal",
-        xlim=(-0.01, 1.01),
-        ylim=(-0.01, 1.01),
-    )
-    axes.plot([0, 1], [0, 1], color=LIGHT_GREY, linewidth=0.8)
-    axes.plot([0, 1], [1, 0], color=LIGHT_GREY, linewidth=0.8, linestyle=":")
+    figure, axes = canvas(4.4, title, on=on, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal")
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    axes.plot([0, 1], [0, 1], color=style.LIGHT_GREY, linewidth=0.8)
+    axes.plot([0, 1], [1, 0], color=style.LIGHT_GREY, linewidth=0.8, linestyle=":")
     return figure, axes

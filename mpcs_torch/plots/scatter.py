@@ -9,19 +9,8 @@ from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 from torch import Tensor
 
-from mpcs_torch.plots.canvas import (
-    ACCURACY,
-    BLACK,
-    CROSS_ENTROPY,
-    LIGHT_GREY,
-    MPCS,
-    RELEASED,
-    SMALL,
-    WHITE,
-    canvas,
-    legend_below,
-    literal,
-)
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import canvas, legend_below, literal
 
 STEP = 4.0
 """The step by which a label is moved, in points."""
@@ -43,9 +32,14 @@ def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequ
             textcoords="offset points",
             ha="center",
             va="center",
-            fontsize=SMALL,
-            color=BLACK,
-            bbox={"boxstyle": "round,pad=0.2", "facecolor": WHITE, "edgecolor": LIGHT_GREY, "linewidth": 0.6},
+            fontsize=style.SMALL,
+            color=style.BLACK,
+            bbox={
+                "boxstyle": "round,pad=0.2",
+                "facecolor": style.WHITE,
+                "edgecolor": style.LIGHT_GREY,
+                "linewidth": 0.6,
+            },
         )
         taken.append(_place(note, axes, taken, canvas))
 
@@ -81,7 +75,7 @@ def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_
     for i, j in (released | released.t()).triu(1).nonzero().tolist():
         if i in middles and j in middles:
             (x, y), (other_x, other_y) = middles[i], middles[j]
-            axes.plot([x, other_x], [y, other_y], color=RELEASED, linewidth=1.5)
+            axes.plot([x, other_x], [y, other_y], color=style.RELEASED, linewidth=1.5)
     names = [literal(class_names[number], MOST_CLASS_NAME) for number in middles]
     label_points(axes, [(x, y) for x, y in middles.values()], names)
     return figure
@@ -105,15 +99,15 @@ def accuracy_against_danger(
         allowance: How much accuracy a method may cost; a dotted line is drawn there.
     """
     figure, axes = canvas(4.6, width=7, xlabel="dangerous test errors (mean over seeds)", ylabel="test accuracy, %")
-    for (label, line), colour in zip(lines.items(), (CROSS_ENTROPY, MPCS), strict=True):
+    for (label, line), colour in zip(lines.items(), (style.CROSS_ENTROPY, style.MPCS), strict=True):
         x, y = [dangerous for dangerous, _ in line], [100 * accuracy for _, accuracy in line]
         axes.plot(x, y, "-o", color=colour, markersize=3, linewidth=1, label=literal(label, MOST_NAME))
     label = f"{100 * allowance:g} points below the baseline"
     lowest = 100 * (baseline_accuracy - allowance)
-    axes.axhline(lowest, color=BLACK, linewidth=0.7, linestyle=":", label=label)
+    axes.axhline(lowest, color=style.BLACK, linewidth=0.7, linestyle=":", label=label)
     for number, (name, (dangerous, accuracy)) in enumerate(points.items(), start=1):
         key = f"{number}  {literal(name, MOST_NAME)}"
-        axes.plot(dangerous, 100 * accuracy, "s", color=ACCURACY, markersize=6, label=key)
+        axes.plot(dangerous, 100 * accuracy, "s", color=style.ACCURACY, markersize=6, label=key)
     legend_below(figure)
     places = [(dangerous, 100 * accuracy) for dangerous, accuracy in points.values()]
     label_points(axes, places, [str(number) for number in range(1, len(points) + 1)])

@@ -1,46 +1,29 @@
 """The metrics of a run over its epochs, and of two runs side by side (Fig. 4 and 6 of the paper)."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from math import isfinite, nan
 from statistics import median
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from mpcs_torch.plots.canvas import (
-    ACCURACY,
-    CROSS_ENTROPY,
-    DARK_GREY,
-    GREEN,
-    MOST_IN_SENTENCE,
-    MPCS,
-    NORMAL,
-    PINK,
-    SKY,
-    SYSTEMS,
-    WIDTH,
-    canvas,
-    grid,
-    legend_below,
-    lines,
-    literal,
-)
+from mpcs_torch.plots import canvas as style
+from mpcs_torch.plots.canvas import canvas, coloured, grid, legend_below, lines, literal
 
 Values = Mapping[str, float]
 """The values of an epoch by column."""
 METRIC_LINES = {
-    "accuracy": ("accuracy", ACCURACY, "-"),
-    "f1_macro": ("F1", SKY, "--"),
-    "mcc": ("MCC", GREEN, ":"),
-    "mean_squared_error": ("mean squared error", PINK, "--"),
-    "cross_entropy": ("cross entropy", CROSS_ENTROPY, "-"),
-    "mpcs_count": ("MPCS", MPCS, "-"),
+    "accuracy": ("accuracy", style.ACCURACY, "-"),
+    "f1_macro": ("F1", style.SKY, "--"),
+    "mcc": ("MCC", style.GREEN, ":"),
+    "mean_squared_error": ("mean squared error", style.PINK, "--"),
+    "cross_entropy": ("cross entropy", style.CROSS_ENTROPY, "-"),
+    "mpcs_count": ("MPCS", style.MPCS, "-"),
 }
 """Label, colour and line of each column that Figure 4 draws."""
 WIDE_RANGE = 30
 """A metric whose highest value is this many times its lowest, and whose values are mostly small, is drawn on a
 logarithmic scale."""
-MARKERS = "osD^vPX"
 RINGS, DOT = (11, 14, 17, 20), 5.5
 """The sizes of markers, in points. The first one of each run is a ring around what else is marked there."""
 
@@ -56,34 +39,31 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
     """
     figure, axes = canvas(2.3, column, xlabel="epoch")
     drawn: list[float] = []
-    for number, (name, records) in enumerate(runs.items()):
-        values = {
-            int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, float("nan")))
-        }
-        colour = SYSTEMS[number % len(SYSTEMS)]
+    for number, (name, records, colour) in enumerate(coloured(runs)):
+        values = {int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, nan))}
         label = literal(name) if len(runs) > 1 else None
         axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label)
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
-                of_run = f", {literal(name, MOST_IN_SENTENCE)}" if len(runs) > 1 else ""
+                of_run = f", {literal(name, style.MOST_IN_SENTENCE)}" if len(runs) > 1 else ""
                 axes.plot(
                     epoch,
                     values[epoch],
-                    MARKERS[place % len(MARKERS)],
-                    color=colour if len(runs) > 1 else SYSTEMS[1 + place % (len(SYSTEMS) - 1)],
+                    style.MARKERS[place % len(style.MARKERS)],
+                    color=colour if len(runs) > 1 else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
                     markersize=DOT if place else RINGS[number % len(RINGS)],
                     fillstyle="full" if place else "none",
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
                     clip_on=False,  # whole where it lies on the edge of the axes
-                    label=f"{literal(picker, MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
+                    label=f"{literal(picker, style.MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
     if drawn and max(drawn) > WIDE_RANGE * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.set_ylabel("log scale", color=DARK_GREY)
+        axes.set_ylabel("log scale", color=style.DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid(axes)
     legend_below(figure)
@@ -94,13 +74,18 @@ def trends(records: Sequence[Values], picks: Mapping[str, int]) -> Figure:
     """Accuracy, cross entropy, MPCS and two picks over the epochs, losses as shares of their highest value (Fig. 4)."""
     figure, axes = canvas(3.2, width=7, xlabel="epoch", ylim=(0, 1.02))
     epochs = [record["epoch"] for record in records]
-    axes.plot(epochs, [record["accuracy"] for record in records], color=ACCURACY, label="accuracy")
-    for column, label, colour in (("cross_entropy", "cross entropy", CROSS_ENTROPY), ("mpcs", "MPCS", MPCS)):
+    axes.plot(epochs, [record["accuracy"] for record in records], color=style.ACCURACY, label="accuracy")
+    for column, label, colour in (
+        ("cross_entropy", "cross entropy", style.CROSS_ENTROPY),
+        ("mpcs", "MPCS", style.MPCS),
+    ):
         highest = max(record[column] for record in records) or 1.0
         shares = [record[column] / highest for record in records]
         axes.plot(epochs, shares, color=colour, label=f"{label} / {highest:.3g}")
-    for (picker, epoch), style in zip(picks.items(), (":", "--"), strict=True):
-        axes.axvline(epoch, color=DARK_GREY, linewidth=0.9, linestyle=style, label=f"picked by {picker}: epoch {epoch}")
+    for (picker, epoch), line in zip(picks.items(), (":", "--"), strict=True):
+        axes.axvline(
+            epoch, color=style.DARK_GREY, linewidth=0.9, linestyle=line, label=f"picked by {picker}: epoch {epoch}"
+        )
     grid(axes)
     legend_below(figure, 3)
     return figure
@@ -110,19 +95,19 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
     """A panel for each run: every metric over the epochs, from 0 at its lowest to 1 at its highest."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
-    figure = Figure(figsize=(max(WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained")
+    figure = Figure(figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained")
     panels = list(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat)
     for axes, (name, records) in zip(panels, runs.items(), strict=False):
-        axes.set_title(lines(name, 34), fontsize=NORMAL)
-        for column, (label, colour, style) in METRIC_LINES.items():
+        axes.set_title(lines(name, 34), fontsize=style.NORMAL)
+        for column, (label, colour, line) in METRIC_LINES.items():
             values = [record[column] for record in records]
             lowest, span = min(values), (max(values) - min(values)) or 1.0
             shares = [(value - lowest) / span for value in values]
-            axes.plot([record["epoch"] for record in records], shares, style, color=colour, linewidth=1.2, label=label)
+            axes.plot([record["epoch"] for record in records], shares, line, color=colour, linewidth=1.2, label=label)
     for axes in panels[len(runs) :]:
         axes.set_axis_off()
-    figure.supxlabel("epoch", fontsize=NORMAL)
-    figure.supylabel("share of the metric's range", fontsize=NORMAL)
+    figure.supxlabel("epoch", fontsize=style.NORMAL)
+    figure.supylabel("share of the metric's range", fontsize=style.NORMAL)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     in_row = len(labels) if columns > 2 else 2 * columns
     figure.legend(handles, labels, loc="outside upper center", ncols=in_row, frameon=False)
@@ -141,7 +126,10 @@ def figure_6(plain: Sequence[Values], with_mpcs: Sequence[Values]) -> Figure:
     }
     for axes, (column, title) in zip(panels, titles.items(), strict=True):
         axes.set_title(title, fontsize=10)
-        for records, label, colour in ((plain, "plain", CROSS_ENTROPY), (with_mpcs, "loss times MPCS", MPCS)):
+        for records, label, colour in (
+            (plain, "plain", style.CROSS_ENTROPY),
+            (with_mpcs, "loss times MPCS", style.MPCS),
+        ):
             epochs = [record["epoch"] for record in records]
             axes.plot(epochs, [record[column] for record in records], color=colour, linewidth=1.1, label=label)
     figure.axes[0].legend(loc="lower right")

@@ -19,8 +19,8 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = 
     """
     curves = {}
     for name, (risk, is_error) in risks.items():
-        found = risk_coverage_curve(risk, is_error)
-        curves[name] = (found.coverage, found.risk)
+        curve = risk_coverage_curve(risk, is_error)
+        curves[name] = (curve.coverage, curve.risk)
     whole = "; ".join(f"{name}: {100 * wrong.double().mean():.3g} %" for name, (_, wrong) in risks.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
@@ -38,8 +38,6 @@ def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawin
         target: The class that is the target.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ReversedScoresWarning
-        )  # a model may be worse than chance, and the curve shows it
+        warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
     return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")

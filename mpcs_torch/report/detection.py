@@ -3,21 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import mpcs_torch.plots as plots
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
-from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.plots import (
-    bayes_error_curves,
-    condition_chart,
-    det_curves,
-    roc_curves,
-    roc_with_hull,
-    score_histograms,
-)
-from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.report.render import Drawing, draw, write_result
 
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
@@ -29,35 +20,25 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         command: The command line that made the report, for readers who want to repeat it.
     """
     names = list(result.models)
-    columns: dict[str, list[GroupScores]] = {}
-    for groups in result.groups:
-        columns.setdefault(groups.column, []).append(groups)
-    verdict, *verdicts = _verdicts(result)
-    page = render(
+    rates = {name: f"{100 * scores.values[EQUAL_ERROR]:.3g} %" for name, scores in result.models.items()}
+    if len(names) == 1:
+        facts = {"equal error rate": rates[names[0]]}
+    else:
+        facts = {f"equal error rate, {name}": rate for name, rate in rates.items() if len(names) <= 4}
+    write_result(
         "detection",
+        path,
+        result,
         name=", ".join(names) if len(names) < 4 else f"{len(names)} detectors",
-        verdict=verdict,
-        verdicts=verdicts,
-        summary=[
-            *((kind, str(number)) for kind, number in result.first.sizes().items()),
-            *[_fact(name, scores, alone=len(names) == 1) for name, scores in result.models.items() if len(names) <= 4],
-        ],
+        verdicts=_verdicts(result),
+        summary=result.first.sizes() | facts,
         reversed=[name for name, scores in result.models.items() if scores.summary.area.item() < 0.5],
         metrics=result.table(),
-        told=result.all_notes(),
-        comparisons=comparison_table(result.comparisons) if result.comparisons else None,
         drawings=_drawings(result),
-        columns=[
-            {
-                "name": column,
-                "chart": _chart(column, [groups for groups in of_column if groups.model in _drawn(result)]),
-                "tables": [(groups.model, groups.table()) for groups in of_column],
-            }
-            for column, of_column in columns.items()
-        ],
-        commands=[command] if command else [],
+        chart=lambda column, models: _chart(column, [groups for groups in models if groups.model in _drawn(result)]),
+        tables=lambda groups: [(groups.model, groups.table())],
+        command=command,
     )
-    replace_text(path, page)
 
 
 def _verdicts(result: Result[DetectorScores]) -> list[str]:
@@ -73,10 +54,6 @@ def _sentence(name: str, scores: DetectorScores) -> str:
     return f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
 
 
-def _fact(name: str, scores: DetectorScores, *, alone: bool) -> tuple[str, str]:
-    return f"equal error rate{'' if alone else f', {name}'}", f"{100 * scores.values[EQUAL_ERROR]:.3g} %"
-
-
 def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     drawn = {name: result.models[name] for name in _drawn(result)}
     rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
@@ -87,27 +64,27 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     )
     drawings = [
         draw(
-            det_curves(rates, points=scores[0].points, title="DET"),
+            plots.det_curves(rates, points=scores[0].points, title="DET"),
             f"DET curves, miss rate over false-alarm rate. {each}.",
             "Lower is better. Boxes are intervals of both rates at the minimum costs.",
         )
     ]
     if len(rates) == 1:
         [(_name, curve)] = rates.items()
-        drawings.append(draw(roc_with_hull(curve, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
+        drawings.append(draw(plots.roc_with_hull(curve, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
         drawings.append(
             draw(
-                score_histograms(curve, "Scores"),
+                plots.score_histograms(curve, "Scores"),
                 "Histograms of the scores of targets and of non-targets, with the threshold of equal error rates.",
             )
         )
     else:
-        drawings.append(draw(roc_curves(rates, "ROC"), f"ROC curves. {each}."))
+        drawings.append(draw(plots.roc_curves(rates, "ROC"), f"ROC curves. {each}."))
     ratios = {name: curve if drawn[name].is_llr else None for name, curve in rates.items()}
     if any(ratios.values()):
         drawings.append(
             draw(
-                bayes_error_curves(ratios, "Normalised Bayes error"),
+                plots.bayes_error_curves(ratios, "Normalised Bayes error"),
                 "Normalised Bayes error of the likelihood ratios over all operating points.",
                 "The gap between solid and dashed lines is due to calibration.",
             )
@@ -125,6 +102,6 @@ def _chart(column: str, of_column: Sequence[GroupScores]) -> Drawing:
     names = of_column[0].worst_first()
     values = {groups.model: [groups.groups[name].values[EQUAL_ERROR] for name in names] for groups in of_column}
     pooled = {groups.model: groups.pooled.values[EQUAL_ERROR] for groups in of_column}
-    figure = condition_chart(values, pooled, names, metric=EQUAL_ERROR, column=column)
+    figure = plots.condition_chart(values, pooled, names, metric=EQUAL_ERROR, column=column)
     alt = f"Equal error rate under each {column}, the worst first: {names[0]}." if names else f"No {column}."
     return draw(figure, alt)

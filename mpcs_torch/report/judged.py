@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from torch import Tensor
 
@@ -20,20 +19,6 @@ from mpcs_torch.trainer.trained import TrainedRun
 
 MOST_SAMPLES = 12
 """The number of samples that are shown: a look at them takes a minute."""
-
-
-class ShownSample(NamedTuple):
-    """A test sample that was decided wrongly."""
-
-    drawing: Drawing
-    is_image: bool
-    number: int
-    """In the test split, from 0."""
-    true: str
-    predicted: str
-    confidence: str
-    concern: str
-    is_dangerous: bool
 
 
 @dataclass(frozen=True)
@@ -75,8 +60,11 @@ class Judged:
         """The number of errors, and of dangerous ones."""
         return errors_of(self.confusion, self.concern)
 
-    def worst_samples(self) -> list[ShownSample]:
-        """Draw the wrongly decided samples with the highest confidence times concern; none if they cannot be drawn."""
+    def worst_samples(self) -> list[dict[str, object]]:
+        """Draw and describe the wrongly decided samples with the highest confidence times concern, for a page.
+
+        There are none if they cannot be drawn.
+        """
         kind = kind_of_sample(tuple(self.test.inputs.shape[1:]))
         if kind is None:
             return []
@@ -84,17 +72,17 @@ class Judged:
         weights = self.concern.matrix()[self.labels, self.decisions]
         cost = confidence * weights * (self.decisions != self.labels)
         names = [printable(name) for name in self.concern.classes]
-        shown = []
+        shown: list[dict[str, object]] = []
         for place in cost.argsort(descending=True, stable=True)[:MOST_SAMPLES].tolist():
             if not cost[place] > 0:
                 break
             true, predicted = names[int(self.labels[place])], names[int(self.decisions[place])]
             percent = f"{100 * confidence[place].item():.1f} %"
             alt = f"Test sample {place}: {true}, predicted {predicted} with confidence {percent}."
+            described = {"true": true, "predicted": predicted, "confidence": percent, "number": place}
+            described |= {"is_dangerous": bool(self.is_dangerous[place]), "concern": f"{weights[place].item():g}"}
             drawing = draw(sample_figure(self.test.inputs[place].cpu().float()), alt)
-            dangerous = bool(self.is_dangerous[place])
-            concern = f"{weights[place].item():g}"
-            shown.append(ShownSample(drawing, kind == "image", place, true, predicted, percent, concern, dangerous))
+            shown.append({"drawing": drawing, "is_image": kind == "image", **described})
         return shown
 
     @property

@@ -4,13 +4,19 @@ import base64
 import io
 import platform
 import re
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from mpcs_torch.evaluation import Result
+from mpcs_torch.evaluation.result import comparison_table
+from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH
 from mpcs_torch.tables import Table
 
@@ -64,6 +70,41 @@ def render(template: str, **content: object) -> str:
     environment.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable}
     page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
     return TIGHT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), page)
+
+
+def write_result(
+    template: str,
+    path: Path,
+    result: Result[Any],
+    *,
+    verdicts: Sequence[str],
+    chart: Callable[[str, list[GroupScores]], Drawing],
+    tables: Callable[[GroupScores], list[tuple[str, Table]]],
+    command: str,
+    **content: object,
+) -> None:
+    """Write the page of models or detectors, with what their pages share: comparisons, groups and the command."""
+    columns: dict[str, list[GroupScores]] = {}
+    for groups in result.groups:
+        columns.setdefault(groups.column, []).append(groups)
+    page = render(
+        template,
+        **content,
+        verdict=verdicts[0],
+        verdicts=verdicts[1:],
+        told=result.all_notes(),
+        comparisons=comparison_table(result.comparisons) if result.comparisons else None,
+        columns=[
+            {
+                "name": name,
+                "chart": chart(name, models),
+                "tables": [table for model in models for table in tables(model)],
+            }
+            for name, models in columns.items()
+        ],
+        commands=[command] if command else [],
+    )
+    replace_text(path, page)
 
 
 def versions() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 import torch
 
@@ -13,7 +14,7 @@ from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.certainty import draw_det, draw_referral
-from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion
+from mpcs_torch.report.confusions import MOST_CLASSES, Costliest, costliest, draw_confusion
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.tables import Table
@@ -45,18 +46,18 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
-    own = _dangerous(run, judged, epoch)
-    told = f"Epoch {epoch} is picked" if own is None else f"Epoch {epoch} makes {_errors(run, own)}"
+    errors = _dangerous(run, judged, epoch)
+    sentence = f"Epoch {epoch} is picked" if errors is None else f"Epoch {epoch} makes {_errors(run, errors)}"
     if other is None:
-        return f"{told}."
+        return f"{sentence}."
     metric, number = other
     if number == epoch:
-        return f"{told}; {metric} would have picked the same epoch."
-    told += f"; {metric} would have picked epoch {number}"
-    theirs = _dangerous(run, judged, number)
-    if own is not None and theirs is not None:
-        return f"{told}, which {'also ' if own == theirs else ''}makes {theirs}."
-    return f"{told}."
+        return f"{sentence}; {metric} would have picked the same epoch."
+    sentence += f"; {metric} would have picked epoch {number}"
+    others = _dangerous(run, judged, number)
+    if errors is not None and others is not None:
+        return f"{sentence}, which {'also ' if errors == others else ''}makes {others}."
+    return f"{sentence}."
 
 
 def _errors(run: TrainedRun, count: int) -> str:
@@ -80,13 +81,13 @@ def unkept(run: TrainedRun, judged: Mapping[int, Judged]) -> list[str]:
     epoch, other = run.result.epoch, other_pick(run)
     if other is None or other[1] == epoch or _dangerous(run, judged, other[1]) is not None:
         return []
-    told = f"The checkpoint of epoch {other[1]} was not kept"
+    lost = f"The checkpoint of epoch {other[1]} was not kept"
     if DANGEROUS not in run.records[0]:
-        return [f"{told}."]
+        return [f"{lost}."]
     by_number = {int(record["epoch"]): int(record[DANGEROUS]) for record in run.records}
     samples = "training" if run.config.epochs.samples == "train" else "validation"
     counts = f"{by_number[other[1]]} dangerous errors, and epoch {epoch} makes {by_number[epoch]}"
-    return [f"{told}: on {samples} data it makes {counts}. With selector.keep_every: 1, a run keeps all checkpoints."]
+    return [f"{lost}: on {samples} data it makes {counts}. With selector.keep_every: 1, a run keeps all checkpoints."]
 
 
 def is_same_test(runs: Mapping[str, Judged]) -> bool:
@@ -101,19 +102,19 @@ def compare_runs(runs: Mapping[str, Judged]) -> Sequence[Comparison]:
     """Compare the picked epochs of runs on the same test samples, by dangerous errors and by all."""
     first = next(iter(runs.values()))
     names = ["misclassification_rate"]
-    if any(not torch.equal(each.is_dangerous, each.decisions != each.labels) for each in runs.values()):
+    if any(not torch.equal(judged.is_dangerous, judged.decisions != judged.labels) for judged in runs.values()):
         names.insert(0, "dangerous_rate")
-    preds = {name: each.probs for name, each in runs.items()}
+    preds = {name: judged.probs for name, judged in runs.items()}
     return evaluate(preds, first.labels, concern=first.concern, metrics=names).comparisons
 
 
 def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> str:
     """Say how many dangerous errors each run makes, for runs that cannot be compared sample by sample."""
-    told = [
+    counts = [
         f"{name} (epoch {run.result.epoch}): {_errors(run, judged[name].errors[1])}" if name in judged else name
         for name, run in runs.items()
     ]
-    return "; ".join(told) + "."
+    return "; ".join(counts) + "."
 
 
 MOST_COLUMNS = 8
@@ -130,91 +131,86 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
         path: The HTML file to write.
         data_root: Where the data are, for the command that repeats a run.
     """
-    named = dict(zip(_names(runs), runs, strict=True))
-    page = _of_one(runs[0], data_root) if len(runs) == 1 else _of_several(named, data_root)
+    names = [run.config.name for run in runs]
+    if len(set(names)) < len(names):
+        names = [printable(str(run.folder)) for run in runs]
+    named = dict(zip(names, runs, strict=True))
+    parts = _of_one(runs[0]) if len(runs) == 1 else _of_several(named)
+    page = render(
+        "run",
+        **{"summary": {}, "samples": [], "comparisons": None, **parts},
+        title=", ".join(names),
+        results=[(name, run.result.table()) for name, run in named.items()],
+        commands=[_command(run, data_root) for run in runs],
+        configs=[(name, dump_config(run.config)) for name, run in named.items()],
+    )
     replace_text(path, page)
 
 
-def _of_one(run: TrainedRun, data_root: Path) -> str:
-    epoch, other = run.result.epoch, other_pick(run)
-    numbers = [epoch] if other is None else list(dict.fromkeys([epoch, other[1]]))
-    judged = {number: found for number in numbers if (found := judge(run, number)) is not None}
-    named = {f"epoch\N{NO-BREAK SPACE}{number}": each for number, each in judged.items()}
-    picked = judged.get(epoch)
-    names = run.class_names
+def _of_one(run: TrainedRun) -> dict[str, Any]:
+    """Return the parts of the page of a single run: its picked epoch beside the one of another metric."""
+    name, epoch, other = run.config.name, run.result.epoch, other_pick(run)
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
-    return render(
-        "run",
-        kind=f"Training run {run.config.name}: {run.config.data}, {run.config.model}, seed {run.config.seed}",
-        title=run.config.name,
-        verdict=verdict_of_run(run, judged),
-        verdicts=[f"Why epoch {epoch}: {run.result.reason}.", *unkept(run, judged)],
-        summary=_summary(run, picked),
-        costs=None if not named else costliest({n: each.confusion for n, each in named.items()}, run.concern, names),
-        samples=[] if picked is None else picked.worst_samples(),
-        comparisons=None,
-        picks=_picks_table(run),
-        trends=_trends({run.config.name: run}, {run.config.name: marked}),
-        matrices=_matrices(named, run),
-        certainty=_certainty(named),
-        results=[(run.config.name, run.result.table())],
-        has_predictions=picked is not None,
-        commands=[_command(run, data_root)],
-        configs=[(run.config.name, dump_config(run.config))],
-    )
+    tried = {number: judge(run, number) for number in marked.values()}
+    judged = {number: predictions for number, predictions in tried.items() if predictions is not None}
+    named = {f"epoch\N{NO-BREAK SPACE}{number}": predictions for number, predictions in judged.items()}
+    picked = judged.get(epoch)
+    return {
+        "kind": f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}",
+        "verdict": verdict_of_run(run, judged),
+        "verdicts": [f"Why epoch {epoch}: {run.result.reason}.", *unkept(run, judged)],
+        "summary": _summary(run, picked),
+        "costs": _costs(named, run) if named else None,
+        "samples": [] if picked is None else picked.worst_samples(),
+        "picks": _picks_table(run),
+        "trends": _trends({name: run}, {name: marked}),
+        "matrices": _matrices(named, run),
+        "certainty": _certainty(named),
+        "has_predictions": picked is not None,
+    }
 
 
-def _of_several(runs: Mapping[str, TrainedRun], data_root: Path) -> str:
-    judged = {name: found for name, run in runs.items() if (found := judge(run, run.result.epoch)) is not None}
+def _of_several(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
+    """Return the parts of the page of runs that are compared, each at its picked epoch."""
+    tried = {name: judge(run, run.result.epoch) for name, run in runs.items()}
+    judged = {name: predictions for name, predictions in tried.items() if predictions is not None}
     first = next(iter(runs.values()))
     is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
     comparisons = compare_runs(judged) if is_comparable else []
     verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
-    if not is_comparable:
-        verdicts.append(APART)
-    return render(
-        "run",
-        kind=f"Training runs {', '.join(runs)}",
-        title=", ".join(runs),
-        verdict=verdict,
-        verdicts=verdicts,
-        summary=[],
-        costs=costliest({n: j.confusion for n, j in judged.items()}, first.concern, first.class_names)
-        if is_comparable
-        else None,
-        samples=[],
-        comparisons=comparison_table(comparisons) if comparisons else None,
-        picks=_runs_table(runs, judged),
-        trends=_trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
-        matrices=[drawing for name, each in judged.items() for drawing in _matrices({name: each}, runs[name])],
-        certainty=_certainty(judged) if is_comparable else [],
-        results=[(name, run.result.table()) for name, run in runs.items()],
-        has_predictions=bool(judged),
-        commands=[_command(run, data_root) for run in runs.values()],
-        configs=[(name, dump_config(run.config)) for name, run in runs.items()],
-    )
+    return {
+        "kind": f"Training runs {', '.join(runs)}",
+        "verdict": verdict,
+        "verdicts": verdicts if is_comparable else [*verdicts, APART],
+        "costs": _costs(judged, first) if is_comparable else None,
+        "comparisons": comparison_table(comparisons) if comparisons else None,
+        "picks": _runs_table(runs, judged),
+        "trends": _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
+        "matrices": [drawing for name in judged for drawing in _matrices({name: judged[name]}, runs[name])],
+        "certainty": _certainty(judged) if is_comparable else [],
+        "has_predictions": bool(judged),
+    }
 
 
-def _names(runs: Sequence[TrainedRun]) -> list[str]:
-    """Name runs by their configs, or by their folders if two have the same name."""
-    names = [run.config.name for run in runs]
-    return names if len(set(names)) == len(names) else [printable(str(run.folder)) for run in runs]
+def _costs(judged: Mapping[str, Judged], run: TrainedRun) -> Costliest:
+    confusions = {name: predictions.confusion for name, predictions in judged.items()}
+    return costliest(confusions, run.concern, run.class_names)
 
 
-def _summary(run: TrainedRun, picked: Judged | None) -> list[tuple[str, str]]:
-    told = [("epochs", str(len(run.records))), ("classes", str(len(run.class_names)))]
-    told.append(("test samples", str(len(run.test.labels))))
+def _summary(run: TrainedRun, picked: Judged | None) -> dict[str, object]:
+    facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
+    facts["test samples"] = len(run.test.labels)
     if picked is not None:
         errors, dangerous = picked.errors
-        told += [("test accuracy", f"{100 * (1 - errors / len(picked.labels)):.2f} %"), ("test errors", str(errors))]
-        told.append(("dangerous test errors", str(dangerous)))
-    return told
+        facts["test accuracy"] = f"{100 * (1 - errors / len(picked.labels)):.2f} %"
+        facts |= {"test errors": errors, "dangerous test errors": dangerous}
+    return facts
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
     """Return the columns that are shown: those of the first runs, without the epoch."""
-    found = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
-    return list(found)[:MOST_COLUMNS]
+    columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
+    return list(columns)[:MOST_COLUMNS]
 
 
 def _picks_table(run: TrainedRun) -> Table:
@@ -265,20 +261,20 @@ def _matrices(judged: Mapping[str, Judged], run: TrainedRun) -> list[Drawing]:
     if len(run.class_names) > MOST_CLASSES:
         return []
     return [
-        draw_confusion(each.confusion, run.concern, run.class_names, f"Confusion matrix of {name}, test data")
-        for name, each in judged.items()
+        draw_confusion(predictions.confusion, run.concern, run.class_names, f"Confusion matrix of {name}, test data")
+        for name, predictions in judged.items()
     ]
 
 
 def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:
     if not judged:
         return []
-    trials = {name: each.trials for name, each in judged.items() if each.trials is not None}
+    trials = {name: predictions.trials for name, predictions in judged.items() if predictions.trials is not None}
     target = printable(next(iter(judged.values())).concern.classes[1])
     return [
-        draw_referral({name: each.risks for name, each in judged.items()}),
+        draw_referral({name: predictions.risks for name, predictions in judged.items()}),
         *([draw_det(trials, target)] if trials else []),
-        *(each.reliability(f" of {name}") for name, each in judged.items()),
+        *(predictions.reliability(f" of {name}") for name, predictions in judged.items()),
     ]
 
 

@@ -10,14 +10,12 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots import condition_chart, reliability
 from mpcs_torch.report.certainty import draw_det, draw_referral
 from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of
-from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3
@@ -41,44 +39,38 @@ def write_score_report(
         risks: Of the rows of each model, for figures of certainty.
         command: The command line that made the report, for readers who want to repeat it.
     """
-    columns: dict[str, list[GroupScores]] = {}
-    for groups in result.groups:
-        columns.setdefault(groups.column, []).append(groups)
+    names = result.first.class_names
     confusions = {name: scores.confusion for name, scores in result.models.items() if scores.confusion is not None}
-    verdict, *verdicts = _verdicts(result, concern)
-    page = render(
+    write_result(
         "score",
+        path,
+        result,
         name=", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} models",
-        verdict=verdict,
-        verdicts=verdicts,
+        verdicts=_verdicts(result, concern),
         summary=_summary(result, concern),
-        costs=costliest(confusions, concern, result.first.class_names) if confusions else None,
-        drawings=_confusions(result, concern),
+        costs=costliest(confusions, concern, names) if confusions else None,
+        drawings=[
+            draw_confusion(confusion, concern, names, f"Confusion matrix{_of_model(result, name)}")
+            for name, confusion in confusions.items()
+            if len(names) <= MOST_CLASSES
+        ],
         certainty=_certainty(result, concern, risks),
         is_several=len(result.models) > 1,
-        is_too_large=bool(confusions) and len(result.first.class_names) > MOST_CLASSES,
+        is_too_large=bool(confusions) and len(names) > MOST_CLASSES,
         most=MOST_CLASSES,
         sections=result.sections(),
-        told=[*result.all_notes(), *score_warnings(result)],
+        warnings=score_warnings(result),
         classes=result.first.class_table() if len(result.models) == 1 else None,
-        comparisons=comparison_table(result.comparisons) if result.comparisons else None,
-        columns=[
-            {
-                "name": column,
-                "chart": _chart(column, of_column),
-                "tables": [named for each in of_column for named in _tables(each)],
-            }
-            for column, of_column in columns.items()
-        ],
-        commands=[command] if command else [],
+        chart=_chart,
+        tables=_tables,
+        command=command,
     )
-    replace_text(path, page)
 
 
 def score_warnings(result: Result[ClassifierScores]) -> list[str]:
     """Return the warnings of all models as sentences, which name the model if there are several."""
-    told = [printable(warning).rstrip(".") for warning in result.warnings()]
-    return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in told]
+    warnings = [printable(warning).rstrip(".") for warning in result.warnings()]
+    return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in warnings]
 
 
 def _verdicts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[str]:
@@ -101,28 +93,19 @@ def _sentence(name: str, scores: ClassifierScores, concern: ConcernSpec | None) 
     return f"{of_them} ({100 * dangerous / scores.rows:.3g} %); {errors} are wrong ({share})."
 
 
-def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[tuple[str, str]]:
-    first = result.first
-    told = [("rows", str(first.rows)), ("classes", str(len(first.class_names)))]
+def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:
+    facts: dict[str, object] = {"rows": result.first.rows, "classes": len(result.first.class_names)}
     for name, scores in result.models.items():
         if scores.confusion is None or len(result.models) > 3:
             continue
         errors, dangerous = errors_of(scores.confusion, concern)
         if len(result.models) == 1:
-            told += [("errors", str(errors)), *([] if concern is None else [("dangerous errors", str(dangerous))])]
+            facts |= {"errors": errors} if concern is None else {"errors": errors, "dangerous errors": dangerous}
         elif concern is None:
-            told.append((f"errors, {printable(name)}", str(errors)))
+            facts[f"errors, {printable(name)}"] = errors
         else:
-            told.append((f"dangerous errors, {printable(name)}", f"{dangerous} of {errors}"))
-    return told
-
-
-def _confusions(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Drawing]:
-    return [
-        draw_confusion(scores.confusion, concern, scores.class_names, f"Confusion matrix{_of_model(result, name)}")
-        for name, scores in result.models.items()
-        if scores.confusion is not None and len(scores.class_names) <= MOST_CLASSES
-    ]
+            facts[f"dangerous errors, {printable(name)}"] = f"{dangerous} of {errors}"
+    return facts
 
 
 def _of_model(result: Result[ClassifierScores], name: str) -> str:
@@ -133,10 +116,10 @@ def _certainty(
     result: Result[ClassifierScores], concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]
 ) -> list[Drawing]:
     drawings = []
-    risks = {printable(name): kept for name, each in kept_risks.items() if (kept := each.risks()) is not None}
+    risks = {printable(name): kept for name, rows in kept_risks.items() if (kept := rows.risks()) is not None}
     if risks:
         drawings.append(draw_referral(risks, counted="errors" if concern is None else "dangerous errors"))
-    trials = {printable(name): kept for name, each in kept_risks.items() if (kept := each.trials()) is not None}
+    trials = {printable(name): kept for name, rows in kept_risks.items() if (kept := rows.trials()) is not None}
     if trials:
         drawings.append(draw_det(trials, printable(result.first.class_names[1])))
     for name, scores in result.models.items():
@@ -151,20 +134,19 @@ def _certainty(
     return drawings
 
 
-def _chart(column: str, of_column: list[GroupScores]) -> Drawing:
+def _chart(column: str, models: list[GroupScores]) -> Drawing:
     """Draw the metric that ranks groups, in the order of the first model."""
-    first = of_column[0]
+    first = models[0]
     metric, names = first.ranked_by, first.worst_first()
-    values = {each.model: [_drawn(each.groups[name].values[metric]) for name in names] for each in of_column}
-    pooled = {each.model: _drawn(each.pooled.values[metric]) for each in of_column}
+    values = {model.model: [_drawn(model.groups[name].values[metric]) for name in names] for model in models}
+    pooled = {model.model: _drawn(model.pooled.values[metric]) for model in models}
     intervals = {
-        each.model: [each.groups[name].intervals.get(metric, (nan, nan)) for name in names]
-        for each in of_column
-        if each.has_intervals
+        model.model: [model.groups[name].intervals.get(metric, (nan, nan)) for name in names]
+        for model in models
+        if model.has_intervals
     }
-    figure = condition_chart(
-        values, pooled, [shown(name) for name in names], metric=metric, column=column, intervals=intervals
-    )
+    labels = [shown(name) for name in names]
+    figure = condition_chart(values, pooled, labels, metric=metric, column=column, intervals=intervals)
     worst = values[first.model][0]
     alt = f"{metric} of each group of {column}, the worst first: {names[0]} with {worst:.4g} for {first.model}."
     return draw(figure, printable(alt))

@@ -1,8 +1,7 @@
 """The comparison of ``mpcs demo``: a plain run beside the recommended recipe, with and without referral."""
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -22,8 +21,8 @@ from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config.run import load_packaged_config
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.folder import check_free, run_in_folder
-from mpcs_torch.trainer.loop import PreparedRun
 
+CONFIG, DATA_ROOT = "experiments/demo", Path("data")
 SEEDS = range(10)
 MAX_DANGEROUS, CONFIDENCE = 0.01, 0.9
 """The limit that referral is held to, and the probability with which it holds."""
@@ -62,9 +61,8 @@ class Demonstration:
 
     def add(self, name: str, decisions: Tensor, target: Tensor) -> None:
         """Count the decisions (N,) of one seed."""
-        counts = dangerous_errors_details(
-            decisions, target, num_classes=len(self.concern.classes), concern=self.concern.dangerous_pairs()
-        )
+        classes, dangerous = len(self.concern.classes), self.concern.dangerous_pairs()
+        counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
         self.tallies.setdefault(name, []).append(Tally(*(int(count) for count in counts)))
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:
@@ -90,52 +88,33 @@ class Demonstration:
         header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
         rows = []
         for name in self.tallies:
-            wrong = self.mean(name, "errors", "decided")
-            rows.append(
-                [
-                    name,
-                    f"{100 * self.mean(name, 'decided', 'samples'):.1f} %",
-                    f"{100 * (1 - wrong):.2f} %",
-                    f"{self.mean(name, 'errors'):.1f}",
-                    f"{self.mean(name, 'dangerous'):.1f}",
-                    f"{100 * self.mean(name, 'dangerous', 'samples'):.2f} %",
-                ]
-            )
+            decided, right = self.mean(name, "decided", "samples"), 1 - self.mean(name, "errors", "decided")
+            shares = [f"{100 * decided:.1f} %", f"{100 * right:.2f} %"]
+            counts = [f"{self.mean(name, count):.1f}" for count in ("errors", "dangerous")]
+            rows.append([name, *shares, *counts, f"{100 * self.mean(name, 'dangerous', 'samples'):.2f} %"])
         return Table(header, rows)
 
 
 def demonstrate(folder: Path, advance: Callable[[], None], *, overwrite: bool) -> Demonstration:
     """Train both runs under each seed, and decide for the test samples by rules fitted on validation samples."""
     check_free([folder / _name(run, seed) for run in RUNS for seed in SEEDS], overwrite=overwrite)
-    found: Demonstration | None = None
-    with _one_thread():
+    config = load_packaged_config(CONFIG)
+    demonstration = Demonstration(config.score.concern.spec(config.data.load(DATA_ROOT).class_names))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # for so small a model, waiting for other threads takes most of the time
+    try:
         for seed in SEEDS:
             for name in RUNS:
-                run, validation, test = _trained(name, seed, folder, overwrite=overwrite)
-                concern = run.config.score.concern.spec(run.data.class_names)
-                found = Demonstration(concern) if found is None else found
-                for title, decisions in _decisions(name, concern, validation, test, found):
-                    found.add(title, decisions, test.labels)
+                _decide(demonstration, name, *_trained(name, seed, folder, overwrite=overwrite))
                 advance()
-    assert found is not None
-    return found
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute with one thread: for so small a model, waiting for others takes most of the time."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(threads)
+    return demonstration
 
 
-def _decisions(
-    name: str, concern: ConcernSpec, validation: Split, test: Split, found: Demonstration
-) -> Iterator[tuple[str, Tensor]]:
-    """Decide for test logits without and with referral."""
+def _decide(demonstration: Demonstration, name: str, validation: Split, test: Split) -> None:
+    """Decide for test logits without and with referral, by rules fitted on validation logits."""
+    concern = demonstration.concern
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
         rule = DecisionRule(concern).fit(validation.inputs, validation.labels)
@@ -143,19 +122,19 @@ def _decisions(
         limited.fit(validation.inputs, validation.labels)
     decisions = test.inputs.argmax(dim=1) if name == PLAIN else rule(test.inputs)
     counts = confusion_matrix(decisions, test.labels, num_classes=len(concern.classes))
-    found.confusions[name] = found.confusions.get(name, torch.zeros_like(counts)) + counts
+    demonstration.confusions[name] = demonstration.confusions.get(name, torch.zeros_like(counts)) + counts
     decided, risk = limited.estimate(test.inputs)
-    found.risks.setdefault(name, []).append((risk, limited.risk[test.labels, decided]))
-    yield name, decisions
-    yield name + WITH_REFERRAL, limited(test.inputs)
+    demonstration.risks.setdefault(name, []).append((risk, limited.risk[test.labels, decided]))
+    demonstration.add(name, decisions, test.labels)
+    demonstration.add(name + WITH_REFERRAL, limited(test.inputs), test.labels)
 
 
 @torch.no_grad()
-def _trained(name: str, seed: int, folder: Path, *, overwrite: bool) -> tuple[PreparedRun, Split, Split]:
+def _trained(name: str, seed: int, folder: Path, *, overwrite: bool) -> tuple[Split, Split]:
     """Train, and return the logits of the picked checkpoint on the samples that fit rules and on test samples."""
     seeds = [f"seed={seed}", f"data.split_seed={seed}", f"data.validation_seed={seed}"]
-    config = load_packaged_config("experiments/demo", [f"name={_name(name, seed)}", *seeds, *RUNS[name]])
-    data = config.data.load(Path("data"))
+    config = load_packaged_config(CONFIG, [f"name={_name(name, seed)}", *seeds, *RUNS[name]])
+    data = config.data.load(DATA_ROOT)
     assert data.validation is not None
     order = torch.randperm(len(data.validation.labels), generator=torch.Generator().manual_seed(seed))
     picking, fitting = order.tensor_split([round(PICKING_SHARE * len(order))])
@@ -168,7 +147,7 @@ def _trained(name: str, seed: int, folder: Path, *, overwrite: bool) -> tuple[Pr
         model.load_state_dict(selector.load(selector.best.number)["model"])
     model.eval()
     validation, test = (Split(model(split.inputs), split.labels) for split in (data.validation.at(fitting), data.test))
-    return run, validation, test
+    return validation, test
 
 
 def _name(run: str, seed: int) -> str:

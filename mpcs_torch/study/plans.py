@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 WARM_COSINE = "scheduler={name: cosine, warmup_epochs: 5}"
 SMOOTHED = "loss={name: cross_entropy, label_smoothing: 0.02}"
+_MARGIN = "loss={name: softmax_margin, margin: %s, released: 0.1, label_smoothing: 0.02}"
 PEERS = "mpcs_torch.study.peer_losses"
 _TOLD: dict[str, tuple[str, ...]] = {
     "constant": (),
@@ -22,19 +23,9 @@ _TOLD: dict[str, tuple[str, ...]] = {
         f"loss={{path: '{PEERS}:with_expected_cost', share: 3.0, released: 0.1}}",
     ),
     "concern loss": (WARM_COSINE, "loss={name: concern, concern_share: 0.8, released: 0.1, label_smoothing: 0.02}"),
-    "softmax margin 1": (
-        WARM_COSINE,
-        "loss={name: softmax_margin, margin: 1.0, released: 0.1, label_smoothing: 0.02}",
-    ),
-    "softmax margin 2": (
-        WARM_COSINE,
-        "loss={name: softmax_margin, margin: 2.0, released: 0.1, label_smoothing: 0.02}",
-    ),
-    "softmax margin 2, averaged": (
-        WARM_COSINE,
-        "loss={name: softmax_margin, margin: 2.0, released: 0.1, label_smoothing: 0.02}",
-        "training.averaging=0.998",
-    ),
+    "softmax margin 1": (WARM_COSINE, _MARGIN % 1.0),
+    "softmax margin 2": (WARM_COSINE, _MARGIN % 2.0),
+    "softmax margin 2, averaged": (WARM_COSINE, _MARGIN % 2.0, "training.averaging=0.998"),
 }
 _MEANS: dict[str, tuple[str, ...]] = {
     "decisiveness loss": (WARM_COSINE, "loss={name: generalized_mean, power: 1.0}"),

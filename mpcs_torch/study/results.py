@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import bootstrap
 
-from mpcs_torch.plots.scatter import Point, accuracy_against_danger
+from mpcs_torch.plots.scatter import accuracy_against_danger
 from mpcs_torch.study.plans import LOSSES, PLAIN, RECIPE, RECIPE_FACTORS, Plan
 from mpcs_torch.study.tasks import CHECKPOINTS, DECISION_FACTORS, Measure, Outcome, Way
 from mpcs_torch.tables import Table
@@ -53,6 +53,11 @@ class Arm:
     way: Way = PLAIN_WAY
 
     @property
+    def run(self) -> tuple[str, float]:
+        """Return how its runs are trained."""
+        return self.method, self.learning_rate
+
+    @property
     def title(self) -> str:
         """Return the name of the method, with its checkpoint and decision."""
         selected = " + selector" if self.way.checkpoint == "selected" else ""
@@ -83,33 +88,35 @@ class Result:
 
 def tune(outcomes: Sequence[Outcome], plan: Plan) -> list[Arm]:
     """Return each method at its learning rate of the highest mean validation accuracy."""
-    accuracies: dict[tuple[str, float], list[float]] = {}
+    by_run = _by_run(outcomes)
+
+    def accuracy(arm: Arm) -> float:
+        return float(np.mean([one.measures[PLAIN_WAY][0].accuracy for one in by_run[arm.run].values()]))
+
+    return [max((Arm(method, rate) for rate in plan.learning_rates), key=accuracy) for method in plan.methods]
+
+
+def _by_run(outcomes: Sequence[Outcome]) -> dict[tuple[str, float], dict[int, Outcome]]:
+    """Return the outcomes by method and learning rate, and then by seed."""
+    by_run: dict[tuple[str, float], dict[int, Outcome]] = {}
     for outcome in outcomes:
-        accuracies.setdefault((outcome.method, outcome.learning_rate), []).append(
-            outcome.measures[PLAIN_WAY][0].accuracy
-        )
-    return [
-        Arm(method, max(plan.learning_rates, key=lambda rate: float(np.mean(accuracies[method, rate]))))
-        for method in plan.methods
-    ]
+        by_run.setdefault((outcome.method, outcome.learning_rate), {})[outcome.seed] = outcome
+    return by_run
 
 
 class Study:
     """The outcomes of the tuned methods of one study, under the same seeds."""
 
     def __init__(self, outcomes: Sequence[Outcome], tuned: Sequence[Arm], plan: Plan) -> None:
-        self._outcomes = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
+        self._by_run = _by_run(outcomes)
         self.tuned = {arm.method: arm for arm in tuned}
         """Each method at its best learning rate."""
-        every = [
-            {o.seed for o in outcomes if (o.method, o.learning_rate) == (arm.method, arm.learning_rate)}
-            for arm in tuned
-        ]
-        self.seeds = sorted(set.intersection(*every))
+        self.seeds = sorted(set.intersection(*(set(self._by_run[arm.run]) for arm in tuned)))
         self.plan = plan
         plain = [arm for arm in tuned if arm.method in PLAIN]
         self.baseline = max(plain, key=self.validation_accuracy)
-        self.recipe = self._choose_recipe() if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAYS[-1])
+        losses = [arm for method in LOSSES if plan.chooses for arm in deciding(self.tuned[method], True)]
+        self.recipe = self._safest(losses) if plan.chooses else replace(self.tuned[RECIPE], way=RECIPE_WAYS[-1])
         """The loss and decision that validation picks, or the recommended ones."""
 
     def arms(self) -> list[Arm]:
@@ -121,14 +128,6 @@ class Study:
                 arms += [plain, *(self._safest(deciding(plain, calibrated)) for calibrated in (False, True))]
         return list(dict.fromkeys([*arms, self.recipe]))
 
-    def at_edge(self) -> list[str]:
-        """Return the methods whose best learning rate is the lowest or the highest that was tried."""
-        return [
-            arm.method
-            for arm in self.tuned.values()
-            if arm.learning_rate in (self.plan.learning_rates[0], self.plan.learning_rates[-1])
-        ]
-
     def result(self, arm: Arm) -> Result:
         """Compare an arm with the baseline, seed by seed."""
         return _compared(arm, self._measures(arm, 1), self._measures(self.baseline, 1))
@@ -139,21 +138,16 @@ class Study:
 
     def confirm(self, outcomes: Sequence[Outcome]) -> list[Result]:
         """Compare the candidates with the baseline under seeds that were not used to choose any of them."""
-        by_arm = {(o.method, o.learning_rate, o.seed): o for o in outcomes}
-        seeds = sorted({outcome.seed for outcome in outcomes})
+        by_run, seeds = _by_run(outcomes), sorted({outcome.seed for outcome in outcomes})
 
         def measured(arm: Arm) -> list[Measure]:
-            return [by_arm[arm.method, arm.learning_rate, seed].measures[arm.way][1] for seed in seeds]
+            return [by_run[arm.run][seed].measures[arm.way][1] for seed in seeds]
 
         return [_compared(arm, measured(arm), measured(self.baseline)) for arm in self.candidates()]
 
     def validation_accuracy(self, arm: Arm) -> float:
         """Return the mean validation accuracy over seeds."""
         return float(np.mean([measure.accuracy for measure in self._measures(arm, 0)]))
-
-    def _choose_recipe(self) -> Arm:
-        arms = [self.tuned[method] for method in LOSSES]
-        return self._safest([decided for arm in arms for decided in deciding(arm, True)])
 
     def _safest(self, arms: Sequence[Arm]) -> Arm:
         """Return the arm with the fewest dangerous validation errors among those that lose little accuracy."""
@@ -164,8 +158,7 @@ class Study:
         return min(sound, key=lambda arm: float(np.mean([m.dangerous for m in self._measures(arm, 0)])))
 
     def _measures(self, arm: Arm, part: int) -> list[Measure]:
-        outcomes = [self._outcomes[arm.method, arm.learning_rate, seed] for seed in self.seeds]
-        return [outcome.measures[arm.way][part] for outcome in outcomes]
+        return [self._by_run[arm.run][seed].measures[arm.way][part] for seed in self.seeds]
 
 
 def deciding(arm: Arm, calibrated: bool) -> list[Arm]:
@@ -195,23 +188,16 @@ def results_table(study: Study, results: Sequence[Result]) -> Table:
     """Return a table of all arms on test data, with differences to the baseline and 95 % intervals."""
     rows = []
     for result in results:
-        gain, cut, mpcs = (
-            [100 * value for value in v] for v in (result.accuracy_gain, result.dangerous_cut, result.mpcs_cut)
-        )
-        is_baseline = result.arm == study.baseline
-        rows.append(
-            [
-                result.arm.title + (" (baseline)" if is_baseline else ""),
-                f"{result.arm.learning_rate:g}",
-                f"{100 * result.accuracy:.2f}",
-                "" if is_baseline else f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]",
-                f"{result.dangerous:.1f}",
-                "" if is_baseline else f"{-cut[0]:+.1f} % [{-cut[2]:+.1f}, {-cut[1]:+.1f}]",
-                f"{result.mpcs:.4f}",
-                "" if is_baseline else f"{-mpcs[0]:+.1f} % [{-mpcs[2]:+.1f}, {-mpcs[1]:+.1f}]",
-                "" if is_baseline else "yes" if result.helps else "no",
-            ]
-        )
+        effects = (result.accuracy_gain, result.dangerous_cut, result.mpcs_cut)
+        gain, *cuts = ([100 * value for value in effect] for effect in effects)
+        change, mpcs_change = (f"{-mean:+.1f} % [{-high:+.1f}, {-low:+.1f}]" for mean, low, high in cuts)
+        points = f"{gain[0]:+.2f} [{gain[1]:+.2f}, {gain[2]:+.2f}]"
+        title, helps = result.arm.title, "yes" if result.helps else "no"
+        if result.arm == study.baseline:
+            title, points, change, mpcs_change, helps = f"{title} (baseline)", "", "", "", ""
+        rate, accuracy = f"{result.arm.learning_rate:g}", f"{100 * result.accuracy:.2f}"
+        dangerous, mpcs = f"{result.dangerous:.1f}", f"{result.mpcs:.4f}"
+        rows.append([title, rate, accuracy, points, dangerous, change, mpcs, mpcs_change, helps])
     header = ["method", "lr", "accuracy %", "points", "dangerous", "change", "MPCS", "change", "helps"]
     return Table(header, rows)
 
@@ -220,7 +206,8 @@ def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result]
     """Say in sentences what the recipes do under fresh seeds, on which nothing was chosen, and which methods help."""
     helping = [result.arm.title for result in results if result.helps]
     failing = [result.arm.title for result in results if not result.helps and result.arm != study.baseline]
-    fresh = study.plan.fresh_seeds
+    fresh, rates = study.plan.fresh_seeds, study.plan.learning_rates
+    at_edge = [arm.method for arm in study.tuned.values() if arm.learning_rate in (rates[0], rates[-1])]
     lines = [
         f"Under {len(fresh)} fresh seeds, {fresh[0]} to {fresh[-1]}, against the best plain method, "
         f"{study.baseline.title}:"
@@ -238,7 +225,7 @@ def verdict(study: Study, results: Sequence[Result], confirmed: Sequence[Result]
             f"Fewer dangerous errors beyond doubt, at no more than {100 * ACCURACY_ALLOWANCE:g} points of accuracy: "
             f"{'; '.join(helping) or 'none'}.",
             f"Not so: {'; '.join(failing) or 'none'}.",
-            f"Best at the lowest or the highest learning rate tried: {'; '.join(study.at_edge()) or 'none'}.",
+            f"Best at the lowest or the highest learning rate tried: {'; '.join(at_edge) or 'none'}.",
         ]
     )
 
@@ -248,11 +235,7 @@ def study_figure(study: Study, results: Sequence[Result]) -> Figure:
     lines = {}
     for arm in (study.baseline, study.tuned[RECIPE]):
         line = [study.result(decided) for decided in deciding(arm, calibrated=True)]
-        lines[f"{arm.method}, decision factors 1 to 0.3"] = [_point(result) for result in line]
-    points = {result.arm.title: _point(result) for result in results if result.arm.way.factor == 1}
+        lines[f"{arm.method}, decision factors 1 to 0.3"] = [(each.dangerous, each.accuracy) for each in line]
+    points = {each.arm.title: (each.dangerous, each.accuracy) for each in results if each.arm.way.factor == 1}
     baseline = study.result(study.baseline).accuracy
     return accuracy_against_danger(points, lines, baseline_accuracy=baseline, allowance=ACCURACY_ALLOWANCE)
-
-
-def _point(result: Result) -> Point:
-    return result.dangerous, result.accuracy

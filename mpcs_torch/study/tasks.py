@@ -5,8 +5,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -45,12 +46,7 @@ class Way(NamedTuple):
         return f"{self.checkpoint} {'calibrated' if self.calibrated else 'raw'} {self.factor}"
 
 
-WAYS = tuple(
-    Way(checkpoint, calibrated, factor)
-    for checkpoint in CHECKPOINTS
-    for calibrated in (False, True)
-    for factor in DECISION_FACTORS
-)
+WAYS = tuple(Way(*settings) for settings in product(CHECKPOINTS, (False, True), DECISION_FACTORS))
 
 
 @dataclass(frozen=True)
@@ -67,14 +63,16 @@ def measure_checkpoints(run: PreparedRun, data: DataSplits, folder: Path) -> dic
     selector = open_selector(run.config, folder)
     assert selector is not None
     assert selector.best is not None
-    assert selector.last_epoch is not None
     assert data.validation is not None
     concern = run.config.score.concern.spec(data.class_names)
-    epochs: dict[Checkpoint, int] = {"selected": selector.best.number, "last": selector.last_epoch}
+    epochs: dict[Checkpoint, int] = {"selected": selector.best.number, "last": selector.epochs[-1].number}
+    model, precision = run.state.measured.eval(), run.state.precision
     measures: dict[Way, tuple[Measure, Measure]] = {}
     for checkpoint, epoch in epochs.items():
-        run.state.measured.load_state_dict(selector.load(epoch)["model"])
-        splits = [(_logits(run, split.inputs), split.labels) for split in (data.validation, data.test)]
+        model.load_state_dict(selector.load(epoch)["model"])
+        with torch.no_grad():
+            samples = (data.validation, data.test)
+            splits = [(forward_pass(model, split.inputs, precision), split.labels) for split in samples]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
             temperature = TemperatureScaling().fit(*splits[0])
@@ -86,12 +84,6 @@ def measure_checkpoints(run: PreparedRun, data: DataSplits, folder: Path) -> dic
             for factor in DECISION_FACTORS:
                 measures[Way(checkpoint, calibrated, factor)] = validation[factor], test[factor]
     return measures
-
-
-@torch.no_grad()
-def _logits(run: PreparedRun, inputs: Tensor) -> Tensor:
-    run.state.measured.eval()
-    return forward_pass(run.state.measured, inputs, run.state.precision)
 
 
 def _measures(logits: Tensor, labels: Tensor, concern: ConcernSpec, score: ScoreConfig) -> dict[float, Measure]:
@@ -145,12 +137,8 @@ class StudyTask:
 
 def tuning_tasks(study: str, seeds: int, data_root: Path, out: Path) -> list[StudyTask]:
     """Return a task for every method, learning rate and seed."""
-    return [
-        StudyTask(study, method, rate, seed, data_root, out)
-        for seed in range(seeds)
-        for method in STUDIES[study].methods
-        for rate in STUDIES[study].learning_rates
-    ]
+    arms = list(product(STUDIES[study].methods, STUDIES[study].learning_rates))
+    return tuned_tasks(study, arms, range(seeds), data_root, out)
 
 
 def tuned_tasks(
@@ -177,7 +165,9 @@ def finish_task(task: StudyTask) -> Outcome:
     if done.is_file():
         saved = json.loads(done.read_text(encoding="utf-8"))
         if saved["identity"] == identity:
-            return _read_outcome(task, saved["measures"])
+            pairs = {way: saved["measures"][str(way)] for way in WAYS}
+            measures = {way: (Measure(**pair[0]), Measure(**pair[1])) for way, pair in pairs.items()}
+            return Outcome(task.method, task.learning_rate, task.seed, measures)
     begun = folder / "config.yaml"
     is_ours = begun.is_file() and begun.read_text(encoding="utf-8") == settings
     fit = hold_out(data, seed=task.seed)
@@ -205,8 +195,3 @@ def hold_out(data: DataSplits, *, seed: int) -> DataSplits:
     order = torch.randperm(len(data.train.labels), generator=torch.Generator().manual_seed(seed))
     size = round(len(order) * VALIDATION_SHARE)
     return replace(data, train=data.train.at(order[size:]), validation=data.train.at(order[:size]))
-
-
-def _read_outcome(task: StudyTask, saved: dict[str, list[dict[str, Any]]]) -> Outcome:
-    measures = {way: (Measure(**saved[str(way)][0]), Measure(**saved[str(way)][1])) for way in WAYS}
-    return Outcome(task.method, task.learning_rate, task.seed, measures)

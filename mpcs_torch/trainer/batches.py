@@ -30,7 +30,10 @@ class ShuffledBatches:
     def draw(self) -> Tensor:
         """Draw the order of a pass, the same in all processes: int64 (N,)."""
         size, device = len(self.split.labels), self.split.labels.device
-        order = _permutation(size) if self.world.is_first else torch.empty(size, dtype=torch.int64)
+        order = torch.empty(size, dtype=torch.int64)
+        if self.world.is_first:  # drawn as DataLoader and RandomSampler do, when its first batch is asked for
+            _drawn_seed()  # of the workers, which a DataLoader draws even if it has none
+            order = torch.randperm(size, generator=torch.Generator().manual_seed(_drawn_seed()))
         order = order.to(device)
         self.world.copy_from_first([order])
         return order
@@ -40,12 +43,6 @@ class ShuffledBatches:
         inputs, labels = self.split.inputs, self.split.labels
         for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
-
-
-def _permutation(size: int) -> Tensor:
-    """Draw the order of a pass as DataLoader and RandomSampler do, when its first batch is asked for."""
-    _drawn_seed()  # of the workers, which a DataLoader draws even if it has none
-    return torch.randperm(size, generator=torch.Generator().manual_seed(_drawn_seed()))
 
 
 def _drawn_seed() -> int:

@@ -7,7 +7,7 @@ import torch
 
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.trainer.config.run import RunConfig
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
+from mpcs_torch.trainer.loop import Hook, LoopState
 
 FOLDER = "checkpoints"
 """Inside the run's folder."""
@@ -32,11 +32,7 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
 
 def selector_hook(selector: CheckpointSelector) -> Hook:
     """Return a hook that offers every epoch to the selector."""
-
-    def enter(epoch: MeasuredEpoch, state: LoopState) -> None:
-        selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
-
-    return enter
+    return lambda epoch, state: selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
@@ -95,7 +95,7 @@ def run_in_folder(
             stack.enter_context(keeper.watching())
         prepared.start(hooks if world.is_first else [], keeper)
         result = measure_result(prepared, selector)
-        world.told_by_first(lambda: _finish(result, folder, selector))
+        world.told_by_first(lambda: _write_result(result, folder, selector))
     return prepared, result
 
 
@@ -110,7 +110,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
     replace_text(folder / "config.yaml", dump_config(run.config))
 
 
-def _finish(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
+def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
     """Write the result, with which a run counts as finished, once all that belongs to it is on disk."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
@@ -118,14 +118,6 @@ def _finish(result: RunResult, folder: Path, selector: CheckpointSelector | None
     flush_paths([folder / "records.csv", folder])
     result.write(folder)
     (folder / SAVED).unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class _Task:
-    config: RunConfig
-    data_root: Path
-    folder: Path
-    overwrite: bool
 
 
 def sweep(
@@ -139,20 +131,17 @@ def sweep(
     Raises:
         RunExistsError: If a folder holds the run of another config, and ``overwrite`` is not set.
     """
-    tasks = [_Task(config, data_root, out / config.name, overwrite) for config in configs]
-    for task, records in run_in_processes(_finish_task, tasks):
-        yield task.config, records
+    yield from run_in_processes(partial(_finish, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 
-def _finish_task(task: _Task) -> list[Record]:
-    config, folder = task.config, task.folder
-    data = config.data.load(task.data_root)
+def _finish(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
+    data, folder = config.data.load(data_root), out / config.name
     settings = dump_config(prepare_run(config, data).config)
     saved = folder / "config.yaml"
     is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
-    if is_ours and not task.overwrite and (folder / "records.csv").is_file():
+    if is_ours and not overwrite and (folder / "records.csv").is_file():
         whole = (folder / "records.csv").read_text(encoding="utf-8")
         if whole.count("\n") == 1 + config.epochs.count and whole.endswith("\n"):
             return read_records(folder / "records.csv")
-    run_in_folder(config, data, folder, overwrite=task.overwrite or is_ours, flush=False)
+    run_in_folder(config, data, folder, overwrite=overwrite or is_ours, flush=False)
     return read_records(folder / "records.csv")

@@ -76,10 +76,9 @@ def mlflow(config: RunConfig, folder: Path) -> Iterator[Hook]:
 
     def log(epoch: MeasuredEpoch, state: LoopState) -> None:
         if not runs:
-            found = client.get_experiment_by_name(config.name)
-            experiment = client.create_experiment(config.name) if found is None else found.experiment_id
-            run = client.create_run(experiment, run_name=config.name)
-            runs.append(run.info.run_id)
+            earlier = client.get_experiment_by_name(config.name)
+            experiment = client.create_experiment(config.name) if earlier is None else earlier.experiment_id
+            runs.append(client.create_run(experiment, run_name=config.name).info.run_id)
             params = [Param(key, str(value)) for key, value in _flat(config.model_dump())]
             for start in range(0, len(params), PARAMS_AT_ONCE):
                 client.log_batch(runs[0], params=params[start : start + PARAMS_AT_ONCE])
@@ -87,14 +86,13 @@ def mlflow(config: RunConfig, folder: Path) -> Iterator[Hook]:
         metrics = [Metric(name, value, now, epoch.number) for name, value in _values(epoch, state).items()]
         client.log_batch(runs[0], metrics=metrics)
 
+    status = "FAILED"
     try:
         yield log
-    except BaseException:
+        status = "FINISHED"
+    finally:
         for run_id in runs:
-            client.set_terminated(run_id, "FAILED")
-        raise
-    for run_id in runs:
-        client.set_terminated(run_id)
+            client.set_terminated(run_id, status)
 
 
 def _values(epoch: MeasuredEpoch, state: LoopState) -> dict[str, float]:

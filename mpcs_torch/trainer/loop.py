@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,9 @@ from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
 from mpcs_torch.trainer.losses import Loss
 from mpcs_torch.trainer.optimizers import Step
+
+if TYPE_CHECKING:
+    from mpcs_torch.trainer.resume import RunKeeper
 
 
 @dataclass(frozen=True)
@@ -70,16 +74,6 @@ Hook = Callable[[MeasuredEpoch, LoopState], None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks."""
 
 
-class Keeper(Protocol):
-    """Saves runs between two steps, so that they can be resumed."""
-
-    def asks(self) -> tuple[bool, bool]:
-        """Tell whether to save after the next step, and whether to stop then."""
-
-    def save(self, run: "PreparedRun", *, stop: bool) -> None:
-        """Save a run, and raise an error if it has to stop."""
-
-
 @dataclass(frozen=True)
 class PreparedRun:
     """A run that is ready to start: every error that its config can cause has been raised."""
@@ -94,15 +88,15 @@ class PreparedRun:
     """MetricSet each epoch."""
     test_evaluator: Evaluator | None
     """MetricSet each epoch on the test split, if the config asks for that."""
-    learning: Sequence[Hook]
-    """The hooks of the config's scheduler and loss scale, which run before other hooks."""
     scheduler: Step | None = None
     """The step of the config's scheduler, which may have a state."""
 
-    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
-        """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch."""
+    def start(self, hooks: Sequence[Hook] = (), keeper: "RunKeeper | None" = None) -> LoopState:
+        """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
+
+        Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps.
+        """
         epochs = self.config.epochs
-        hooks = [*self.learning, *hooks]
         with self.kernels():
             for step, batch in self._remaining_batches():
                 is_epoch = step % epochs.every == 0
@@ -136,6 +130,11 @@ class PreparedRun:
             on_test = self.test_evaluator(self.state.measured).values
             values |= {f"{TEST}{name}": value for name, value in on_test.items()}
         epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
+        if self.scheduler is not None:
+            self.scheduler(values)
+        loss_scale = self.config.training.loss_scale
+        if loss_scale is not None and isfinite(values[loss_scale]):  # a run that has diverged keeps its scale
+            self.state.loss_scale.update(values[loss_scale])
         for hook in hooks:
             hook(epoch, self.state)
 

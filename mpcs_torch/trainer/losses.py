@@ -22,11 +22,7 @@ def cross_entropy(concern: ConcernSpec, *, label_smoothing: Share = 0.0) -> Loss
 
 
 def concern_loss(
-    concern: ConcernSpec,
-    *,
-    concern_share: Share = 0.5,
-    label_smoothing: Share = 0.0,
-    released: Weight | None = None,
+    concern: ConcernSpec, *, concern_share: Share = 0.5, label_smoothing: Share = 0.0, released: Weight | None = None
 ) -> Loss:
     """Make a `ConcernLoss` with the concern of the run's score, or with another weight for its released pairs."""
     return ConcernLoss(_learnt(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)

@@ -1,8 +1,7 @@
 """Optimizers and learning-rate schedulers by name; a config sets their keyword-only arguments."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated
 
 from pydantic import Field, NonNegativeInt
 from torch import nn
@@ -49,37 +48,21 @@ Directions = Mapping[str, Direction]
 """Of each metric of the run."""
 
 
-class Step(Protocol):
-    """Steps a scheduler with the values of each epoch; its state is saved with the run."""
-
-    def __call__(self, values: Mapping[str, float]) -> None:
-        """Step after an epoch."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state, of tensors and plain values."""
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a saved state."""
+Step = Callable[[Mapping[str, float]], None]
+"""Steps a scheduler with the values of each epoch; saved with the run if it has ``state_dict`` and ``load_state_dict``,
+of tensors and plain values."""
 
 
-@dataclass(frozen=True)
 class EpochStep:
-    """Steps a scheduler of torch, with the value of a metric if it follows one."""
+    """Steps a scheduler of torch, with the value of a metric if it follows one; the state is the scheduler's."""
 
-    scheduler: LRScheduler
-    score: str | None = None
+    def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
+        self.scheduler, self.score = scheduler, score
+        self.state_dict, self.load_state_dict = scheduler.state_dict, scheduler.load_state_dict
 
     def __call__(self, values: Mapping[str, float]) -> None:
         """Step after an epoch."""
         self.scheduler.step(*([] if self.score is None else [values[self.score]]))  # type: ignore[arg-type]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state of the scheduler."""
-        return self.scheduler.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore the state of the scheduler."""
-        self.scheduler.load_state_dict(state)
 
 
 def cosine(

@@ -4,9 +4,10 @@ import itertools
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from math import isfinite
+from dataclasses import replace
 
 import torch
+from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mpcs_torch.errors import MpcsError, shown
@@ -19,8 +20,7 @@ from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
-from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
-from mpcs_torch.trainer.optimizers import Step
+from mpcs_torch.trainer.loop import LoopState, PreparedRun
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:
@@ -33,7 +33,8 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     config = resolved_config(config, data)
     concern = config.score.concern.spec(data.class_names)
     device = _device(config)
-    batch_size = len(data.train.labels) if config.training.batch_size == "all" else config.training.batch_size
+    training, epochs = config.training, config.epochs
+    batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
     torch.manual_seed(config.seed)
@@ -44,40 +45,39 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
         model = config.model.build(data).to(device, dtype)
     world.copy_from_first([*model.parameters(), *model.buffers()])
     with _config_errors(f"{config.name}: training.optimizer"):
-        optimizer = config.training.optimizer.build(model, config.training.learning_rate)
-    train = on_device.train if config.epochs.batches is None else _first_batches(batches, config.epochs.batches)
+        optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
+    measured = on_device.train
+    if epochs.batches is not None:  # drawn even where validation samples are measured
+        inputs, labels = zip(*itertools.islice(batches, epochs.batches), strict=True)
+        measured = Split(torch.cat(inputs), torch.cat(labels))
+    if epochs.samples == "validation":
+        if on_device.validation is None:
+            reason = f"{config.data} has no validation split: set data.validation_fraction, such as 0.2"
+            raise ConfigError(f"{config.name}: epochs.samples: {reason}")
+        measured = on_device.validation
 
-    measured = train if config.epochs.samples == "train" else _validation(config, on_device)
-    at_once = len(measured.labels) if config.epochs.batches is None else batch_size
-    mode, precision = config.epochs.mode, config.device.precision
-    evaluator = Evaluator(measured, metrics_of(config, data, device), mode, precision, at_once, world)
+    at_once, precision = len(measured.labels) if epochs.batches is None else batch_size, config.device.precision
+    evaluator = Evaluator(measured, metrics_of(config, data, device), epochs.mode, precision, at_once, world)
     test_evaluator = None
-    if config.epochs.test:
-        metrics = metrics_of(config, data, device, only=config.epochs.test)
-        test_evaluator = Evaluator(on_device.test, metrics, mode, precision, len(data.test.labels), world)
+    if epochs.test:
+        metrics = metrics_of(config, data, device, only=epochs.test)
+        test_evaluator = replace(evaluator, split=on_device.test, metrics=metrics, batch_size=len(data.test.labels))
     with _config_errors(f"{config.name}: loss"):
-        loss = config.loss.build(concern, device)
-    average = _average(model, config.training.averaging)
-    training = config.training
-    state = LoopState(
-        model,
-        optimizer,
-        loss,
-        ConcernLossScale(),
-        precision,
-        world,
-        accumulate=training.accumulate,
-        clip_norm=training.clip_norm,
-        average=average,
-    )
+        loss = config.loss.make(concern)
+        loss = loss.to(device) if isinstance(loss, nn.Module) else loss
+    average = None
+    if training.averaging is not None:
+        update = get_ema_multi_avg_fn(training.averaging)  # type: ignore[no-untyped-call]
+        average = AveragedModel(model, multi_avg_fn=update, use_buffers=True)
+    state = LoopState(model, optimizer, loss, ConcernLossScale(), precision, world, average=average)
+    state.accumulate, state.clip_norm = training.accumulate, training.clip_norm
     scheduler = None
     if config.scheduler is not None:
         with _config_errors(f"{config.name}: scheduler"):
-            scheduler = config.scheduler.build(optimizer, config.epochs.count, config.directions)
+            scheduler = config.scheduler.make(optimizer, epochs.count, config.directions)
     if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
         torch.manual_seed(config.seed + world.rank)
-    learning = _learning_hooks(config, scheduler)
-    return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, learning, scheduler)
+    return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
 
 
 def metrics_of(
@@ -89,9 +89,9 @@ def metrics_of(
         ConfigError: If a setting of a metric breaks its rule.
     """
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
-    given = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
+    settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
-        return MetricSet(entries, len(data.class_names), device, **given)
+        return MetricSet(entries, len(data.class_names), device, **settings)
 
 
 @contextmanager
@@ -102,40 +102,6 @@ def _config_errors(place: str) -> Iterator[None]:
     except Exception as error:
         kind = "" if isinstance(error, TypeError | ValueError | MpcsError) else f"{type(error).__name__}: "
         raise ConfigError(f"{place}: {kind}{shown(str(error), 500)}") from error
-
-
-def _average(model: torch.nn.Module, decay: float | None) -> AveragedModel | None:
-    if decay is None:
-        return None
-    average = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
-    return AveragedModel(model, multi_avg_fn=average, use_buffers=True)
-
-
-def _validation(config: RunConfig, data: DataSplits) -> Split:
-    if data.validation is None:
-        reason = f"{config.data} has no validation split: set data.validation_fraction, such as 0.2"
-        raise ConfigError(f"{config.name}: epochs.samples: {reason}")
-    return data.validation
-
-
-def _learning_hooks(config: RunConfig, scheduler: Step | None) -> list[Hook]:
-    hooks: list[Hook] = []
-    if scheduler is not None:
-        hooks.append(lambda epoch, state: scheduler(epoch.values))  # noqa: ARG005  # a Hook
-    if (column := config.training.loss_scale) is not None:
-        hooks.append(lambda epoch, state: _rescale(state, epoch.values[column]))
-    return hooks
-
-
-def _rescale(state: LoopState, score: float) -> None:
-    if isfinite(score):  # a run that has diverged keeps its scale
-        state.loss_scale.update(score)
-
-
-def _first_batches(batches: ShuffledBatches, count: int) -> Split:
-    """Return the first batches of a pass as one split."""
-    inputs, labels = zip(*itertools.islice(batches, count), strict=True)
-    return Split(torch.cat(inputs), torch.cat(labels))
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:

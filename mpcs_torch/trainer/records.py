@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from warnings import warn
 
@@ -58,9 +57,7 @@ class RecordWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._file.close()
 
 

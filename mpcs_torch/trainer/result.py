@@ -1,9 +1,10 @@
 """The result of a run: the epoch that was picked, why, and what its model measures on each split."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import replace_text
@@ -13,7 +14,6 @@ from mpcs_torch.tables import Table
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.evaluation import Evaluator
 from mpcs_torch.trainer.loop import PreparedRun
-from mpcs_torch.trainer.prepare import metrics_of
 
 FILE = "result.json"
 """In the run's folder."""
@@ -58,13 +58,8 @@ def read_result(folder: Path) -> RunResult:
     if not path.is_file():
         raise ResultError(f"{folder} holds no {FILE}: finish the run first, `mpcs train --resume {folder}`")
     try:
-        plain = json.loads(read_limited(path, MAX_BYTES).decode("utf-8"))
-        values = {
-            str(split): {str(name): float(value) for name, value in of_split.items()}
-            for split, of_split in plain["values"].items()
-        }
-        return RunResult(int(plain["epoch"]), str(plain["reason"]), values, bool(plain["diverged"]))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        return TypeAdapter(RunResult).validate_json(read_limited(path, MAX_BYTES))
+    except ValueError as error:
         raise ResultError(f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}") from None
 
 
@@ -78,8 +73,9 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     epoch, reason = world.told_by_first(lambda: _pick(run, selector))
     world.copy_from_first(model.state_dict().values())
+    splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
     with run.kernels():
-        measured = {name: evaluator_of(run, split)(model) for name, split in _splits(run)}
+        measured = {name: evaluator_of(run, split)(model) for name, split in splits.items() if split is not None}
     model.load_state_dict(own)
     values = {name: evaluation.values for name, evaluation in measured.items()}
     diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
@@ -93,12 +89,7 @@ def _pick(run: PreparedRun, selector: CheckpointSelector | None) -> tuple[int, s
     if selector.best is None:
         return run.state.epochs, "the last epoch, because no epoch keeps to the selector's limits"
     run.state.measured.load_state_dict(selector.load(selector.best.number)["model"])
-    return selector.best.number, _why(run, selector)
-
-
-def _why(run: PreparedRun, selector: CheckpointSelector) -> str:
     rule = selector.rule
-    assert selector.best is not None
     extreme = "lowest" if rule.directions[rule.by] == "min" else "highest"
     limits = [f"{name} within {slack:g} of its best" for name, slack in rule.within.items()]
     limits += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
@@ -106,20 +97,10 @@ def _why(run: PreparedRun, selector: CheckpointSelector) -> str:
     among = f" among epochs with {', '.join(limits)}" if limits else f" of {run.state.epochs} epochs"
     missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in selector.epochs)
     among += f", {missing} of which gave NaN" if missing else ""
-    return f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.epochs.samples} data{among}"
-
-
-def _splits(run: PreparedRun) -> Iterator[tuple[str, Split]]:
-    yield "train", run.data.train
-    if run.data.validation is not None:
-        yield "validation", run.data.validation
-    yield "test", run.data.test
+    reason = f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.epochs.samples} data{among}"
+    return selector.best.number, reason
 
 
 def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:
     """Return what measures a model with all metrics of a run on a split."""
-    device = split.labels.device
-    batch_size = min(len(split.labels), run.evaluator.batch_size)
-    mode, precision = run.config.epochs.mode, run.config.device.precision
-    metrics = metrics_of(run.config, run.data, device)
-    return Evaluator(split, metrics, mode, precision, batch_size, run.state.world)
+    return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))

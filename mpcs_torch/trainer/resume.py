@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from time import monotonic
@@ -42,24 +42,35 @@ class RunKeeper:
         return is_stopping or monotonic() - self._saved_at >= self.seconds, is_stopping
 
     def save(self, run: PreparedRun, *, stop: bool) -> None:
-        """Save a run, in the first of its processes.
+        """Save all that the rest of a run depends on, as tensors and plain values, in the first of its processes.
 
         Raises:
             StoppedError: If it has to stop.
         """
-        state = state_of(run)
-        run.state.world.told_by_first(lambda: self._write(state))
+        state = run.state
+        random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+        content = {
+            "config": dump_config(run.config),
+            "parts": {name: part.state_dict() for name, part in _parts(run).items()},
+            "epochs": state.epochs,
+            "steps": state.steps,
+            "order": state.order,
+            "taken": state.taken,
+            "random": state.world.told_by_all(random),
+        }
+
+        def write() -> None:
+            flush_paths([self.folder / "records.csv"])  # the state must not be newer than the records
+            replace_whole(self.folder / FILE, lambda file: torch.save(content, file))
+
+        state.world.told_by_first(write)
         self._saved_at = monotonic()
         if stop:
-            place = f"after epoch {run.state.epochs}, step {run.state.steps}"
+            place = f"after epoch {state.epochs}, step {state.steps}"
             error = StoppedError(f"stopped {place}; `mpcs train --resume {quote(str(self.folder))}` goes on from there")
             error.exit_status = 128 + (self._stopping or signal.SIGTERM)  # another process may have been asked
-            error.is_told_elsewhere = not run.state.world.is_first
+            error.is_told_elsewhere = not state.world.is_first
             raise error
-
-    def _write(self, state: dict[str, Any]) -> None:
-        flush_paths([self.folder / "records.csv"])  # the state must not be newer than the records
-        replace_whole(self.folder / FILE, lambda file: torch.save(state, file))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -73,30 +84,15 @@ class RunKeeper:
         # Whoever started this process may have it ignore Ctrl-C, as shells do for jobs in the background.
         is_interruptible = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         watched = [signal.SIGTERM, *([signal.SIGINT] if is_interruptible else [])]
-        try:
-            before = [signal.signal(number, ask) for number in watched]
-        except ValueError:  # not the main thread, which alone gets signals
-            yield
-            return
+        before = {}
+        with suppress(ValueError):  # not the main thread, which alone gets signals
+            for number in watched:
+                before[number] = signal.signal(number, ask)
         try:
             yield
         finally:
-            for number, handler in zip(watched, before, strict=True):
+            for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def state_of(run: PreparedRun) -> dict[str, Any]:
-    """Return all that the rest of a run depends on, as tensors and plain values."""
-    state = run.state
-    return {
-        "config": dump_config(run.config),
-        "parts": {name: part.state_dict() for name, part in _parts(run).items()},
-        "epochs": state.epochs,
-        "steps": state.steps,
-        "order": state.order,
-        "taken": state.taken,
-        "random": state.world.told_by_all(_random_state()),
-    }
 
 
 def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
@@ -105,24 +101,23 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
     Raises:
         ConfigError: If the saved run had another config, or its state is damaged.
     """
+    state = run.state
     try:
-        is_same = saved["config"] == dump_config(run.config)
-        if is_same:
-            _restore(run, saved)
+        if saved["config"] != dump_config(run.config):
+            raise ConfigError(f"{run.config.name}: the config is not that of the saved run; --overwrite begins anew")
+        for name, part in _parts(run).items():
+            part.load_state_dict(saved["parts"][name])
+        state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
+        state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
+        if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before
+            cpu, *cuda = saved["random"][state.world.rank]
+            torch.set_rng_state(cpu)
+            if cuda and torch.cuda.is_available():
+                torch.cuda.set_rng_state(cuda[0])
+    except ConfigError:
+        raise
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ConfigError(f"{run.config.name}: the saved state is damaged: {shown(repr(error))}") from error
-    if not is_same:
-        raise ConfigError(f"{run.config.name}: the config is not that of the saved run; --overwrite begins anew")
-
-
-def _restore(run: PreparedRun, saved: dict[str, Any]) -> None:
-    for name, part in _parts(run).items():
-        part.load_state_dict(saved["parts"][name])
-    state = run.state
-    state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
-    state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
-    if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before
-        _set_random_state(saved["random"][state.world.rank])
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
@@ -165,14 +160,3 @@ def _parts(run: PreparedRun) -> dict[str, Any]:
         "loss_scale": state.loss_scale,
     }
     return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
-
-
-def _random_state() -> list[torch.Tensor]:
-    cuda = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
-    return [torch.get_rng_state(), *cuda]
-
-
-def _set_random_state(saved: list[torch.Tensor]) -> None:
-    torch.set_rng_state(saved[0])
-    if len(saved) > 1 and torch.cuda.is_available():
-        torch.cuda.set_rng_state(saved[1])

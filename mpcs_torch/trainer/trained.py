@@ -56,21 +56,13 @@ class TrainedRun:
     def picks(self) -> dict[str, int]:
         """Return the epoch that each metric with a direction picks on its own; the first of equals."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
-        found: dict[str, int] = {}
-        for column, direction in self.directions().items():
-            ranking = SelectionRule(column, {column: direction}).ranking(epochs)
-            if ranking:
-                found[column] = ranking[0].number
-        return found
+        directions = self.directions()
+        picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
+        return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
         """Return which way is better for the columns of the records, where that is known."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
-
-    def has_checkpoint(self, epoch: int) -> bool:
-        """Return whether the checkpoint of an epoch was kept."""
-        saved = [] if self.selector is None else self.selector.epochs
-        return any(each.number == epoch and each.file is not None for each in saved)
 
     @torch.no_grad()
     def test_logits(self, epoch: int) -> Tensor | None:
@@ -79,7 +71,8 @@ class TrainedRun:
         Raises:
             CheckpointError: If the checkpoint does not fit the model of the config.
         """
-        if self.selector is None or not self.has_checkpoint(epoch):
+        saved = [] if self.selector is None else self.selector.epochs
+        if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
         model = self.prepared.state.measured
         try:
@@ -106,6 +99,5 @@ def open_trained(folder: Path, data_root: Path) -> TrainedRun:
     if not records:
         raise RecordsError(folder / "records.csv", "holds no epoch")
     prepared = prepare_run(config, config.data.load(data_root))
-    has_checkpoints = (folder / FOLDER).is_dir()
-    selector = open_selector(config, folder) if has_checkpoints else None
+    selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, prepared.config, records, result, prepared, selector)

@@ -7,40 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, note_all, print_json
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import note, print_json
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, check_out
+from mpcs_torch.cli.groups import group_of_commands
+from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.calibration_files import FittedCalibration
 
-calibrate = typer.Typer(
-    cls=FlagGroup,
-    help="Make probabilities and detection scores say how often they are right.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+calibrate = group_of_commands("Make probabilities and detection scores say how often they are right.")
 
 
-class Method(StrEnum):
-    """A way to calibrate."""
-
-    TEMPERATURE = "temperature"
-    VECTOR = "vector"
-    LOGISTIC = "logistic"
-    PAV = "pav"
+Method = StrEnum("Method", ["TEMPERATURE", "VECTOR", "LOGISTIC", "PAV"])
+"""A way to calibrate."""
 
 
 @calibrate.command()
 def fit(
     dev: Annotated[
         Path,
-        typer.Argument(
-            metavar="DEV",
-            exists=True,
-            dir_okay=False,
-            help="Scores and labels of samples that the model was not trained on, as `mpcs score` or `mpcs detect` "
+        options.file_argument(
+            "DEV",
+            "Scores and labels of samples that the model was not trained on, as `mpcs score` or `mpcs detect` "
             "read them.",
         ),
     ],
@@ -54,8 +43,7 @@ def fit(
     target_column: TargetColumn = None,
     ignore: Ignore = None,
     trials: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="List of trials in Kaldi's format, for detection scores."),
+        Path | None, options.file_option("List of trials in Kaldi's format, for detection scores.")
     ] = None,
     p_target: Annotated[
         float | None, typer.Option(show_default="0.5", help="logistic: the prior of targets that weighs the errors.")
@@ -65,13 +53,12 @@ def fit(
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Fit a calibration to scores with labels."""
-    is_detection = method in (Method.LOGISTIC, Method.PAV)
     of_classes = {"--logits": logits, "--target": target, "--target-column": target_column, "--ignore": ignore}
-    _refuse(of_classes if is_detection else {"--trials": trials}, method)
+    _refuse(of_classes if method in (Method.LOGISTIC, Method.PAV) else {"--trials": trials}, method)
     _refuse({} if method is Method.LOGISTIC else {"--p-target": p_target}, method)
     if p_target is not None and not 0 < p_target < 1:
         raise typer.BadParameter(f"must be between 0 and 1, but is {p_target}", param_hint="--p-target")
-    check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.calibration_files import fit_to_predictions, fit_to_trials, save_calibration
@@ -81,35 +68,27 @@ def fit(
 
     notes: list[str] = []
     with told_warnings(), row_counter(f"read {dev.name}", [dev]) as advance:
-        if is_detection:
-            held = read_trials(dev, trials, advance)
+        if method in (Method.LOGISTIC, Method.PAV):
+            scores = read_trials(dev, trials, advance)
             p_target = 0.5 if p_target is None else p_target
-            fitted = fit_to_trials(dev, held, "pav" if method is Method.PAV else "logistic", p_target)
+            fitted = fit_to_trials(dev, scores, "pav" if method is Method.PAV else "logistic", p_target)
         else:
             columns = ColumnOptions(target_column, tuple(ignore or ()))
-            opened = Predictions(dev, target=target, from_logits=logits, columns=columns)
-            fitted = fit_to_predictions(opened, "vector" if method is Method.VECTOR else "temperature", advance)
-            notes = opened.notes()
-    note_all(notes)
+            predictions = Predictions(dev, target=target, from_logits=logits, columns=columns)
+            fitted = fit_to_predictions(predictions, "vector" if method is Method.VECTOR else "temperature", advance)
+            notes = predictions.notes()
+    note(*notes)
     save_calibration(fitted.saved, out)
-    if as_json:
-        print_json({"calibration": out, **_plain(fitted)})
-    else:
-        typer.echo(f"wrote {out}: {_described(fitted)}")
+    _print_fit(fitted, out, as_json=as_json)
 
 
 @calibrate.command()
 def apply(
-    calibration: Annotated[
-        Path, typer.Argument(metavar="CAL", exists=True, dir_okay=False, help="File of `mpcs calibrate fit`.")
-    ],
+    calibration: Annotated[Path, options.file_argument("CAL", "File of `mpcs calibrate fit`.")],
     scores: Annotated[
         Path,
-        typer.Argument(
-            metavar="SCORES",
-            exists=True,
-            dir_okay=False,
-            help="Scores of the same kind as those of the fit; labels are kept, but need not be there.",
+        options.file_argument(
+            "SCORES", "Scores of the same kind as those of the fit; labels are kept, but need not be there."
         ),
     ],
     out: Annotated[
@@ -126,7 +105,7 @@ def apply(
     Predictions stay what they are, logits or probabilities. Detection scores become natural-log likelihood ratios, for
     `mpcs detect --llr`.
     """
-    check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration
@@ -138,43 +117,32 @@ def apply(
     with row_counter(f"calibrate {scores.name}", [scores]) as advance:
         if saved.class_names:
             columns = ColumnOptions(target_column, tuple(ignore or ()))
-            found = calibrate_predictions(saved, scores, target, advance, columns)
-            write_predictions(out, found.scores, found.target, found.class_names)
-            notes = found.notes
+            calibrated = calibrate_predictions(saved, scores, target, advance, columns)
+            write_predictions(out, calibrated.scores, calibrated.target, calibrated.class_names)
+            notes = calibrated.notes
         else:
-            given = {"--target": target, "--target-column": target_column, "--ignore": ignore}
-            _refuse(given, Method(saved.method))
+            of_classes = {"--target": target, "--target-column": target_column, "--ignore": ignore}
+            _refuse(of_classes, Method(saved.method))
             rewrite_scores(scores, out, saved.module, advance)
-    note_all(notes)
-    note(f"wrote {out}")
+    note(*notes, f"wrote {out}")
 
 
-def _refuse(options: Mapping[str, object], method: Method) -> None:
+def _refuse(choices: Mapping[str, object], method: Method) -> None:
     """Refuse options that were given and that a method does not have."""
-    given = [name for name, value in options.items() if value not in (None, False)]
-    if given:
-        raise typer.BadParameter(f"is not for --method {method}", param_hint=given[0])
+    for name, value in choices.items():
+        if value not in (None, False):
+            raise typer.BadParameter(f"is not for --method {method}", param_hint=name)
 
 
-def _parameters(fitted: "FittedCalibration") -> dict[str, float]:
-    """Return the few parameters of a calibration; none of one that has many."""
-    is_short = fitted.saved.method in (Method.TEMPERATURE, Method.LOGISTIC)
-    return {name: float(value) for name, value in fitted.saved.module.state_dict().items()} if is_short else {}
-
-
-def _plain(fitted: "FittedCalibration") -> dict[str, object]:
-    return {
-        "method": fitted.saved.method,
-        "parameters": _parameters(fitted),
-        "measure": fitted.measure,
-        "before": fitted.before,
-        "after": fitted.after,
-        "rows": fitted.rows,
-    }
-
-
-def _described(fitted: "FittedCalibration") -> str:
-    parameters = _parameters(fitted)
-    result = " and ".join(f"{name} {value:.5g}" for name, value in parameters.items()) or fitted.saved.method
+def _print_fit(fitted: "FittedCalibration", out: Path, *, as_json: bool) -> None:
+    """Print the parameters of a calibration, if it has few, and what it changes."""
+    method, state = fitted.saved.method, fitted.saved.module.state_dict()
+    is_short = method in (Method.TEMPERATURE, Method.LOGISTIC)
+    parameters = {name: float(value) for name, value in state.items()} if is_short else {}
+    if as_json:
+        values = {"measure": fitted.measure, "before": fitted.before, "after": fitted.after, "rows": fitted.rows}
+        print_json({"calibration": out, "method": method, "parameters": parameters, **values})
+        return
+    result = " and ".join(f"{name} {value:.5g}" for name, value in parameters.items()) or method
     change = f"{fitted.measure} {fitted.before:.5g} -> {fitted.after:.5g} on the same {fitted.rows} rows"
-    return f"{result}, {change}"
+    typer.echo(f"wrote {out}: {result}, {change}")

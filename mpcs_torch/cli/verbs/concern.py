@@ -8,28 +8,15 @@ import typer
 
 from mpcs_torch.cli.concern_check import check
 from mpcs_torch.cli.console import note, print_json, show, text_of
-from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
+from mpcs_torch.cli.groups import group_of_commands
+from mpcs_torch.cli.options import AsJson, DataRoot, Quiet, refused_values
 from mpcs_torch.tables import Table
 
-concern = typer.Typer(
-    cls=FlagGroup,
-    help="Check or draft a concern file, which says how much each error matters.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+concern = group_of_commands("Check or draft a concern file, which says how much each error matters.")
 
 
-class Source(StrEnum):
-    """What a suggestion is derived from."""
-
-    TSNE = "tsne"
-    EMBEDDING = "embedding"
-    TREE = "tree"
-    COSTS = "costs"
-    ORDER = "order"
-
-
+Source = StrEnum("Source", ["TSNE", "EMBEDDING", "TREE", "COSTS", "ORDER"])
+"""What a suggestion is derived from."""
 OPTIONS = {
     Source.TSNE: {"min_share", "pairs", "factor", "seeds", "data_root"},
     Source.EMBEDDING: {"min_share", "pairs", "factor"},
@@ -38,7 +25,6 @@ OPTIONS = {
     Source.ORDER: {"under", "over", "dangerous"},
 }
 """The options that each source takes; the others are refused."""
-
 
 concern.command()(check)
 
@@ -102,31 +88,34 @@ def suggest(
     _check_files(source, given, out, picture)
 
     from mpcs_torch.cli import drafts
-    from mpcs_torch.cli.drafts import Rule
     from mpcs_torch.concern import save_concern
 
     notes: list[Table | str] = []
-    try:
+    with refused_values(f"{given}: "):
         if source in (Source.TSNE, Source.EMBEDDING):
-            rule = Rule(min_share, pairs, factor)
-            runs = seeds if source is Source.TSNE else None
-            spec, notes = drafts.from_neighbours(given, rule, picture, seeds=runs, data_root=data_root)
+            spec, notes = drafts.from_neighbours(
+                given,
+                picture,
+                seeds=seeds if source is Source.TSNE else None,
+                data_root=data_root,
+                min_share=min_share,
+                pairs=pairs,
+                factor=factor,
+            )
         elif source is Source.TREE:
             spec = drafts.from_tree(Path(given), classes, max_distance=max_distance, factor=factor)
         elif source is Source.COSTS:
             spec = drafts.from_costs(Path(given), dangerous)
         else:
             spec = drafts.from_order(given, dangerous, under=under, over=over)
-    except ValueError as error:
-        raise typer.BadParameter(f"{given}: {error}") from None
-    told = "\n".join(each.markdown() if isinstance(each, Table) else each for each in notes)
-    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{told}")
+    comment = "\n".join(part.markdown() if isinstance(part, Table) else part for part in notes)
+    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{comment}")
     if notes:
         show("\n".join(map(text_of, notes)))
     released, size = int(spec.released().sum()), len(spec.classes)
     note(f"wrote {out}: {released} of {size} x {size} pairs released")
     if as_json:
-        tables = [each for each in notes if isinstance(each, Table)]
+        tables = [part for part in notes if isinstance(part, Table)]
         rows = [dict(zip(table.header, row, strict=True)) for table in tables for row in table.rows]
         print_json({"concern": out, "classes": spec.classes, "released": released, "pairs": rows})
 

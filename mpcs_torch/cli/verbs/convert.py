@@ -6,25 +6,19 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import note
-from mpcs_torch.cli.options import Quiet, Replace, check_out
+from mpcs_torch.cli.options import Quiet, Replace, check_out, file_argument, file_option
 from mpcs_torch.errors import shown
 
 
 def convert(
-    scores: Annotated[
-        Path,
-        typer.Argument(metavar="SCORES", exists=True, dir_okay=False, help="Scores, as `mpcs detect` reads them."),
-    ],
+    scores: Annotated[Path, file_argument("SCORES", "Scores, as `mpcs detect` reads them.")],
     out: Annotated[
         Path,
         typer.Argument(
             metavar="OUT", dir_okay=False, help="The file to write: csv, parquet, npz, HDF5 (h5), else Kaldi's text."
         ),
     ],
-    trials: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="List of trials, for HDF5 and text with two names and a score."),
-    ] = None,
+    trials: Annotated[Path | None, file_option("List of trials, for HDF5 and text with two names and a score.")] = None,
     out_trials: Annotated[
         Path | None,
         typer.Option(dir_okay=False, help="The list of trials to write for HDF5 or text: a Key (h5), else text."),
@@ -38,8 +32,7 @@ def convert(
     test; --out-trials is for their labels.
     """
     check_out(out, overwrite=overwrite, option="OUT")
-    if out_trials is not None:
-        check_out(out_trials, overwrite=overwrite, option="--out-trials")
+    check_out(out_trials, overwrite=overwrite, option="--out-trials")
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table

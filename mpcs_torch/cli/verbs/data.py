@@ -6,19 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
-from mpcs_torch.cli.groups import FlagGroup
+from mpcs_torch.cli.groups import group_of_commands
 from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
 from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-data = typer.Typer(
-    cls=FlagGroup,
-    help="Download and list the data sets of the experiments.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+data = group_of_commands("Download and list the data sets of the experiments.")
 
 
 def _known() -> list[str]:
@@ -76,8 +71,8 @@ def show(data_root: DataRoot = Path("data"), as_json: AsJson = False) -> None:
     from mpcs_torch.tables import Table
     from mpcs_torch.trainer.data.sources import status
 
-    found = status(data_root)
+    sets = status(data_root)
     if as_json:
-        print_json([{"name": entry.name, "state": entry.state} for entry in found])
+        print_json([{"name": entry.name, "state": entry.state} for entry in sets])
     else:
-        typer.echo(text_of(Table(["data set", "state"], [[entry.name, entry.state] for entry in found])))
+        typer.echo(text_of(Table(["data set", "state"], [[entry.name, entry.state] for entry in sets])))

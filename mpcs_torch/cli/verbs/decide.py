@@ -1,55 +1,40 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, note_all, print_json, text_of
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import note, print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.groups import FlagGroup
-from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, check_out, file_or_name
+from mpcs_torch.cli.groups import group_of_commands
+from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
+from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule, RuleReport
     from mpcs_torch.learning.decision_rule import CalibrationMethod
 
-decide = typer.Typer(
-    cls=FlagGroup,
-    help="Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+decide = group_of_commands("Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.")
 
 
-class Calibration(StrEnum):
-    """A way to calibrate before deciding."""
-
-    TEMPERATURE = "temperature"
-    VECTOR = "vector"
-    NONE = "none"
+Calibration = StrEnum("Calibration", ["TEMPERATURE", "VECTOR", "NONE"])
+"""A way to calibrate before deciding."""
 
 
 @decide.command()
 def fit(
     validation: Annotated[
         Path,
-        typer.Argument(
-            metavar="VALIDATION",
-            exists=True,
-            dir_okay=False,
-            help="Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
+        options.file_argument(
+            "VALIDATION",
+            "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
         ),
     ],
-    concern: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE|NAME",
-            parser=file_or_name("concerns"),
-            help="YAML file that says what errors and referrals cost, or a name, such as traffic-lights.",
-        ),
-    ],
+    concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the rule to write.")],
     max_dangerous: Annotated[
         float | None, typer.Option(help="Guarantee at most this many dangerous errors per sample, such as 0.005.")
@@ -75,7 +60,7 @@ def fit(
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Fit a decision rule to predictions with labels."""
-    check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite)
 
     import torch
 
@@ -90,7 +75,7 @@ def fit(
     method: CalibrationMethod = None
     if calibration is not Calibration.NONE:
         method = "vector" if calibration is Calibration.VECTOR else "temperature"
-    try:
+    with options.refused_values():
         rule = DecisionRule(
             spec,
             calibration=method,
@@ -99,17 +84,16 @@ def fit(
             max_cost=max_cost,
             confidence=confidence,
         )
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     columns = ColumnOptions(target_column, tuple(ignore or ()))
-    opened = Predictions(validation, target=target, from_logits=logits, class_names=spec.classes, columns=columns)
+    predictions = Predictions(validation, target=target, from_logits=logits, class_names=spec.classes, columns=columns)
     with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
-        fit_rule(rule, opened, advance)
-    note_all(opened.notes())
+        fit_rule(rule, predictions, advance)
+    note(*predictions.notes())
     rule.save(out, overwrite=overwrite)
     assert rule.report is not None
     if as_json:
-        print_json({"rule": out, **_plain(rule.report), "guaranteed": _plain_limit(rule)})
+        guaranteed = asdict(rule.limit) if rule.limit else None
+        print_json({"rule": out, **rule.report._asdict(), "guaranteed": guaranteed})
         return
     typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule)}")
     note(f"wrote {out}")
@@ -117,11 +101,8 @@ def fit(
 
 @decide.command()
 def apply(
-    rule: Annotated[Path, typer.Argument(metavar="RULE", exists=True, dir_okay=False, help="File of `decide fit`.")],
-    predictions: Annotated[
-        Path,
-        typer.Argument(metavar="PREDICTIONS", exists=True, dir_okay=False, help="Predictions; labels are not needed."),
-    ],
+    rule: Annotated[Path, options.file_argument("RULE", "File of `decide fit`.")],
+    predictions: Annotated[Path, options.file_argument("PREDICTIONS", "Predictions; labels are not needed.")],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The csv file of decisions to write.")],
     logits: Logits = False,
     target: Labels = None,
@@ -135,7 +116,7 @@ def apply(
 
     If the file has labels, also print what the decisions cost.
     """
-    check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.decision_files import apply_rule
@@ -153,21 +134,19 @@ def apply(
         columns=ColumnOptions(target_column, tuple(ignore or ())),
     )
     with row_counter(f"decide {predictions.name}", [predictions]) as advance:
-        found = apply_rule(loaded, opened, advance)
-    note_all(opened.notes())
-    found.write(out)
-    referred = int((found.decisions < 0).sum())
+        decided = apply_rule(loaded, opened, advance)
+    note(*opened.notes())
+    decided.write(out)
+    referred = int((decided.decisions < 0).sum())
     if as_json:
-        report = {} if found.report is None else _plain(found.report)
-        print_json({"decisions": len(found.decisions), "referrals": referred, **report})
-    elif found.report is not None:
-        typer.echo(f"{_table(found.report)}\n")
-    note(f"wrote {out}: {len(found.decisions)} decisions, {referred} of them referrals")
+        report = {} if decided.report is None else decided.report._asdict()
+        print_json({"decisions": len(decided.decisions), "referrals": referred, **report})
+    elif decided.report is not None:
+        typer.echo(f"{_table(decided.report)}\n")
+    note(f"wrote {out}: {len(decided.decisions)} decisions, {referred} of them referrals")
 
 
 def _table(report: "RuleReport") -> str:
-    from mpcs_torch.tables import Table
-
     rows = [
         ["samples that calibrated", str(report.calibrated_by)],
         ["samples judged", str(report.judged_by)],
@@ -176,23 +155,6 @@ def _table(report: "RuleReport") -> str:
         ["cost per sample", f"{report.cost:.6g}"],
     ]
     return text_of(Table(["", "value"], rows[0 if report.calibrated_by else 1 :]))
-
-
-def _plain(report: "RuleReport") -> dict[str, Any]:
-    return {
-        "calibrated_by": report.calibrated_by,
-        "judged_by": report.judged_by,
-        "coverage": report.coverage,
-        "dangerous_rate": report.dangerous_rate,
-        "cost": report.cost,
-    }
-
-
-def _plain_limit(rule: "DecisionRule") -> dict[str, Any] | None:
-    limit = rule.limit
-    if not limit:
-        return None
-    return {"max_dangerous": limit.max_dangerous, "max_cost": limit.max_cost, "confidence": limit.confidence}
 
 
 def _guarantee(rule: "DecisionRule") -> str:

@@ -1,6 +1,5 @@
 """``mpcs detect``: compute the metrics of files of detection scores, and compare detectors."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from math import isnan
 from pathlib import Path
@@ -8,34 +7,26 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note
-from mpcs_torch.cli.options import AsJson, By, Cluster, Html, Intervals, OverwriteReport, Quiet, check_report, points_of
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
+from mpcs_torch.cli.failures import told_warnings
+from mpcs_torch.cli.options import AsJson, By, Cluster, Html, Intervals, OverwriteReport, Quiet
 
-
-class Calibration(StrEnum):
-    """A way to calibrate detection scores."""
-
-    LOGISTIC = "logistic"
-    PAV = "pav"
+Calibration = StrEnum("Calibration", {"LOGISTIC": "logistic", "PAV": "pav"})
+"""A way to calibrate detection scores."""
 
 
 def detect(
     scores: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="SCORES...",
-            exists=True,
-            dir_okay=False,
-            help="csv, parquet, npz, HDF5 or text file with the score of each trial; one file for each detector.",
+        options.file_argument(
+            "SCORES...",
+            "csv, parquet, npz, HDF5 or text file with the score of each trial; one file for each detector.",
         ),
     ],
     trials: Annotated[
         Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="List of trials: Kaldi's, with two names and a label on each line, or a Key in HDF5.",
-        ),
+        options.file_option("List of trials: Kaldi's, with two names and a label on each line, or a Key in HDF5."),
     ] = None,
     llr: Annotated[bool, typer.Option("--llr", help="The scores are natural-log likelihood ratios.")] = False,
     point: Annotated[
@@ -51,15 +42,11 @@ def detect(
     ] = None,
     development: Annotated[
         list[Path] | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Scores of other trials, from which thresholds are learnt; once for each detector, in their order.",
+        options.file_option(
+            "Scores of other trials, from which thresholds are learnt; once for each detector, in their order."
         ),
     ] = None,
-    development_trials: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="List of the development trials.")
-    ] = None,
+    development_trials: Annotated[Path | None, options.file_option("List of the development trials.")] = None,
     at_false_alarm: Annotated[
         list[float] | None,
         typer.Option(min=0, max=1, help="Miss rate at the development threshold of this false-alarm rate; repeatable."),
@@ -89,7 +76,7 @@ def detect(
     by: By = None,
     cluster: Cluster = None,
     intervals: Intervals = True,
-    as_json: AsJson = False,
+    as_json: AsJson = False,  # noqa: ARG001  # read by its callback
     html: Html = None,
     overwrite: OverwriteReport = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -101,19 +88,22 @@ def detect(
     those of SIDEKIT and BOSARIS, with a Key as --trials. Any other file is text with one trial on each line: score and
     label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
     """
-    needs = {"--at-false-alarm": at_false_alarm, "--at-miss": at_miss, "--calibrate": calibrate, "--fuse": fuse}
-    _check_development(len(scores), len(development or []), [name for name, given in needs.items() if given])
+    if development and len(development) != len(scores):
+        number = f"{len(scores)} files of scores, but is given {len(development)} times"
+        raise typer.BadParameter(f"must be given once for each of the {number}", param_hint="--development")
+    learnt = {"--at-false-alarm": at_false_alarm, "--at-miss": at_miss, "--calibrate": calibrate, "--fuse": fuse}
+    for option, value in learnt.items():
+        if value and not development:
+            raise typer.BadParameter("needs --development", param_hint=option)
     if fuse and len(scores) < 2:
         raise typer.BadParameter("needs at least two files of scores", param_hint="--fuse")
     if threshold is not None and isnan(threshold):
         raise typer.BadParameter("must be a number, but is nan", param_hint="--threshold")
     if max_false_alarm == 0:
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
-    check_report(html, overwrite=overwrite)
-    points = points_of(point)
+    options.check_out(html, overwrite=overwrite, option="--html")
+    points = options.points_of(point)
 
-    from mpcs_torch.cli.console import print_scores
-    from mpcs_torch.cli.failures import told_warnings
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
     from mpcs_torch.processes.world import launched
@@ -121,15 +111,9 @@ def detect(
     if launched() > 1:
         raise typer.BadParameter("one process measures detectors: start it without torchrun", param_hint="SCORES")
 
-    columns = [*([] if cluster is None else [cluster]), *(by or [])]
-    files = DetectorFiles(
-        scores,
-        trials,
-        development or (),
-        development_trials,
-        tuple(key.split(",")) if key else (),
-        tuple(dict.fromkeys(columns)),
-    )
+    keys = tuple(key.split(",")) if key else ()
+    columns = dict.fromkeys([*([] if cluster is None else [cluster]), *(by or [])])
+    files = DetectorFiles(scores, trials, development or (), development_trials, keys, tuple(columns))
     read = f"read {', '.join(path.name for path in scores)}"
     with told_warnings(), row_counter(read, [*scores, *files.development]) as advance:
         result = score_detectors(
@@ -147,17 +131,9 @@ def detect(
             cluster=cluster,
             intervals=intervals,
         )
-    print_scores(result, as_json=as_json)
+    print_scores(result)
     if html is not None:
         from mpcs_torch.report.detection import write_detection_report
 
         write_detection_report(result, html, command=str(COMMAND_LINE))
         note(f"wrote {html}")
-
-
-def _check_development(detectors: int, development: int, needing: Sequence[str]) -> None:
-    if development not in (0, detectors):
-        problem = f"must be given once for each of the {detectors} files of scores, but is given {development} times"
-        raise typer.BadParameter(problem, param_hint="--development")
-    if needing and not development:
-        raise typer.BadParameter("needs --development", param_hint=needing[0])

@@ -3,9 +3,7 @@
 import inspect
 import sys
 
-import typer
-
-from mpcs_torch.cli.console import print_json, text_of
+from mpcs_torch.cli.console import print_table
 from mpcs_torch.cli.options import AsJson
 from mpcs_torch.tables import Table
 
@@ -13,10 +11,7 @@ from mpcs_torch.tables import Table
 def metrics(as_json: AsJson = False) -> None:
     """List the names that run configs and `mpcs score --metrics` take; in a pipe or a file, as Markdown."""
     table = register_table(code="" if as_json or sys.stdout.isatty() else "`")
-    if as_json:
-        print_json([dict(zip(table.header, row, strict=True)) for row in table.rows])
-    else:
-        typer.echo(text_of(table))
+    print_table(table)
 
 
 def register_table(*, code: str = "`") -> Table:

@@ -7,37 +7,27 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import note
-from mpcs_torch.cli.options import Quiet, Replace, check_out
+from mpcs_torch.cli.options import Quiet, Replace, check_out, file_argument, file_option
 
 TOP = 300
 
 
-class Method(StrEnum):
-    """A way to normalise."""
-
-    Z = "z"
-    T = "t"
-    S = "s"
-    ADAPTIVE_S = "adaptive-s"
+Method = StrEnum("Method", {"Z": "z", "T": "t", "S": "s", "ADAPTIVE_S": "adaptive-s"})
+"""A way to normalise."""
 
 
 def normalize(
     scores: Annotated[
         Path,
-        typer.Argument(
-            metavar="SCORES",
-            exists=True,
-            dir_okay=False,
-            help="Two names and a score on each line, or csv or parquet with enrollment, test and score.",
+        file_argument(
+            "SCORES", "Two names and a score on each line, or csv or parquet with enrollment, test and score."
         ),
     ],
     cohort: Annotated[
         Path,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Scores of the enrolments and tests against a cohort: a name, one of the cohort and a score on each "
-            "line, or csv with name, cohort and score.",
+        file_option(
+            "Scores of the enrolments and tests against a cohort: a name, one of the cohort and a score on each "
+            "line, or csv with name, cohort and score."
         ),
     ],
     method: Annotated[
@@ -55,10 +45,10 @@ def normalize(
 
     Labels and all other columns are kept, but need not be there.
     """
-    if top is not None and method is not Method.ADAPTIVE_S:
-        raise typer.BadParameter(f"is not for --method {method}", param_hint="--top")
     if method is Method.ADAPTIVE_S:
         top = top or TOP
+    elif top is not None:
+        raise typer.BadParameter(f"is not for --method {method}", param_hint="--top")
     check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter

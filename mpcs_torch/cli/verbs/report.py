@@ -14,8 +14,7 @@ NAME = "report.html"
 
 def report(
     runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", exists=True, file_okay=False, help="Folders of finished runs."),
+        list[Path], typer.Argument(metavar="RUN...", exists=True, file_okay=False, help="Folders of finished runs.")
     ],
     out: Annotated[
         Path | None,

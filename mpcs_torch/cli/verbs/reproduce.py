@@ -1,7 +1,7 @@
 """``mpcs reproduce``: repeat the paper's experiments."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,14 +19,12 @@ if TYPE_CHECKING:
 NAMES = (*EXPERIMENTS, "figure6")
 
 
-def _names() -> list[str]:
-    return list(NAMES)
-
-
 def reproduce(
     experiments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="EXPERIMENT", help=f"One or more of {', '.join(NAMES)}.", autocompletion=_names),
+        typer.Argument(
+            metavar="EXPERIMENT", help=f"One or more of {', '.join(NAMES)}.", autocompletion=lambda: list(NAMES)
+        ),
     ] = None,
     everything: Annotated[
         bool,
@@ -42,11 +40,7 @@ def reproduce(
     out: Out = Path("runs"),
     records: Annotated[
         Path | None,
-        typer.Option(
-            exists=True,
-            file_okay=False,
-            help="Folder of the published per-epoch records, to compare with.",
-        ),
+        typer.Option(exists=True, file_okay=False, help="Folder of the published per-epoch records, to compare with."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -57,13 +51,10 @@ def reproduce(
     published = [] if records is None else _record_files(names, records)
 
     from mpcs_torch.cli import experiments as runs
-    from mpcs_torch.cli.experiments import reproduce_figure_6
-    from mpcs_torch.trainer.folder import check_free
 
     with_figure_6 = "figure6" in names
     names = [name for name in names if name != "figure6"]
-    runs.check_records(published)
-    check_free([out / name for name in names], overwrite=overwrite)
+    runs.check_before_training(names, published, out, overwrite=overwrite)
     if everything:
         runs.check_evaluation_free(out / "evaluation", overwrite=overwrite)
     repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
@@ -73,8 +64,12 @@ def reproduce(
     results: dict[str, Any] = {}
 
     def how_to_go_on() -> str:
+        """Say with which command to run what is left; only figure 6 reads the runs that are finished."""
         left = [name for name in names if name not in (intervals if name in repeated else finished)]
-        return _how_to_go_on(["--all"] if everything else [*left, *(["figure6"] if with_figure_6 else [])], options)
+        left = ["--all"] if everything else [*left, *(["figure6"] if with_figure_6 else [])]
+        words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+        command = shlex.join(["mpcs", "reproduce", *left, *words, *([] if left == ["figure6"] else ["--overwrite"])])
+        return f"; what is not finished runs again with: {command}"
 
     with told_how_to_go_on(how_to_go_on):
         for name in names:
@@ -85,16 +80,9 @@ def reproduce(
             runs.write_everything(out / "evaluation", finished, intervals)
         if with_figure_6:
             more = 0 if everything else seeds
-            results["figure6"] = reproduce_figure_6(data_root, out, seeds=more, overwrite=overwrite)
+            results["figure6"] = runs.reproduce_figure_6(data_root, out, seeds=more, overwrite=overwrite)
     if as_json:
         print_json(runs.plain_results(finished, intervals) | results)
-
-
-def _how_to_go_on(left: Sequence[str], options: Mapping[str, object]) -> str:
-    """Say with which command to run what is left; only figure 6 reads the runs that are finished."""
-    words = [word for name, value in options.items() if value is not None for word in (name, str(value))]
-    command = shlex.join(["mpcs", "reproduce", *left, *words, *([] if left == ["figure6"] else ["--overwrite"])])
-    return f"; what is not finished runs again with: {command}"
 
 
 def _check_names(names: list[str], everything: bool) -> list[str]:

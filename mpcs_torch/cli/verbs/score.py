@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores
 from mpcs_torch.cli.options import (
     AsJson,
     By,
@@ -15,39 +16,32 @@ from mpcs_torch.cli.options import (
     Html,
     Ignore,
     Intervals,
+    Logits,
     OverwriteReport,
     Quiet,
     TargetColumn,
-    check_report,
 )
 
 if TYPE_CHECKING:
-    from mpcs_torch.evaluation.classifier_files import RowRisks
     from mpcs_torch.metrics.by_name import MetricEntry
 
 
 def score(
     predictions: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PREDICTIONS...",
-            exists=True,
-            dir_okay=False,
-            help="npz, npy, pt, csv or parquet file with one row per sample; one file for each model.",
+        options.file_argument(
+            "PREDICTIONS...", "npz, npy, pt, csv or parquet file with one row per sample; one file for each model."
         ),
     ],
     concern: Concern = None,
-    target: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="File of the labels, if PREDICTIONS is an npy file."),
-    ] = None,
+    target: Annotated[Path | None, options.file_option("File of the labels, if PREDICTIONS is an npy file.")] = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
     id_column: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
     ] = None,
-    logits: Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")] = False,
+    logits: Logits = False,
     metrics: Annotated[
         str | None,
         typer.Option(show_default="all", help="Names of `mpcs metrics` or package.module:Class, with commas between."),
@@ -65,16 +59,12 @@ def score(
     ] = False,
     development: Annotated[
         Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Soft labels: also measure hard F at the thresholds by class that are best on this file.",
-        ),
+        options.file_option("Soft labels: also measure hard F at the thresholds by class that are best on this file."),
     ] = None,
     by: By = None,
     cluster: Cluster = None,
     intervals: Intervals = True,
-    as_json: AsJson = False,
+    as_json: AsJson = False,  # noqa: ARG001  # read by its callback
     html: Html = None,
     overwrite: OverwriteReport = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -90,24 +80,24 @@ def score(
     scores; --target gives the labels. A confusion matrix has the predicted classes in the header and the
     true class first in each row.
     """
-    check_report(html, overwrite=overwrite)
+    options.check_out(html, overwrite=overwrite, option="--html")
     if confusion:
         of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
         of_scores |= {"--target-column": target_column, "--ignore": ignore, "--id-column": id_column}
         of_scores |= {"--by": by, "--cluster": cluster}
-        unused = [name for name, value in of_scores.items() if value is not None]
-        if unused:
-            raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=unused[0])
-    for option, given in (("--confusion", confusion), ("--development", development is not None)):
-        if given and len(predictions) > 1:
-            raise typer.BadParameter("is for one file of predictions", param_hint=option)
+        for name, value in of_scores.items():
+            if value is not None:
+                raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=name)
+    if len(predictions) > 1 and (confusion or development is not None):
+        option = "--confusion" if confusion else "--development"
+        raise typer.BadParameter("is for one file of predictions", param_hint=option)
 
-    from mpcs_torch.cli.console import print_scores
-    from mpcs_torch.cli.score_run import scored
+    from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.classifier_files import ModelFiles
+    from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models
     from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.processes.world import joined
 
     spec = None if concern is None else load_concern(concern)
@@ -119,20 +109,31 @@ def score(
 
             result = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
         else:
-            options = ColumnOptions(target_column, tuple(ignore or ()), id_column)
-            result, risks = scored(
-                ModelFiles(predictions, target, logits, by or (), cluster, options),
-                spec,
-                world,
-                entries=entries,
-                settings={"k": k, "t": t, "concession": concession},
-                development=development,
-                intervals=intervals,
-                keeps_risks=html is not None,
+            columns = ColumnOptions(target_column, tuple(ignore or ()), id_column)
+            opened = open_models(
+                ModelFiles(predictions, target, logits, by or (), cluster, columns),
+                None if spec is None else spec.classes,
             )
+            risks = {name: RowRisks() for name in opened} if html is not None else {}
+            names = ", ".join(path.name for path in predictions)
+            with row_counter(f"score {names}", predictions, shown=world.is_first) as advance:
+                result = score_models(
+                    opened,
+                    spec,
+                    advance,
+                    entries=entries,
+                    settings={"k": k, "t": t, "concession": concession},
+                    development=None if development is None else Predictions(development, from_logits=logits),
+                    by=by or (),
+                    cluster=cluster,
+                    identifier=id_column if len(opened) > 1 else None,
+                    intervals=intervals,
+                    world=world,
+                    risks=risks,
+                )
     if not world.is_first:
         return
-    print_scores(result, as_json=as_json)
+    print_scores(result)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
@@ -145,7 +146,5 @@ def _entries(metrics: str) -> "list[MetricEntry]":
 
     if ":" in metrics:
         sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
-    try:
+    with options.refused_values(option="--metrics"):
         return [find_entry(name.strip()) for name in metrics.split(",")]
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--metrics") from None

@@ -19,11 +19,8 @@ def _limit(text: str) -> Any:
     return typer.Option(metavar="COLUMN=VALUE", help=f"{text} Repeat for several columns.")
 
 
-class Ties(StrEnum):
-    """The epoch to pick if several are equally good."""
-
-    FIRST = "first"
-    LAST = "last"
+Ties = StrEnum("Ties", ["FIRST", "LAST"])
+"""The epoch to pick if several are equally good."""
 
 
 def select(
@@ -72,9 +69,9 @@ def select(
         typer.echo("No epoch is within the limits.")
 
 
-def _limits(given: list[str] | None) -> dict[str, float]:
+def _limits(entries: list[str] | None) -> dict[str, float]:
     limits = {}
-    for entry in given or []:
+    for entry in entries or []:
         name, _, value = entry.partition("=")
         try:
             limits[name] = float(value)

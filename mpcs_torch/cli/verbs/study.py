@@ -23,15 +23,14 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _names() -> list[str]:
-    return list(STUDIES)
-
-
 def study(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help=f"One of {', '.join(STUDIES)}.", callback=_check_name, autocompletion=_names
+            metavar="NAME",
+            help=f"One of {', '.join(STUDIES)}.",
+            callback=_check_name,
+            autocompletion=lambda: list(STUDIES),
         ),
     ] = "mnist",
     data_root: DataRoot = Path("data"),
@@ -47,12 +46,9 @@ def study(
     """
     from mpcs_torch.processes.world import joined
 
-    with joined() as world, told_how_to_go_on(_how_to_go_on) if world.size == 1 else nullcontext():
+    again = f"; finished runs are kept, and the same command goes on with the others: {COMMAND_LINE}"
+    with joined() as world, told_how_to_go_on(lambda: again) if world.size == 1 else nullcontext():
         _study(name, data_root, out / f"study-{name}", world, as_json=as_json)
-
-
-def _how_to_go_on() -> str:
-    return f"; finished runs are kept, and the same command goes on with the others: {COMMAND_LINE}"
 
 
 def _study(name: str, data_root: Path, folder: Path, world: "World", *, as_json: bool) -> None:
@@ -65,39 +61,30 @@ def _study(name: str, data_root: Path, folder: Path, world: "World", *, as_json:
     rates = [(arm.method, arm.learning_rate) for arm in tuned]
     more = range(plan.tuning_seeds, plan.choice_seeds)
     outcomes += _finish(f"study {name}, more seeds", tuned_tasks(name, rates, more, data_root, folder), world)
-    found = Study(outcomes, tuned, plan)
-    chosen = [(arm.method, arm.learning_rate) for arm in (found.baseline, *found.candidates())]
+    compared = Study(outcomes, tuned, plan)
+    chosen = [(arm.method, arm.learning_rate) for arm in (compared.baseline, *compared.candidates())]
     tasks = tuned_tasks(name, list(dict.fromkeys(chosen)), plan.fresh_seeds, data_root, folder)
-    confirmed = found.confirm(_finish(f"study {name}, fresh seeds", tasks, world))
+    confirmed = compared.confirm(_finish(f"study {name}, fresh seeds", tasks, world))
     if not world.is_first:
         return
-    results = [found.result(arm) for arm in found.arms()]
-    table = results_table(found, results)
-    said = verdict(found, results, confirmed)
-    (folder / "results.md").write_text(f"{table.markdown()}\n\n{said}\n", encoding="utf-8")
+    results = [compared.result(arm) for arm in compared.arms()]
+    table = results_table(compared, results)
+    sentences = verdict(compared, results, confirmed)
+    (folder / "results.md").write_text(f"{table.markdown()}\n\n{sentences}\n", encoding="utf-8")
     (folder / "results.csv").write_text(table.csv(), encoding="utf-8")
-    study_figure(found, results).savefig(folder / "figure.png", dpi=110)
+    study_figure(compared, results).savefig(folder / "figure.png", dpi=110)
     if as_json:
-        print_json({"methods": [_plain(each, found.baseline) for each in results], "verdict": said.splitlines()})
+        methods = [_plain(result, compared.baseline) for result in results]
+        print_json({"methods": methods, "verdict": sentences.splitlines()})
     else:
-        say(f"{text_of(table)}\n\n{said}\n")
+        say(f"{text_of(table)}\n\n{sentences}\n")
     note(f"wrote {folder / 'results.md'}, results.csv and figure.png")
 
 
 def _plain(result: "Result", baseline: "Arm") -> dict[str, Any]:
     """Return the values of an arm; intervals of 95 % are lists of a mean, its lower and its upper limit."""
-    return {
-        "method": result.arm.title,
-        "learning_rate": result.arm.learning_rate,
-        "is_baseline": result.arm == baseline,
-        "accuracy": result.accuracy,
-        "dangerous": result.dangerous,
-        "mpcs": result.mpcs,
-        "accuracy_gain": result.accuracy_gain,
-        "dangerous_cut": result.dangerous_cut,
-        "mpcs_cut": result.mpcs_cut,
-        "helps": result.helps,
-    }
+    arm = {"method": result.arm.title, "learning_rate": result.arm.learning_rate, "is_baseline": result.arm == baseline}
+    return {**arm, **{name: value for name, value in vars(result).items() if name != "arm"}, "helps": result.helps}
 
 
 def _finish(title: str, tasks: "list[StudyTask]", world: "World") -> "list[Outcome]":
@@ -105,10 +92,10 @@ def _finish(title: str, tasks: "list[StudyTask]", world: "World") -> "list[Outco
     from mpcs_torch.cli.progress import counting_bar
     from mpcs_torch.study.tasks import run_study
 
-    own = tasks[world.rank :: world.size]
+    tasks = tasks[world.rank :: world.size]
     outcomes = []
-    with counting_bar(title, len(own), shown=world.is_first) as advance:
-        for outcome in run_study(own):
+    with counting_bar(title, len(tasks), shown=world.is_first) as advance:
+        for outcome in run_study(tasks):
             outcomes.append(outcome)
             advance()
-    return [outcome for told in world.told_by_all(outcomes) for outcome in told]
+    return [outcome for of_process in world.told_by_all(outcomes) for outcome in of_process]

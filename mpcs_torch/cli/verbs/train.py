@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, print_json, say, text_of
+from mpcs_torch.cli.console import note, print_json, print_table, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
 from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet, file_or_name
 from mpcs_torch.io.packaged import packaged_file, packaged_names
@@ -43,17 +43,13 @@ DIVERGED = 3
 """Exit status of a run that has finished, but whose model gives no numbers."""
 
 
-def _names() -> list[str]:
-    return packaged_names("experiments")
-
-
 def train(
     config: Annotated[
         Path | None,
         typer.Argument(
             metavar="CONFIG",
             parser=file_or_name("experiments"),
-            autocompletion=_names,
+            autocompletion=lambda: packaged_names("experiments"),
             help="Run config: a YAML file, or a name of `mpcs train --list`.",
         ),
     ] = None,
@@ -91,7 +87,7 @@ def train(
     the config.yaml of RUN, run code: train and resume only what you trust.
     """
     if listed:
-        _list(as_json)
+        print_table(config_table())
         return
     if (config is None) == (resume is None):
         raise typer.BadParameter(
@@ -109,15 +105,6 @@ def train(
             _train(
                 settings, folder, data_root, world, overwrite=overwrite, resume=goes_on, log=log or [], as_json=as_json
             )
-
-
-def _list(as_json: bool) -> None:
-
-    table = config_table()
-    if as_json:
-        print_json([dict(zip(table.header, row, strict=True)) for row in table.rows])
-    else:
-        typer.echo(text_of(table))
 
 
 def _how_to_go_on(folder: Path) -> str:

@@ -99,18 +99,14 @@ def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
 def _checked(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats, Floats, Floats]:
     x, n = values.double().cpu().numpy(), counts.double().cpu().numpy()
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
-    _check(x, n, y)
-    return x, n, y
-
-
-def _check(x: Floats, n: Floats, y: Floats) -> None:
-    for name, given in (("values", x), ("counts", n), ("per", y)):
-        if given.ndim != 1 or given.shape != x.shape or not np.isfinite(given).all():
-            raise ValueError(f"{name} must be finite numbers (K,), as many as values, but got shape {given.shape}.")
+    for name, numbers in (("values", x), ("counts", n), ("per", y)):
+        if numbers.ndim != 1 or numbers.shape != x.shape or not np.isfinite(numbers).all():
+            raise ValueError(f"{name} must be finite numbers (K,), as many as values, but got shape {numbers.shape}.")
     if (n < 0).any() or (n != np.floor(n)).any() or not n.any():
         raise ValueError("counts must be whole numbers from 0 on, of which one is above 0.")
     if (y < 0).any():
         raise ValueError(f"per must be at least 0, but got {y.min():g}.")
+    return x, n, y
 
 
 def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import widest_float
 
 
@@ -55,8 +56,7 @@ def jackknife_interval(
 
     if groups.ndim != 1 or groups.is_floating_point() or groups.is_complex():
         raise ValueError(f"groups must be integers of shape (N,), but got {groups.dtype} of {tuple(groups.shape)}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, but got {confidence}.")
+    check_confidence(confidence)
     names = torch.unique(groups)
     count = len(names)
     if count < 2:

@@ -14,7 +14,7 @@ DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
 class DangerousErrorCounts(NamedTuple):
-    """Numbers of samples, float64 (...) (float32 on MPS): whole numbers unless samples are weighted."""
+    """Numbers of samples, or sums of their weights: (...), float64 (float32 on MPS)."""
 
     dangerous: Tensor
     """Misclassified samples whose (true, predicted) pair is dangerous."""
@@ -96,7 +96,7 @@ def dangerous_errors_details(
     """
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    dangerous = dangerous_pairs(concern, num_classes).to(preds.device)
+    dangerous = dangerous_pairs_of(concern, num_classes).to(preds.device)
     decisions = flatten_decisions(
         preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight, referral=True
     )
@@ -104,7 +104,7 @@ def dangerous_errors_details(
     return count_dangerous(decisions, dangerous)
 
 
-def dangerous_pairs(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
+def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
     pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
     check_pairs(pairs, num_classes)

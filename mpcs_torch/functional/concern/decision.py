@@ -123,14 +123,7 @@ def least_concern_decision(
     num_classes = len(costs) if costs.ndim == 2 else preds.shape[1]
     check_costs(costs, num_classes, referral=True)
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
-    samples = flatten_samples(
-        preds,
-        unlabelled,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=None,
-        sample_weight=None,
-    )
+    samples = flatten_samples(preds, unlabelled, num_classes=num_classes, scale=scale_of(from_logits))
     _, fault, _ = samples.find_faults()
     raise_first([fault])
     ratio = prior_ratio(training_priors, priors, num_classes)

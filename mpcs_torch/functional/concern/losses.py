@@ -6,7 +6,13 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.inputs.arrays import ConcernLike, weights_of
-from mpcs_torch.functional.inputs.checks import LossReduction, check_concern, check_costs, check_loss_inputs
+from mpcs_torch.functional.inputs.checks import (
+    LossReduction,
+    LossSettings,
+    check_concern,
+    check_costs,
+    check_loss_inputs,
+)
 
 
 def concern_loss(
@@ -60,38 +66,16 @@ def concern_loss(
     weights = None if concern is None else weights_of(concern).to(logits.device)
     if weights is not None and logits.ndim > 1:
         check_concern(weights, logits.shape[1])  # a module looks at these values only once
-    return checked_concern_loss(
-        logits,
-        target,
-        concern=weights,
-        concern_share=concern_share,
-        weight=weight,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        reduction=reduction,
-    )
+    settings = LossSettings(weight, ignore_index, label_smoothing, reduction)
+    return checked_concern_loss(logits, target, weights, concern_share, settings)
 
 
 def checked_concern_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    concern: Tensor | None,
-    concern_share: float,
-    weight: Tensor | None,
-    ignore_index: int,
-    label_smoothing: float,
-    reduction: LossReduction,
+    logits: Tensor, target: Tensor, concern: Tensor | None, concern_share: float, settings: LossSettings
 ) -> Tensor:
     """Compute `concern_loss` with a checked concern. Nothing here waits for an accelerator."""
-    check_loss_inputs(
-        logits,
-        target,
-        weight=weight,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        reduction=reduction,
-    )
+    check_loss_inputs(logits, target, settings)
+    weight, ignore_index, label_smoothing, reduction = settings
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     num_classes = logits.shape[1]
@@ -109,7 +93,9 @@ def checked_concern_loss(
     label_share = smoothed * class_weight
     loss = (1 - concern_share) * -_weighted(label_share, scores.log_softmax(dim=1))
     if concern_share:
-        wrong_share = label_share @ _row_shares(concern, scores)
+        matrix = torch.ones(num_classes, num_classes) if concern is None else concern
+        off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)
+        wrong_share = label_share @ (off_diagonal / off_diagonal.sum(dim=1, keepdim=True))
         loss = loss - concern_share * _weighted(wrong_share, log_complement(scores))
     loss = torch.where(counted, loss, 0.0)
     if reduction == "none":
@@ -135,14 +121,6 @@ def _weighted(share: Tensor, logs: Tensor) -> Tensor:
     return torch.where(share > 0, share * logs, 0.0).sum(dim=1)
 
 
-def _row_shares(concern: Tensor | None, scores: Tensor) -> Tensor:
-    """Return the concern matrix with a diagonal of 0 and rows that sum to 1."""
-    num_classes = scores.shape[1]
-    matrix = torch.ones(num_classes, num_classes) if concern is None else concern
-    off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)
-    return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
-
-
 def softmax_margin_loss(
     logits: Tensor,
     target: Tensor,
@@ -164,23 +142,8 @@ def softmax_margin_loss(
     The true class must win by a larger margin over a class whose confusion with it matters more. The costs are added
     for training only: probabilities of new samples are the plain softmax of the logits.
 
-    Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
-        concern: A `ConcernSpec`, or ``(C, C)`` weights >= 0 for taking the true class (row) for another (column); the
-            diagonal is not read.
-        margin: m >= 0, in nats for a concern of 1; with 0 the loss is cross entropy.
-        weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`.
-        ignore_index: Label of samples to leave out.
-        label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
-        reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
-
-    Returns:
-        A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
-        is NaN if every sample is left out, as in torch.
-
-    Raises:
-        ValueError: If a setting, a shape or a dtype breaks its rule above.
+    The ``margin`` m >= 0 is in nats for a concern of 1; with 0 the loss is cross entropy. Weights of ``concern`` may be
+    0. The other arguments, the result and the errors are those of `concern_loss`.
 
     References:
         Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
@@ -193,48 +156,19 @@ def softmax_margin_loss(
     weights = weights_of(concern).to(logits.device)
     if logits.ndim > 1:
         check_costs(weights, logits.shape[1])  # a module looks at these values only once
-    return checked_softmax_margin_loss(
-        logits,
-        target,
-        concern=weights,
-        margin=margin,
-        weight=weight,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        reduction=reduction,
-    )
+    settings = LossSettings(weight, ignore_index, label_smoothing, reduction)
+    return checked_softmax_margin_loss(logits, target, weights, margin, settings)
 
 
 def checked_softmax_margin_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    concern: Tensor,
-    margin: float,
-    weight: Tensor | None,
-    ignore_index: int,
-    label_smoothing: float,
-    reduction: LossReduction,
+    logits: Tensor, target: Tensor, concern: Tensor, margin: float, settings: LossSettings
 ) -> Tensor:
     """Compute `softmax_margin_loss` with a checked concern. Nothing here waits for an accelerator."""
-    check_loss_inputs(
-        logits,
-        target,
-        weight=weight,
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        reduction=reduction,
-    )
+    check_loss_inputs(logits, target, settings)
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
     scores = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
     labels = target.long()
-    costs = without_diagonal(concern.to(scores))[torch.where(labels == ignore_index, 0, labels)]
-    return cross_entropy(
-        scores + margin * costs.movedim(-1, 1),
-        labels,
-        weight=None if weight is None else weight.to(scores),
-        ignore_index=ignore_index,
-        label_smoothing=label_smoothing,
-        reduction=reduction,
-    )
+    costs = without_diagonal(concern.to(scores))[torch.where(labels == settings.ignore_index, 0, labels)]
+    weight = None if settings.weight is None else settings.weight.to(scores)
+    return cross_entropy(scores + margin * costs.movedim(-1, 1), labels, **settings._replace(weight=weight)._asdict())

@@ -41,12 +41,7 @@ class RiskThreshold(NamedTuple):
 
 
 def risk_threshold(
-    risk: Tensor,
-    loss: Tensor,
-    *,
-    max_loss: float,
-    confidence: float | None = None,
-    highest_loss: float = 1.0,
+    risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None = None, highest_loss: float = 1.0
 ) -> RiskThreshold:
     r"""Choose the highest threshold on the estimated risk whose expected loss is at most a limit.
 

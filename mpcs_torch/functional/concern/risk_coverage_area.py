@@ -5,11 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.dangerous import dangerous_pairs
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors
-from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
+from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike
+from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, scale_of
 
 
 class RiskCoverage(NamedTuple):
@@ -64,12 +62,7 @@ def risk_coverage_area(
         tensor(0.0625, dtype=torch.float64)
     """
     curve = risk_coverage_area_details(
-        preds,
-        target,
-        num_classes=num_classes,
-        concern=concern,
-        from_logits=from_logits,
-        ignore_index=ignore_index,
+        preds, target, num_classes=num_classes, concern=concern, from_logits=from_logits, ignore_index=ignore_index
     )
     return curve.risk.mean()
 
@@ -93,19 +86,10 @@ def risk_coverage_area_details(
         >>> risk_coverage_area_details(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False).risk
         tensor([0.0000, 0.0000, 0.0000, 0.2500], dtype=torch.float64)
     """
-    check_num_classes(num_classes)
-    preds, target, _ = as_tensors(preds, target)
-    dangerous = dangerous_pairs(concern, num_classes).to(preds.device)
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-        sample_weight=None,
+    samples = checked_samples(
+        preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    raise_first(samples.find_faults())
-    risk, loss = estimated_risks(samples, dangerous)
+    risk, loss = estimated_risks(samples, dangerous_pairs_of(concern, num_classes).to(samples.scores.device))
     counted = samples.labels.counted
     return risk_coverage_curve(risk[counted], loss[counted])
 

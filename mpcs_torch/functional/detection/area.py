@@ -1,18 +1,11 @@
 """Areas under the ROC, single points on it, and the H-measure."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import (
-    BinaryTrials,
-    ClassAverage,
-    average_classes,
-    of_each_class,
-    split_batch,
-)
+from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
 from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, hull_of
 
 
@@ -34,26 +27,8 @@ def partial_auc(
     With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
     The area averages over operating points that no application has: see `h_measure`, and the costs at those it has.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
-
-    Args:
-        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
-        max_p_fa: m, in (0, 1].
-        num_classes: None, or C to evaluate each class against the rest.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one value per class.
-        ignore_index: Label of trials to ignore.
-
-    Returns:
-        Float64: a scalar, or ``(C,)`` with ``average="none"``.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
+    ``max_p_fa`` is m, in (0, 1]. The other arguments, the shape of the result, errors and warnings are those of
+    `equal_error_rate`, without its method.
 
     References:
         McClish: Analyzing a portion of the ROC curve, Medical Decision Making 9, 1989.
@@ -63,8 +38,9 @@ def partial_auc(
         tensor(1., dtype=torch.float64)
     """
     check_max_p_fa(max_p_fa)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(partial_auc_of_trials(found, max_p_fa), num_classes=num_classes, average=average)
+    return value_of_batch(
+        lambda trials: partial_auc_of(trials.errors(), max_p_fa), preds, target, num_classes, average, ignore_index
+    )
 
 
 def miss_at_false_alarm(
@@ -79,31 +55,15 @@ def miss_at_false_alarm(
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
     The threshold is chosen on the same scores: `half_total_error_rate` and `actual_detection_cost` take another.
-
-    Args:
-        preds: As in `partial_auc`.
-        target: As in `partial_auc`.
-        p_fa: The highest false-alarm rate, in [0, 1].
-        num_classes: As in `partial_auc`.
-        average: As in `partial_auc`.
-        ignore_index: As in `partial_auc`.
-
-    Returns:
-        Float64: a scalar, or ``(C,)`` with ``average="none"``.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
+    ``p_fa`` is the highest false-alarm rate, in [0, 1]. The other arguments, the shape of the result, errors and
+    warnings are those of `equal_error_rate`, without its method.
 
     Example:
         >>> miss_at_false_alarm(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_fa=0.0)
         tensor(0., dtype=torch.float64)
     """
     check_rate("p_fa", p_fa)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(miss_of_trials(found, p_fa), num_classes=num_classes, average=average)
+    return value_of_batch(lambda trials: miss_of(trials, p_fa), preds, target, num_classes, average, ignore_index)
 
 
 def false_alarm_at_miss(
@@ -117,16 +77,16 @@ def false_alarm_at_miss(
 ) -> Tensor:
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
-    ``p_miss`` is the highest miss rate, in [0, 1]. The other arguments, the result and the errors are those of
-    `miss_at_false_alarm`.
+    ``p_miss`` is the highest miss rate, in [0, 1]. Everything else is as in `miss_at_false_alarm`.
 
     Example:
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
         tensor(1., dtype=torch.float64)
     """
     check_rate("p_miss", p_miss)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(false_alarm_of_trials(found, p_miss), num_classes=num_classes, average=average)
+    return value_of_batch(
+        lambda trials: false_alarm_of(trials, p_miss), preds, target, num_classes, average, ignore_index
+    )
 
 
 def precision_recall_break_even(
@@ -140,7 +100,8 @@ def precision_recall_break_even(
     """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
 
     At this point precision equals recall: both are 1 minus this number divided by the number of targets. The point lies
-    on the convex hull, so the number need not be whole. Arguments and errors are those of `partial_auc`.
+    on the convex hull, so the number need not be whole. Arguments and errors are those of `equal_error_rate`, without
+    its method.
 
     Returns:
         Float64, from 0 to the number of targets: a scalar, or ``(C,)`` with ``average="none"``.
@@ -152,13 +113,7 @@ def precision_recall_break_even(
         >>> precision_recall_break_even(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(break_even_of_trials(found), num_classes=num_classes, average=average)
-
-
-def partial_auc_of_trials(found: Sequence[BinaryTrials], max_p_fa: float) -> Tensor:
-    """Compute the areas of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return of_each_class(found, lambda trials: partial_auc_of(trials.errors(), max_p_fa))
+    return value_of_batch(break_even_of_trials, preds, target, num_classes, average, ignore_index)
 
 
 def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
@@ -166,27 +121,21 @@ def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
     return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
 
 
-def miss_of_trials(found: Sequence[BinaryTrials], p_fa: float) -> Tensor:
-    """Compute the miss rates of binary trials, stacked; NaN if targets or non-targets are missing."""
-
-    def miss(curve: ErrorRates) -> Tensor:
-        return curve.p_miss[curve.p_fa <= p_fa].min()
-
-    return of_each_class(found, lambda trials: miss(trials.errors().rates()))
+def miss_of(trials: BinaryTrials, p_fa: float) -> Tensor:
+    """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``."""
+    curve = trials.errors().rates()
+    return curve.p_miss[curve.p_fa <= p_fa].min()
 
 
-def false_alarm_of_trials(found: Sequence[BinaryTrials], p_miss: float) -> Tensor:
-    """Compute the false-alarm rates of binary trials, stacked; NaN if targets or non-targets are missing."""
-
-    def false_alarm(curve: ErrorRates) -> Tensor:
-        return curve.p_fa[curve.p_miss <= p_miss].min()
-
-    return of_each_class(found, lambda trials: false_alarm(trials.errors().rates()))
+def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
+    """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``."""
+    curve = trials.errors().rates()
+    return curve.p_fa[curve.p_miss <= p_miss].min()
 
 
-def break_even_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
-    """Compute the numbers of errors of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return of_each_class(found, lambda trials: break_even_of(hull_of(trials.errors())))
+def break_even_of_trials(trials: BinaryTrials) -> Tensor:
+    """Compute the number of errors of each kind from trials."""
+    return break_even_of(hull_of(trials.errors()))
 
 
 def check_max_p_fa(max_p_fa: float) -> None:
@@ -241,10 +190,8 @@ def h_measure(
 
     u is the beta distribution with the parameters 1 + p and 2 - p, whose mode is p, where both constant decisions cost
     the same. The area under the ROC is such a mean too, but with a u that depends on the scores themselves, so it
-    weighs the errors of each detector by other costs. Needs scipy. Arguments and errors are those of `partial_auc`.
-
-    Returns:
-        Float64: a scalar, or ``(C,)`` with ``average="none"``.
+    weighs the errors of each detector by other costs. Needs scipy. Arguments, the shape of the result and errors are
+    those of `equal_error_rate`, without its method.
 
     References:
         Hand: Measuring classifier performance: a coherent alternative to the area under the ROC curve, Machine Learning
@@ -255,13 +202,12 @@ def h_measure(
         >>> h_measure(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(h_measure_of_trials(found), num_classes=num_classes, average=average)
+    return value_of_batch(h_measure_of_trials, preds, target, num_classes, average, ignore_index)
 
 
-def h_measure_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
-    """Compute the measures of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return of_each_class(found, lambda trials: h_measure_of(hull_of(trials.errors()).rates()))
+def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
+    """Compute the measure of trials."""
+    return h_measure_of(hull_of(trials.errors()).rates())
 
 
 def h_measure_of(hull: ErrorRates) -> Tensor:
@@ -291,5 +237,5 @@ def _beta(values: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
     """Return the distribution function of a beta distribution."""
     from scipy.special import betainc
 
-    found: Any = betainc(alpha.item(), beta.item(), values.cpu().numpy())
-    return torch.from_numpy(found).to(values)
+    shares: Any = betainc(alpha.item(), beta.item(), values.cpu().numpy())
+    return torch.from_numpy(shares).to(values)

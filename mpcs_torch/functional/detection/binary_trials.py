@@ -5,7 +5,7 @@ Detection counts errors in whole numbers, so that ties and crossings are exact: 
 
 from collections.abc import Callable, Sequence
 from math import nan
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from mpcs_torch.functional.detection.errors import (
     warn_if_reversed,
 )
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.trials import IGNORED, flatten_trials
 
@@ -60,8 +60,7 @@ def check_split(num_classes: int | None, average: str) -> None:
     """Refuse fewer than two classes, and an unknown average."""
     if num_classes is not None:
         check_num_classes(num_classes)
-    if average not in get_args(ClassAverage):
-        raise ValueError(f"average must be 'macro', 'micro' or 'none', but got {average!r}.")
+    check_choice("average", average, ClassAverage)
 
 
 def split_batch(
@@ -71,10 +70,10 @@ def split_batch(
     check_split(num_classes, average)
     batch = flatten_trials(detached(preds), target, num_classes=num_classes, ignore_index=ignore_index)
     raise_first(batch.faults)
-    found = split_trials(batch.scores, batch.labels, num_classes=num_classes, average=average)
-    for trials in found:
+    by_class = split_trials(batch.scores, batch.labels, num_classes=num_classes, average=average)
+    for trials in by_class:
         check_both_occur(trials.labels, trials.name)
-    return found
+    return by_class
 
 
 def split_trials(
@@ -100,11 +99,24 @@ def stack_classes(values: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(values), dim=-1) if len(values) > 1 else values[0]
 
 
-def of_each_class(found: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
+def of_each_class(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
     """Compute a statistic of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in found])
+    return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
 
 
 def average_classes(values: Tensor, *, num_classes: int | None, average: ClassAverage) -> Tensor:
     """Compute the mean over the classes if the average is ``"macro"``."""
     return values.mean(dim=-1) if num_classes is not None and average == "macro" else values
+
+
+def value_of_batch(
+    statistic: Callable[[BinaryTrials], Tensor],
+    preds: Tensor,
+    target: Tensor,
+    num_classes: int | None,
+    average: ClassAverage,
+    ignore_index: int | None,
+) -> Tensor:
+    """Check a batch, and compute a statistic of each class, or its mean over the classes."""
+    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return average_classes(of_each_class(by_class, statistic), num_classes=num_classes, average=average)

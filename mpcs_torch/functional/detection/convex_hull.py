@@ -1,33 +1,24 @@
 """The convex hull of a curve of error counts, fast for millions of points."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from mpcs_torch.functional.detection.errors import ErrorCounts
 
 SAMPLE = 2**13
 """The number of points from which a first, coarse hull is made."""
 
 
-class Staircase(Protocol):
-    """Points with integer coordinates, from all false alarms to all misses."""
-
-    @property
-    def misses(self) -> Tensor:
-        """(K,), int64, never falling."""
-
-    @property
-    def false_alarms(self) -> Tensor:
-        """(K,), int64, never rising."""
-
-
-def hull_vertices(points: Staircase) -> Tensor:
+def hull_vertices(counts: "ErrorCounts") -> Tensor:
     """Return the indices of the vertices of the lower convex hull, both ends included: ascending, int64.
 
     Integer products are exact up to 2^63. Most points are removed first: those that a neighbour improves on without
     more errors of the other kind, and those above the hull of a sample.
     """
-    x, y = points.false_alarms, points.misses
+    x, y = counts.false_alarms, counts.misses
     last = len(x) - 1
     corners = ((x[1:-1] < x[:-2]) & (y[1:-1] < y[2:])).nonzero().squeeze(1) + 1
     ends = corners.new_tensor([0, last])
@@ -39,7 +30,7 @@ def hull_vertices(points: Staircase) -> Tensor:
     return inner[_quickhull(x[inner], y[inner])]
 
 
-def edge_of_equal_rates(points: Staircase) -> Tensor:
+def edge_of_equal_rates(counts: "ErrorCounts") -> Tensor:
     """Return the two neighbouring vertices of the hull between which misses become as frequent as false alarms.
 
     It runs quickhull on the edge that crosses the diagonal alone.
@@ -47,7 +38,7 @@ def edge_of_equal_rates(points: Staircase) -> Tensor:
     Returns:
         Their indices (2,), int64: the last vertex with rarer misses and the next one.
     """
-    x, y = points.false_alarms, points.misses
+    x, y = counts.false_alarms, counts.misses
     ends = torch.tensor([0, len(x) - 1], device=x.device)
     inside = torch.arange(1, len(x) - 1, device=x.device)
     while len(inside):

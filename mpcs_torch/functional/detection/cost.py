@@ -115,11 +115,11 @@ def min_detection_cost_details(
         (tensor(0., dtype=torch.float64), tensor(0.2500, dtype=torch.float64))
     """
     checked = at_least_one_point(points)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return min_cost_of_trials(found, checked)
+    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return min_cost_of_trials(by_class, checked)
 
 
-def min_cost_of_trials(found: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
+def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
     """Compute the minimum costs of binary trials at each point, stacked; NaN without targets or non-targets."""
 
     def costs(trials: BinaryTrials) -> list[DetectionCost]:
@@ -127,7 +127,9 @@ def min_cost_of_trials(found: Sequence[BinaryTrials], points: Sequence[Operating
         vertices = hull_vertices(counts)
         return [min_cost_of(counts, vertices, point) for point in points]
 
-    return stack_costs([costs(each) if each.missing is None else no_costs(each, len(points)) for each in found])
+    return stack_costs(
+        [costs(trials) if trials.missing is None else no_costs(trials, len(points)) for trials in by_class]
+    )
 
 
 def min_cost_of(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
@@ -205,19 +207,9 @@ def actual_detection_cost(
     """Compute the detection cost at a given threshold, or at the Bayes threshold of each point; lower is better.
 
     Without a threshold, ``preds`` are natural-log likelihood ratios, and the cost beyond that of `min_detection_cost`
-    is due to calibration. With one, such as the threshold of a development set, scores may be of any range. The
-    equation, the other arguments, the result and the errors are those of `min_detection_cost`.
-
-    Args:
-        preds: Scores, as in `min_detection_cost`.
-        target: Labels, as in `min_detection_cost`.
-        points: An `OperatingPoint`, or several.
-        threshold: Scores of at least this are accepted, at all operating points; not NaN. None for the Bayes threshold
-            of each point.
-        num_classes: As in `min_detection_cost`.
-        normalize: As in `min_detection_cost`.
-        average: As in `min_detection_cost`.
-        ignore_index: As in `min_detection_cost`.
+    is due to calibration. With one, such as the threshold of a development set, scores may be of any range: those of at
+    least ``threshold``, which must not be NaN, are accepted at all operating points. The equation, the other arguments,
+    the result and the errors are those of `min_detection_cost`.
 
     Example:
         >>> import torch
@@ -263,8 +255,8 @@ def actual_detection_cost_details(
     """
     checked = at_least_one_point(points)
     check_threshold(threshold)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return cost_of_trials_at(found, checked, [thresholds_at(checked, threshold)] * len(found))
+    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return cost_of_trials_at(by_class, checked, [thresholds_at(checked, threshold)] * len(by_class))
 
 
 def half_total_error_rate(
@@ -328,7 +320,7 @@ def half_total_error_rate_details(
 
 
 def cost_of_trials_at(
-    found: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
+    by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
 ) -> DetectionCost:
     """Compute the costs of binary trials, stacked, at thresholds by trials and point; NaN if a kind is missing."""
 
@@ -338,7 +330,7 @@ def cost_of_trials_at(
         counts = trials.errors()
         return [cost_at(counts, point, threshold) for point, threshold in zip(points, of_points, strict=True)]
 
-    return stack_costs([costs(trials, row) for trials, row in zip(found, thresholds, strict=True)])
+    return stack_costs([costs(trials, row) for trials, row in zip(by_class, thresholds, strict=True)])
 
 
 def thresholds_at(points: Sequence[OperatingPoint], threshold: float | None) -> list[float]:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, split_batch
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of, observed_errors
+from mpcs_torch.functional.inputs.checks import check_choice
 
 CurveAverage = Literal["micro", "none"]
 
@@ -49,25 +50,11 @@ def detection_curve(
     The thresholds are the distinct scores and infinity, so tied scores are accepted together. A score of +inf is
     accepted at every threshold but the last.
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
-
-    Args:
-        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range, infinities included. With classes
-            ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
-        num_classes: None, or C to evaluate each class against the rest.
-        average: With classes: ``"none"`` for a list of C curves, ``"micro"`` for one curve of all N x C scores.
-        ignore_index: Label of trials to ignore.
+    With classes, the average is ``"none"`` for a list of C curves, or ``"micro"`` for one curve of all N x C scores.
+    The other arguments, errors and warnings are those of `equal_error_rate`, without its method.
 
     Returns:
         `ErrorRates`: three ``(K,)`` float64 tensors and the numbers of targets and non-targets; or a list of C.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
 
     References:
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
@@ -78,9 +65,9 @@ def detection_curve(
         >>> curve.p_miss.tolist(), curve.p_fa.tolist()
         ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
     """
-    check_curve_average(average)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    curves = [curve_of_trials(trials) for trials in found]
+    check_choice("average", average, CurveAverage)  # the mean of curves is not a curve of any detector
+    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    curves = [curve_of_trials(trials) for trials in by_class]
     return curves if num_classes is not None and average == "none" else curves[0]
 
 
@@ -109,12 +96,6 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
         ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
     """
     return hull_of(observed_errors(preds, target)).rates()
-
-
-def check_curve_average(average: str) -> None:
-    """Refuse an average that curves do not have: the mean of curves is not a curve of any detector."""
-    if average not in ("micro", "none"):
-        raise ValueError(f"average must be 'micro' or 'none', but got {average!r}.")
 
 
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:

@@ -16,6 +16,7 @@ from mpcs_torch.functional.detection.binary_trials import (
 )
 from mpcs_torch.functional.detection.convex_hull import edge_of_equal_rates
 from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates
+from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
@@ -105,16 +106,16 @@ def equal_error_rate_details(
         >>> details.rate, details.low, details.high
         (tensor(0.5000, dtype=torch.float64), tensor(0.3000, dtype=torch.float64), tensor(0.4000, dtype=torch.float64))
     """
-    check_method(method)
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return equal_error_of_trials(found, method)
+    check_choice("method", method, EqualErrorMethod)
+    by_class = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
+    return equal_error_of_trials(by_class, method)
 
 
-def equal_error_of_trials(found: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
+def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
     """Compute the equal errors of binary trials, stacked; NaN if targets or non-targets are missing."""
     values = [
         equal_error_of(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
-        for trials in found
+        for trials in by_class
     ]
     return EqualError(*(stack_classes(field) for field in zip(*values, strict=True)))
 
@@ -137,12 +138,6 @@ def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
 def nearest_to_equal(counts: ErrorCounts) -> Tensor:
     """Return the index of the lowest threshold where the rates differ least: int64 scalar."""
     return (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs().argmin()
-
-
-def check_method(method: str) -> None:
-    """Refuse an unknown method."""
-    if method not in ("rocch", "interpolated", "nearest"):
-        raise ValueError(f"method must be 'rocch', 'interpolated' or 'nearest', but got {method!r}.")
 
 
 def crossing_of(curve: ErrorRates) -> EqualError:
@@ -205,25 +200,17 @@ def gaussian_equal_error(
         >>> print(f"{rate:.4f} at {threshold:.4f}")
         0.0912 at 1.3333
     """
-    m0, m1 = _mean("nontarget_mean", nontarget_mean), _mean("target_mean", target_mean)
-    s0 = _deviation("nontarget_deviation", nontarget_deviation)
-    s1 = _deviation("target_deviation", target_deviation)
+    m0, m1 = _finite("nontarget_mean", nontarget_mean), _finite("target_mean", target_mean)
+    s0 = _finite("nontarget_deviation", nontarget_deviation, above_0=True)
+    s1 = _finite("target_deviation", target_deviation, above_0=True)
     rate = torch.special.ndtr(-(m1 - m0) / (s0 + s1))
     return GaussianEqualError(rate, (m0 * s1 + m1 * s0) / (s0 + s1))
 
 
-def _mean(name: str, value: float | Tensor) -> Tensor:
+def _finite(name: str, value: float | Tensor, *, above_0: bool = False) -> Tensor:
     values = torch.as_tensor(value, dtype=torch.float64)
-    _refuse(name, values, ~values.isfinite(), "finite")
-    return values
-
-
-def _deviation(name: str, value: float | Tensor) -> Tensor:
-    values = torch.as_tensor(value, dtype=torch.float64)
-    _refuse(name, values, ~(values.isfinite() & (values > 0)), "finite and above 0")
-    return values
-
-
-def _refuse(name: str, values: Tensor, bad: Tensor, rule: str) -> None:
+    bad = ~values.isfinite() | (values <= 0) if above_0 else ~values.isfinite()
     if bad.any():
+        rule = "finite and above 0" if above_0 else "finite"
         raise ValueError(f"{name} must be {rule}, but got {values[bad][0].item():g}.")
+    return values

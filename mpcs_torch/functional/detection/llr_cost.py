@@ -1,19 +1,12 @@
 """Log-likelihood ratios: from class probabilities, their cost Cllr, and their error rates at every operating point."""
 
-from collections.abc import Sequence
 from math import log
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import (
-    BinaryTrials,
-    ClassAverage,
-    average_classes,
-    of_each_class,
-    split_batch,
-)
+from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
 from mpcs_torch.functional.detection.errors import ErrorCounts, hull_of, observed_errors
 from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -53,9 +46,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
     check_priors(priors, len(priors) if isinstance(priors, Tensor) else 2, above_0=True)
     check_by_class(preds)
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
-    samples = flatten_samples(
-        preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits), ignore_index=None, sample_weight=None
-    )
+    samples = flatten_samples(preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits))
     raise_first(samples.find_faults())
     log_priors = priors.to(samples.scores).log()
     ratios = _log_odds(samples.scores if from_logits else samples.scores.log()) - _log_odds(log_priors.unsqueeze(0))
@@ -88,26 +79,9 @@ def cllr(
     .. math:: C_{llr} = \frac{1}{2} \left( \frac{1}{T} \sum_{targets} \log_2(1 + e^{-s}) +
         \frac{1}{N} \sum_{nontargets} \log_2(1 + e^{s}) \right)
 
-    There is no ``sample_weight``: trials are counted in whole numbers, so that ties and crossings are exact.
-
-    Args:
-        preds: ``(N, ...)`` natural-log likelihood ratios, floating point; an infinite one on the right side costs
-            nothing. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
-        num_classes: None, or C to evaluate each class against the rest.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one value per class.
-        ignore_index: Label of trials to ignore.
-
-    Returns:
-        Float64: a scalar, or ``(C,)`` with ``average="none"``; infinite if an infinite ratio is on the wrong side.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
+    The scores ``preds`` are natural-log likelihood ratios. An infinite ratio on the right side costs nothing; on the
+    wrong side it makes the cost infinite. The other arguments, the shape of the result, errors and warnings are those
+    of `equal_error_rate`, without its method.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Eq. 20.
@@ -116,8 +90,7 @@ def cllr(
         >>> cllr(torch.tensor([2.0, -2.0, 800.0]), torch.tensor([1, 0, 1]))
         tensor(0.1373, dtype=torch.float64)
     """
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(cllr_of_trials(found), num_classes=num_classes, average=average)
+    return value_of_batch(cllr_of_trials, preds, target, num_classes, average, ignore_index)
 
 
 def min_cllr(
@@ -140,23 +113,18 @@ def min_cllr(
         >>> min_cllr(torch.tensor([20.0, 10.0, 15.0, 30.0]), torch.tensor([1, 0, 0, 1]))
         tensor(0., dtype=torch.float64)
     """
-    found = split_batch(preds, target, num_classes=num_classes, average=average, ignore_index=ignore_index)
-    return average_classes(min_cllr_of_trials(found), num_classes=num_classes, average=average)
+    return value_of_batch(min_cllr_of_trials, preds, target, num_classes, average, ignore_index)
 
 
-def cllr_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
-    """Compute the cost of binary trials, stacked; NaN if targets or non-targets are missing."""
-
-    def cost(trials: BinaryTrials) -> Tensor:
-        trials.errors()  # warns if the scores seem to be reversed
-        return cllr_of(trials.scores, trials.labels)
-
-    return of_each_class(found, cost)
+def cllr_of_trials(trials: BinaryTrials) -> Tensor:
+    """Compute the cost of trials."""
+    trials.errors()  # warns if the scores seem to be reversed
+    return cllr_of(trials.scores, trials.labels)
 
 
-def min_cllr_of_trials(found: Sequence[BinaryTrials]) -> Tensor:
-    """Compute the minimum cost of binary trials, stacked; NaN if targets or non-targets are missing."""
-    return of_each_class(found, lambda trials: min_cllr_of(hull_of(trials.errors())))
+def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
+    """Compute the minimum cost of trials."""
+    return min_cllr_of(hull_of(trials.errors()))
 
 
 def cllr_of(scores: Tensor, labels: Tensor) -> Tensor:
@@ -187,8 +155,6 @@ def softplus(x: Tensor) -> Tensor:
 
 MAX_LOG_ODDS = 700
 """Larger log odds are infinite as odds in floating point."""
-
-
 LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
 """Those of figures."""
 

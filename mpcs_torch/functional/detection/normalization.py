@@ -47,7 +47,17 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
         tensor([2., 2.], dtype=torch.float64)
     """
-    _check_cohort(preds, names, num_names, top)
+    if num_names < 1:
+        raise ValueError(f"num_names must be at least 1, but got {num_names}.")
+    if top is not None and top < 2:
+        raise ValueError(f"top must be at least 2, but got {top}.")
+    if not preds.is_floating_point() or preds.ndim != 1:
+        raise ValueError(f"preds must be floating point scores (M,), but got {preds.dtype} {tuple(preds.shape)}.")
+    if names.is_floating_point() or names.shape != preds.shape:
+        raise ValueError(f"names must be integers {tuple(preds.shape)}, but got {names.dtype} {tuple(names.shape)}.")
+    in_range = (names >= 0) & (names < num_names)
+    name_rule = f"names must be from 0 to {num_names - 1}"
+    raise_first([Fault("preds must be finite", ~preds.isfinite(), preds), Fault(name_rule, ~in_range, names)])
     order = preds.double().argsort(descending=True, stable=True)
     order = order[names[order].argsort(stable=True)]
     scores, owners = preds[order].double(), names[order].long()
@@ -96,33 +106,16 @@ def normalize_scores(
         >>> normalize_scores(torch.tensor([4.0, 4.0]), enrollment=cohort.of(torch.tensor([0, 1])))
         tensor([2., 1.], dtype=torch.float64)
     """
-    given = [statistics for statistics in (enrollment, test) if statistics is not None]
-    if not given:
+    cohorts = [statistics for statistics in (enrollment, test) if statistics is not None]
+    if not cohorts:
         raise ValueError("enrollment or test must be given, but both are None.")
     if not preds.is_floating_point() or preds.ndim != 1:
         raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
-    for statistics in given:
+    for statistics in cohorts:
         if statistics.mean.shape != preds.shape:
             raise ValueError(
                 f"the statistics must have the shape of preds, {tuple(preds.shape)}, "
                 f"but have {tuple(statistics.mean.shape)}."
             )
-    parts = [(preds.double() - statistics.mean) / statistics.deviation for statistics in given]
+    parts = [(preds.double() - statistics.mean) / statistics.deviation for statistics in cohorts]
     return torch.stack(parts).mean(dim=0)
-
-
-def _check_cohort(preds: Tensor, names: Tensor, num_names: int, top: int | None) -> None:
-    if num_names < 1:
-        raise ValueError(f"num_names must be at least 1, but got {num_names}.")
-    if top is not None and top < 2:
-        raise ValueError(f"top must be at least 2, but got {top}.")
-    if not preds.is_floating_point() or preds.ndim != 1:
-        raise ValueError(f"preds must be floating point scores (M,), but got {preds.dtype} {tuple(preds.shape)}.")
-    if names.is_floating_point() or names.shape != preds.shape:
-        raise ValueError(f"names must be integers {tuple(preds.shape)}, but got {names.dtype} {tuple(names.shape)}.")
-    raise_first(
-        [
-            Fault("preds must be finite", ~preds.isfinite(), preds),
-            Fault(f"names must be from 0 to {num_names - 1}", (names < 0) | (names >= num_names), names),
-        ]
-    )

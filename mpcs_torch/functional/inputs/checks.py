@@ -1,7 +1,7 @@
 """Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -13,6 +13,17 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 LossReduction = Literal["mean", "sum", "none"]
+
+
+class LossSettings(NamedTuple):
+    """The settings of losses over logits that `torch.nn.functional.cross_entropy` has too."""
+
+    weight: Tensor | None = None
+    ignore_index: int = -100
+    label_smoothing: float = 0.0
+    reduction: LossReduction = "mean"
+
+
 MOST_INTERVALS = 2**29
 """The product of a float32 (24 bits of mantissa) and an integer of up to 29 bits fits the 53 bits of a float64."""
 
@@ -89,11 +100,7 @@ def check_pairs(concern: Tensor, num_classes: int) -> None:
 
 
 def _check_matrix(
-    concern: Tensor,
-    num_classes: int,
-    *,
-    referral: bool = False,
-    layouts: Sequence[torch.layout] = (torch.strided,),
+    concern: Tensor, num_classes: int, *, referral: bool = False, layouts: Sequence[torch.layout] = (torch.strided,)
 ) -> None:
     if concern.layout not in layouts:
         raise ValueError(f"concern must have layout {' or '.join(map(str, layouts))}, but got {concern.layout}.")
@@ -163,36 +170,25 @@ def check_by_class(scores: Tensor, name: str = "preds") -> None:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")
 
 
-def check_loss_inputs(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    weight: Tensor | None,
-    ignore_index: int,
-    label_smoothing: float,
-    reduction: str,
-) -> None:
+def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings) -> None:
     """Refuse arguments that a loss over logits (N, C, ...) and labels (N, ...) cannot use."""
+    weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
     if logits.ndim < 2 or logits.shape[1] < 2:
         raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
     check_target(target, logits.shape[:1] + logits.shape[2:])
     if target.is_cpu and not torch.compiler.is_compiling():  # an accelerator would have to wait
-        _check_labels(target, logits.shape[1], ignore_index)
+        bad = ((target < 0) | (target >= logits.shape[1])) & (target != ignore_index)
+        try:
+            is_bad = bool(bad.any())
+        except RuntimeError:  # inside vmap, values cannot be read
+            is_bad = False
+        if is_bad:
+            rule = f"target must hold class indices from 0 to {logits.shape[1] - 1}, or ignore_index ({ignore_index})"
+            raise ValueError(f"{rule}, but got {target[bad][0].item()}.")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
     if weight is not None and weight.shape != (logits.shape[1],):
         raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
     check_choice("reduction", reduction, LossReduction)
-
-
-def _check_labels(target: Tensor, num_classes: int, ignore_index: int) -> None:
-    bad = ((target < 0) | (target >= num_classes)) & (target != ignore_index)
-    try:
-        is_bad = bool(bad.any())
-    except RuntimeError:  # inside vmap, values cannot be read
-        return
-    if is_bad:
-        rule = f"target must hold class indices from 0 to {num_classes - 1}, or ignore_index ({ignore_index})"
-        raise ValueError(f"{rule}, but got {target[bad][0].item()}.")

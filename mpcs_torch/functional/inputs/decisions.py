@@ -25,11 +25,6 @@ class Decisions(NamedTuple):
     referral: bool
     """Whether -1 among the given classes stands for a referral."""
 
-    @property
-    def pair(self) -> Tensor:
-        """(M,), int64: the place of the pair (true class, predicted class) in a flat (C, C) matrix."""
-        return self.labels.target * self.labels.num_classes + self.predicted
-
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `decision_rules`, in that order."""
         num_classes = self.labels.num_classes

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
-from mpcs_torch.functional.inputs.checks import check_scores
-from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
+from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 
 Scale = Literal["logits", "log_probs", "probs"]
@@ -109,14 +109,32 @@ def scale_of(from_logits: bool) -> Scale:
     return "logits" if from_logits else "probs"
 
 
+def checked_samples(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    scale: Scale,
+    ignore_index: int | None,
+) -> Samples:
+    """Flatten a batch as `flatten_samples` does, and check its values. This waits for an accelerator."""
+    check_num_classes(num_classes)
+    samples = flatten_samples(
+        preds, target, num_classes=num_classes, scale=scale, ignore_index=ignore_index, sample_weight=sample_weight
+    )
+    raise_first(samples.find_faults())
+    return samples
+
+
 def flatten_samples(
     preds: Tensor,
     target: Tensor,
     *,
     num_classes: int,
     scale: Scale,
-    ignore_index: int | None,
-    sample_weight: Tensor | None,
+    ignore_index: int | None = None,
+    sample_weight: Tensor | None = None,
 ) -> Samples:
     """Check shapes and dtypes, upcast half types, and flatten (N, C, ...) to (M, C)."""
     return flatten_given(
@@ -138,16 +156,10 @@ def flatten_given(
     Nothing here looks at a value, so an accelerator is never waited for.
     """
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    if num_classes == 2 and preds.shape == target.shape:
-        preds = _of_both_classes(preds, scale)
+    if num_classes == 2 and preds.shape == target.shape and scale != "log_probs" and preds.is_floating_point():
+        # Of class 1 alone, (N, ...): make them those of both classes, (N, 2, ...); a sigmoid is such a softmax.
+        preds = torch.stack([1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1)
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
     return GivenSamples(scores, labels, scale)
-
-
-def _of_both_classes(preds: Tensor, scale: Scale) -> Tensor:
-    """Return the scores of both classes, (N, 2, ...), from those of class 1, (N, ...): a sigmoid is such a softmax."""
-    if scale == "log_probs" or not preds.is_floating_point():
-        return preds
-    return torch.stack([1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1)

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from mpcs_torch.functional.inputs.checks import check_loss_inputs, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import LossSettings, check_loss_inputs, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, scale_of
 
 NEARLY_ZERO = 1e-8
 """Below it, powers are taken as 0: their means differ by less than rounding would change the mean of such a power."""
@@ -22,7 +22,7 @@ def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
 
 
-GEOMETRIC, DECISIVE, ROBUST = 0.0, 1.0, -2 / 3
+GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 """The powers of the three means."""
 
 
@@ -154,8 +154,7 @@ def robustness(
     """Compute the mean with power -2/3 of the probability of the true class; in [0, 1], higher is better.
 
     A few true classes with probabilities near 0 lower it strongly, so it depends more on ``epsilon`` than the other
-    means do.
-    Arguments, result and errors are those of `geometric_accuracy`.
+    means do. Arguments, result and errors are those of `geometric_accuracy`.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = -2/3).
@@ -190,10 +189,17 @@ def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
 
 def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
     """Return the three means of weighted probabilities."""
-    total = weights.sum()
-    return ProbabilityMeans(
-        *(mean_of(weighted_powers(probs, weights, r, epsilon).sum(), total, r) for r in (GEOMETRIC, DECISIVE, ROBUST))
-    )
+    return means_of_sums(power_sums(probs, weights, epsilon), weights.sum())
+
+
+def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
+    """Sum the weighted powers of floored probabilities for each of `POWERS`: (3,)."""
+    return torch.stack([weighted_powers(probs, weights, power, epsilon).sum() for power in POWERS])
+
+
+def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
+    """Return the three means from their power sums (3,) and the total weight."""
+    return ProbabilityMeans(*(mean_of(total, weight, power) for total, power in zip(sums, POWERS, strict=True)))
 
 
 def check_floor(epsilon: float) -> None:
@@ -212,17 +218,10 @@ def _reported(
     epsilon: float,
     ignore_index: int | None,
 ) -> Tensor:
-    check_num_classes(num_classes)
     check_floor(epsilon)
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
+    samples = checked_samples(
+        preds, target, sample_weight, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    raise_first(samples.find_faults())
     return mean_of(*power_sums_of(samples, power, epsilon), power)
 
 
@@ -258,7 +257,7 @@ def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, ignor
         >>> generalized_mean_loss(logits, torch.tensor([0, 1]), power=1.0).exp()  # 1 / decisiveness
         tensor(1.5385)
     """
-    check_loss_inputs(logits, target, weight=None, ignore_index=ignore_index, label_smoothing=0.0, reduction="mean")
+    check_loss_inputs(logits, target, LossSettings(ignore_index=ignore_index))
     if not isfinite(power):
         raise ValueError(f"power must be finite, but got {power}.")
     scores = logits if logits.element_size() > 2 else logits.float()

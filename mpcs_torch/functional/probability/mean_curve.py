@@ -7,9 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import checked_samples, scale_of
 from mpcs_torch.functional.probability.generalized import log_generalized_mean
 from mpcs_torch.functional.probability.measured import Span, check_bins, measure
 
@@ -44,23 +42,11 @@ def generalized_mean_curve(
     Both rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). Where reported
     lies below measured, the classifier is better than it says, seen by a mean of that power.
 
-    Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        num_classes: C, at least 2.
-        powers: R finite numbers. Default: -2 to 2 in steps of 0.1.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        epsilon: Floor of probabilities and rates, in [0, 1).
-        n_bins: The largest number of bins of `measured_probabilities`.
-        delta: The width of a cell that can be a singularity, or None, as in `measured_probabilities`.
-        span: ``"data"`` or ``"unit"``, as in `measured_probabilities`.
-        ignore_index: Label of samples to leave out.
+    ``powers`` are R finite numbers, by default -2 to 2 in steps of 0.1. ``epsilon`` is the floor of probabilities and
+    rates. The other arguments and errors are those of `measured_probabilities`.
 
     Returns:
         The curve, float32 on MPS; NaN without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
@@ -75,18 +61,11 @@ def generalized_mean_curve(
         tensor([0.5684, 0.6000, 0.6500], dtype=torch.float64)
     """
     check_bins(epsilon, n_bins, delta, span)
-    check_num_classes(num_classes)
     if not powers or not all(isfinite(power) for power in powers):
         raise ValueError(f"powers must be finite and at least one, but got {powers}.")
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-        sample_weight=None,
+    samples = checked_samples(
+        preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    raise_first(samples.find_faults())
     counted, probs, labels = samples.labels.counted, samples.probs(), samples.labels.target
     of_true = samples.of_true_class(probs)[counted].to(samples.labels.weight.dtype)
     bins = measure(probs[counted], labels[counted], epsilon, n_bins, delta, span)

@@ -5,9 +5,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
+from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.probabilities import checked_samples, scale_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, check_floor, means_of
 
 PER_OCTAVE, OCTAVES = 16, 100
@@ -88,16 +87,9 @@ def measured_probabilities(
         tensor([0.5000, 1.0000], dtype=torch.float64)
     """
     check_bins(epsilon, n_bins, delta, span)
-    check_num_classes(num_classes)
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-        sample_weight=None,
+    samples = checked_samples(
+        preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    raise_first(samples.find_faults())
     counted = samples.labels.counted
     return measure(samples.probs()[counted], samples.labels.target[counted], epsilon, n_bins, delta, span)
 

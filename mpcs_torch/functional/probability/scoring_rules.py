@@ -5,9 +5,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples, scale_of
+from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_samples, scale_of
 
 OverClasses = Literal["sum", "mean"]
 
@@ -35,21 +34,9 @@ def brier_score(
 
     .. math:: \frac{1}{N} \sum_n \sum_c (p_{nc} - [y_n = c])^2
 
-    Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        over_classes: ``"sum"`` over the classes, as in the equation, or their ``"mean"``, which divides it by C: the
-            mean squared error that the MPCS paper reports.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        ignore_index: Label of samples to leave out.
-
-    Returns:
-        A float64 scalar (float32 on MPS); NaN without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+    ``over_classes`` is ``"sum"`` as in the equation, or ``"mean"``, which divides it by C: the mean squared error that
+    the MPCS paper reports. The other arguments, the result and the errors are those of `geometric_accuracy`, without
+    its floor ``epsilon``.
 
     References:
         Brier: Verification of forecasts expressed in terms of probability, Monthly Weather Review 78, 1950, Eq. 2.
@@ -59,17 +46,10 @@ def brier_score(
         >>> brier_score(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.3125, dtype=torch.float64)
     """
-    check_num_classes(num_classes)
     check_choice("over_classes", over_classes, OverClasses)
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=scale_of(from_logits),
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
+    samples = checked_samples(
+        preds, target, sample_weight, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    raise_first(samples.find_faults())
     return brier_of(brier_sums(samples), num_classes, over_classes)
 
 
@@ -115,38 +95,22 @@ def cross_entropy(
 
     .. math:: \frac{1}{N} \sum_n -\log p_{n y_n}
 
-    It is `torch.nn.functional.cross_entropy` summed in float64, also for probabilities.
-
-    Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        normalized: Whether the logits are log-probabilities already, which saves a `log_softmax`.
-        ignore_index: Label of samples to leave out.
+    It is `torch.nn.functional.cross_entropy` summed in float64, also for probabilities. ``normalized`` tells that the
+    logits are log-probabilities already, which saves a `log_softmax`; the other arguments and errors are those of
+    `geometric_accuracy`, without its floor ``epsilon``.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples, infinite if a true class has probability 0.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     Example:
         >>> probs = torch.tensor([[0.5, 0.5], [0.2, 0.8]])
         >>> cross_entropy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.4581, dtype=torch.float64)
     """
-    check_num_classes(num_classes)
-    samples = flatten_samples(
-        preds,
-        target,
-        num_classes=num_classes,
-        scale=entropy_scale(from_logits=from_logits, normalized=normalized),
-        ignore_index=ignore_index,
-        sample_weight=sample_weight,
+    scale = entropy_scale(from_logits=from_logits, normalized=normalized)
+    samples = checked_samples(
+        preds, target, sample_weight, num_classes=num_classes, scale=scale, ignore_index=ignore_index
     )
-    raise_first(samples.find_faults())
     sums = entropy_sums(samples)
     return sums.entropy / sums.samples
 

@@ -49,19 +49,10 @@ def confusion_matrix(
 ) -> Tensor:
     """Count the samples of each pair (true class, predicted class).
 
-    Args:
-        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index).
-        target: ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
+    Arguments and errors are those of `accuracy`.
 
     Returns:
         ``(C, C)``, rows true classes: int64 counts, or with ``sample_weight`` float64 sums (float32 on MPS).
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     Example:
         >>> confusion_matrix(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), num_classes=2)
@@ -73,12 +64,7 @@ def confusion_matrix(
 
 
 def weighted_confusion(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    *,
-    num_classes: int,
-    ignore_index: int | None,
+    preds: Tensor, target: Tensor, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
 ) -> Tensor:
     """Sum the weights of the samples of each pair (true class, predicted class): (C, C) in the widest float."""
     check_num_classes(num_classes)
@@ -93,16 +79,12 @@ def count_pairs(decisions: Decisions) -> Tensor:
     """Sum the weights of each pair of flat decisions without looking at a value: (C, C) in the widest float."""
     weight, num_classes = decisions.labels.weight, decisions.labels.num_classes
     cells = torch.zeros(num_classes * num_classes, dtype=weight.dtype, device=weight.device)
-    return cells.index_add(0, decisions.pair, weight).reshape(num_classes, num_classes)
+    pair = decisions.labels.target * num_classes + decisions.predicted
+    return cells.index_add(0, pair, weight).reshape(num_classes, num_classes)
 
 
 def confusion_of(
-    preds: Tensor,
-    target: Tensor | None,
-    sample_weight: Tensor | None,
-    *,
-    num_classes: int,
-    ignore_index: int | None,
+    preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
 ) -> Tensor:
     """Return the weighted confusion matrix of samples or, without a target, the one given as `preds`."""
     if target is not None:
@@ -110,16 +92,12 @@ def confusion_of(
     check_num_classes(num_classes)
     if sample_weight is not None or ignore_index is not None:
         raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
-    _check_counts(preds, num_classes)
-    return preds.to(widest_float(preds.device))
-
-
-def _check_counts(counts: Tensor, num_classes: int) -> None:
-    if counts.is_complex() or counts.dtype == torch.bool or counts.shape != (num_classes, num_classes):
+    if preds.is_complex() or preds.dtype == torch.bool or preds.shape != (num_classes, num_classes):
         raise ValueError(
             f"preds without a target must be a confusion matrix of shape ({num_classes}, {num_classes}), "
-            f"but got {counts.dtype} of shape {tuple(counts.shape)}."
+            f"but got {preds.dtype} of shape {tuple(preds.shape)}."
         )
-    bad = ~(counts.isfinite() & (counts >= 0))
+    bad = ~(preds.isfinite() & (preds >= 0))
     if bad.any():
-        raise ValueError(f"preds without a target must hold finite counts >= 0, but got {counts[bad][0].item():g}.")
+        raise ValueError(f"preds without a target must hold finite counts >= 0, but got {preds[bad][0].item():g}.")
+    return preds.to(widest_float(preds.device))

@@ -59,20 +59,11 @@ def class_error_rates(
 ) -> Tensor:
     """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
 
-    Args:
-        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index); or, without ``target``, a ``(C, C)`` confusion
-            matrix of counts or weights, rows true classes.
-        target: ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
+    Arguments and errors are those of `accuracy`, but without ``target``, ``preds`` may also be a ``(C, C)`` confusion
+    matrix of counts or weights, rows true classes.
 
     Returns:
         Float64 ``(C,)`` (float32 on MPS); NaN for a class without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     Example:
         >>> import torch
@@ -117,21 +108,7 @@ def macro_f1(
     .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
 
     The same as torchmetrics' and scikit-learn's macro F1. `multiclass_quality_metrics` has oneDAL's macro F, the F of
-    macro precision and macro recall, which is another number.
-
-    Args:
-        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index).
-        target: ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
-
-    Returns:
-        A float64 scalar (float32 on MPS); NaN without samples.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+    macro precision and macro recall, which is another number. Arguments, result and errors are those of `accuracy`.
 
     Example:
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
@@ -163,19 +140,10 @@ def matthews_correlation(
 
     .. math:: \frac{r n - \sum_c t_c p_c}{\sqrt{(n^2 - \sum_c t_c^2) (n^2 - \sum_c p_c^2)}}
 
-    Args:
-        preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index).
-        target: ``(N, ...)`` integer class indices in ``[0, C)``.
-        sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
+    Arguments and errors are those of `accuracy`.
 
     Returns:
         A float64 scalar (float32 on MPS); 0 where 0 / 0 leaves it undefined, as when only one class is predicted.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient, 2004, Eq. 8.

@@ -33,20 +33,12 @@ def soft_kl_divergence(
 
     .. math:: \frac{1}{n} \sum y \log \frac{y}{p} + (1 - y) \log \frac{1 - y}{1 - p}
 
-    Args:
-        preds: ``(N,)``, ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
-        target: The same shape, floating point, integer or bool, in [0, 1]. Soft labels have no label that could be
-            ignored: use ``ignore`` or ``sample_weight``.
-        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        ignore: The shape of ``preds``, bool: True for each element to leave out.
-        epsilon: Predictions are moved into [epsilon, 1 - epsilon] first. With 0 the mean is infinite if a prediction is
-            certain (0 or 1) and its label differs.
+    Predictions are moved into [epsilon, 1 - epsilon] first, with ``epsilon`` from 0 to below 1/2. With 0 the mean is
+    infinite if a prediction is certain (0 or 1) and its label differs. The other arguments and errors are those of
+    `soft_fbeta`.
 
     Returns:
         A float64 scalar (float32 on MPS), with gradients; NaN if every element is ignored.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,

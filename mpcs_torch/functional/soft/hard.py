@@ -1,4 +1,4 @@
-"""The usual F of soft labels and predictions that are made hard by thresholds, and the best thresholds."""
+"""Soft labels and predictions that are made hard by thresholds, and the thresholds with the best F."""
 
 from typing import NamedTuple
 
@@ -8,58 +8,10 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, check_beta, check_soft_settings, score_of, soft_sums
+from mpcs_torch.functional.soft.sums import SoftSums, check_beta, check_soft_settings, soft_sums
 
 HARD_LABEL = 0.5
 """Soft labels above it are positive where labels have to be hard."""
-
-
-def hard_f1(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    ignore: Tensor | None = None,
-    *,
-    num_classes: int,
-    threshold: float | Tensor = 0.5,
-    average: SoftAverage = "micro",
-    zero_division: float = 0.0,
-) -> Tensor:
-    """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
-
-    It is the score of soft labels in use before `soft_f1`, and it ignores how far a prediction is from its label.
-    Thresholds of `best_f_thresholds` make it optimistic on the data that they were learned on.
-
-    Args:
-        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
-        target: The same shape, floating point, integer or bool, in [0, 1].
-        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        ignore: The shape of ``preds``, bool: True for each element to leave out.
-        num_classes: C; 1 for predictions of shape ``(N,)``.
-        threshold: A prediction above it is positive: a number, or ``(C,)`` with one for each class.
-        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
-            number of positive labels, ``"none"`` for one value per class.
-        zero_division: The value of 0 / 0: 0, 1 or NaN.
-
-    Returns:
-        A float64 scalar (float32 on MPS), or ``(C,)`` with ``average="none"``. It has no gradient.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-
-    References:
-        Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 3.1 (the rows "Hard" and "Hard / OT" of Table 2).
-
-    Example:
-        >>> hard_f1(torch.tensor([0.9, 0.6, 0.1]), torch.tensor([1.0, 0.2, 0.0]), num_classes=1)
-        tensor(0.6667, dtype=torch.float64)
-    """
-    check_soft_settings(num_classes, average, zero_division)
-    check_threshold(threshold, num_classes)
-    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
-    raise_first(samples.find_faults())
-    return score_of(hard_sums(samples, threshold), beta=1.0, average=average, zero_division=zero_division)
 
 
 def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
@@ -102,17 +54,8 @@ def best_f_thresholds(
     without a label above 0.5 gets the threshold +inf, and NaN as F.
 
     F on the data that the thresholds were learned on is optimistic: choose them on development data, and measure by
-    `hard_f1` on others. Choosing by class maximizes macro F; micro F can fall.
-
-    Args:
-        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
-        target: The same shape, floating point, integer or bool, in [0, 1].
-        ignore: The shape of ``preds``, bool: True for each element to leave out.
-        num_classes: C; 1 for predictions of shape ``(N,)``.
-        beta: Weight > 0 of recall against precision.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+    `hard_f1` on others. Choosing by class maximizes macro F; micro F can fall. Arguments and errors are those of
+    `soft_fbeta`.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
@@ -141,9 +84,8 @@ def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThreshol
         return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
     values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)
     positives = torch.zeros_like(total).index_add(0, place, is_true.to(total))
-    accepted, hits = (
-        counts.flip(0).cumsum(0).flip(0).to(predicted) for counts in (total, positives)
-    )  # from a value up
+    from_value_up = (counts.flip(0).cumsum(0).flip(0).to(predicted) for counts in (total, positives))
+    accepted, hits = from_value_up
     fscore = (1 + beta**2) * hits / (beta**2 * hits[0] + accepted)
     best = fscore == fscore.max()
     edges = best.to(total).diff(prepend=total.new_zeros(1), append=total.new_zeros(1))

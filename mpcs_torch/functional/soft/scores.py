@@ -2,6 +2,9 @@
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.soft_labels import flatten_soft
+from mpcs_torch.functional.soft.hard import check_threshold, hard_sums
 from mpcs_torch.functional.soft.sums import SoftAverage, TNorm, check_beta, check_soft_settings, checked_sums, score_of
 
 
@@ -125,6 +128,42 @@ def soft_fbeta(
     """
     check_beta(beta)
     return _score(preds, target, sample_weight, ignore, num_classes, beta, average, zero_division, t_norm)
+
+
+def hard_f1(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    ignore: Tensor | None = None,
+    *,
+    num_classes: int,
+    threshold: float | Tensor = 0.5,
+    average: SoftAverage = "micro",
+    zero_division: float = 0.0,
+) -> Tensor:
+    """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
+
+    It is the score of soft labels in use before `soft_f1`, and it ignores how far a prediction is from its label.
+    Thresholds of `best_f_thresholds` make it optimistic on the data that they were learned on.
+
+    A prediction above the ``threshold`` is positive: a number, or ``(C,)`` with one for each class. The average
+    ``"weighted"`` weighs classes by the number of positive labels. The other arguments, the shape of the result and
+    errors are those of `soft_fbeta`. The value has no gradient.
+
+    References:
+        Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
+        DCASE 2023, Section 3.1 (the rows "Hard" and "Hard / OT" of Table 2).
+
+    Example:
+        >>> import torch
+        >>> hard_f1(torch.tensor([0.9, 0.6, 0.1]), torch.tensor([1.0, 0.2, 0.0]), num_classes=1)
+        tensor(0.6667, dtype=torch.float64)
+    """
+    check_soft_settings(num_classes, average, zero_division)
+    check_threshold(threshold, num_classes)
+    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
+    raise_first(samples.find_faults())
+    return score_of(hard_sums(samples, threshold), beta=1.0, average=average, zero_division=zero_division)
 
 
 def _score(

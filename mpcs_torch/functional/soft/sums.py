@@ -18,7 +18,7 @@ class SoftSums(NamedTuple):
     """Degrees of truth of each class times the weights of the samples, summed over samples: (..., C) each."""
 
     shared: Tensor
-    """Sum of T(p, y), by default of min(p, y)."""
+    """Sum of T(p, y), by default of min(p, y): the degree to which prediction and label are both true."""
     predicted: Tensor
     """Sum of p."""
     actual: Tensor
@@ -28,12 +28,7 @@ class SoftSums(NamedTuple):
 
 
 def checked_sums(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    ignore: Tensor | None,
-    num_classes: int,
-    t_norm: TNorm,
+    preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:
     """Check a batch, and sum over its samples."""
     check_choice("t_norm", t_norm, TNorm)
@@ -116,21 +111,10 @@ def soft_stat_scores(
         TP = \sum T(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum T(1 - p, 1 - y)
 
     With the minimum as T, FP is the sum of max(p - y, 0) and FN that of max(y - p, 0). With labels and predictions of 0
-    and 1 they are the usual counts, whatever T is.
-
-    Args:
-        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1].
-        target: The same shape, floating point, integer or bool, in [0, 1].
-        sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        ignore: The shape of ``preds``, bool: True for each element to leave out.
-        num_classes: C, at least 1.
-        t_norm: The intersection T of fuzzy sets, as in `soft_fbeta`.
+    and 1 they are the usual counts, whatever T is. Arguments and errors are those of `soft_fbeta`.
 
     Returns:
         ``(C,)`` each, float64 (float32 on MPS), with gradients.
-
-    Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,

@@ -9,7 +9,7 @@ from mpcs_torch.functional.concern.dangerous import (
     DangerousErrorCounts,
     DangerousNormalize,
     count_dangerous,
-    dangerous_pairs,
+    dangerous_pairs_of,
     normalized_count,
 )
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
@@ -51,15 +51,6 @@ class DangerousErrors(AdditiveMetric):
 
     sums_type = DangerousErrorCounts
     interval_rule = "bounded"
-
-    dangerous: Tensor
-    """Scalar: the weights of dangerous errors, summed."""
-    errors: Tensor
-    """Scalar: the weights of all errors, summed."""
-    decided: Tensor
-    """Scalar: the weights of all samples that are not referred, summed."""
-    samples: Tensor
-    """Scalar: the weights of all samples, summed."""
 
     def __init__(
         self,
@@ -129,8 +120,3 @@ class DangerousErrors(AdditiveMetric):
             "referred": samples - decided,
         }
         return decision_shares(counts, title, on=on)
-
-
-def dangerous_pairs_of(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
-    """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
-    return dangerous_pairs(concern, num_classes)

@@ -24,7 +24,8 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class ExpectedConcern(AdditiveMetric):
     """Compute the mean concern of decisions relative to the best constant decision; lower is better, 0 is perfect.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`.
+    Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`; errors those of
+    `DangerousErrors`.
 
     Args:
         num_classes: C, at least 2.
@@ -42,10 +43,6 @@ class ExpectedConcern(AdditiveMetric):
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
-
     Example:
         >>> import torch
         >>> from mpcs_torch import ConcernSpec, ExpectedConcern
@@ -61,10 +58,6 @@ class ExpectedConcern(AdditiveMetric):
     sums_type = CostSums
     interval_rule = "bounded"
 
-    cost: Tensor
-    """(C,): the concern of the decisions times the weights of the samples, summed over the samples of each class."""
-    samples: Tensor
-    """(C,): the weights of the samples of each class, summed."""
     concern: Tensor
     priors: Tensor | None
 
@@ -122,7 +115,7 @@ class ExpectedConcern(AdditiveMetric):
         """Return the lowest and the highest cost of a decision in each class, and what the constant one costs there."""
         per = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
-        return [(cost, own) for most, own in zip(highest, per, strict=True) for cost in (0.0, most)]
+        return [(cost, constant) for most, constant in zip(highest, per, strict=True) for cost in (0.0, most)]
 
     def _baseline(self, whole: CostSums) -> Tensor:
         """Return what the samples of each class add to the denominator: (C,)."""

@@ -95,12 +95,6 @@ class MetaPatternConcernScore(AdditiveMetric):
     interval_rule = "mean"
     interval_scale = "log"
 
-    score_by_sum: Tensor
-    """The weighted scores with ``correct_concern="sum"``, summed over samples: a scalar, or (C,) by true class."""
-    score_by_count: Tensor
-    """The same with ``correct_concern="count"``."""
-    weight: Tensor
-    """The weights of the samples, summed: a scalar, or (C,)."""
     concern: Tensor | None
 
     def __init__(

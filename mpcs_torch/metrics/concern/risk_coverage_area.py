@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estimated_risks, risk_coverage_curve
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.base import SumMetric
-from mpcs_torch.metrics.concern.dangerous import dangerous_pairs_of
 
 IGNORED = -1
 """Stands for the loss of a sample that is left out."""
@@ -20,21 +20,11 @@ IGNORED = -1
 class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.risk_coverage_area`. The states keep the estimated
-    risk of every sample and one byte.
+    Equations, shapes and rules are those of `mpcs_torch.functional.risk_coverage_area`; the other arguments and errors
+    those of `DangerousErrors`. The states keep the estimated risk of every sample and one byte.
 
     Args:
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or its ``(C, C)`` bool tensor of dangerous pairs (rows true classes, columns predicted
-            ones). Default: every error is dangerous.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -65,23 +55,19 @@ class RiskCoverageArea(SumMetric):
     ) -> None:
         check_num_classes(num_classes)
         dangerous = dangerous_pairs_of(concern, num_classes)
+        scale = scale_of(from_logits)
         super().__init__(
             locals(),
-            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
+            value_rules=sample_rules(num_classes, scale=scale),
             state_settings=("num_classes", "dangerous", "from_logits", "ignore_index"),
         )
-        self.add_state("risk", [], dist_reduce_fx="cat")
-        self.add_state("loss", [], dist_reduce_fx="cat")
+        self.add_samples("risk")
+        self.add_samples("loss", dtype=torch.int8)
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
         samples = flatten_samples(
-            detached(preds),
-            target,
-            num_classes=self.num_classes,
-            scale=scale_of(self.from_logits),
-            ignore_index=self.ignore_index,
-            sample_weight=None,
+            detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
         )
         self.admit(samples.find_faults)
         risk, loss = estimated_risks(samples, self.dangerous)
@@ -96,8 +82,7 @@ class RiskCoverageArea(SumMetric):
         """Return the dangerous errors per decided sample at each coverage, for the samples of all processes."""
         with self.gathered():
             self.check_computable()
-            # After a sync between processes, the states are tensors instead of lists.
-            risk, loss = (torch.cat(held) if isinstance(held, list) else held for held in (self.risk, self.loss))
+            risk, loss = self.kept_samples("risk"), self.kept_samples("loss")
         counted = loss != IGNORED
         return risk_coverage_curve(risk[counted], loss[counted])
 
@@ -107,10 +92,3 @@ class RiskCoverageArea(SumMetric):
         from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 
         return risk_coverage_figure({"lowest estimated risk decided first": self.details()}, title=title, on=on)
-
-    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
-        # A process without batches must send tensors of the same dtype as the others.
-        nothing = torch.zeros(0, device=self.device)
-        self.risk = [torch.cat([nothing, *self.risk]).to(widest_float(self.device))]
-        self.loss = [torch.cat([nothing.to(torch.int8), *self.loss])]
-        super()._sync_dist(*args, **kwargs)

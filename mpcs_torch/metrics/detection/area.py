@@ -9,31 +9,24 @@ from mpcs_torch.functional.detection.area import (
     break_even_of_trials,
     check_max_p_fa,
     check_rate,
-    false_alarm_of_trials,
+    false_alarm_of,
     h_measure_of_trials,
-    miss_of_trials,
-    partial_auc_of_trials,
+    miss_of,
+    partial_auc_of,
 )
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
-from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
+from mpcs_torch.metrics.detection.base import DetectionMetric, PlainDetectionMetric, Rates
 
 
 class PartialAUC(DetectionMetric):
     """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
 
-    Equation and references are those of `mpcs_torch.functional.partial_auc`.
+    Equation and references are those of `mpcs_torch.functional.partial_auc`; the other arguments and errors those of
+    `EqualErrorRate`, without its method.
 
     Args:
         max_p_fa: The false-alarm rate, in (0, 1]; 1 for the area under the whole ROC.
-        num_classes: As in `EqualErrorRate`.
-        average: As in `EqualErrorRate`.
-        ignore_index: As in `EqualErrorRate`.
-        validate_args: As in `EqualErrorRate`.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: As `EqualErrorRate`, or if ``max_p_fa`` breaks its rule.
 
     Example:
         >>> import torch
@@ -62,7 +55,7 @@ class PartialAUC(DetectionMetric):
 
     def compute(self) -> Tensor:
         """Return the area, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(partial_auc_of_trials(self.binary_trials(), self.max_p_fa))
+        return self.average_of(lambda trials: partial_auc_of(trials.errors(), self.max_p_fa))
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         return draw_roc(curves, names, title, on)
@@ -71,15 +64,11 @@ class PartialAUC(DetectionMetric):
 class MissAtFalseAlarm(DetectionMetric):
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores. Arguments other than ``p_fa`` and errors are those of `PartialAUC`.
+    The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
+    its method.
 
     Args:
         p_fa: The highest false-alarm rate, in [0, 1].
-        num_classes: As in `EqualErrorRate`.
-        average: As in `EqualErrorRate`.
-        ignore_index: As in `EqualErrorRate`.
-        validate_args: As in `EqualErrorRate`.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -107,7 +96,7 @@ class MissAtFalseAlarm(DetectionMetric):
 
     def compute(self) -> Tensor:
         """Return the miss rate, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(miss_of_trials(self.binary_trials(), self.p_fa))
+        return self.average_of(lambda trials: miss_of(trials, self.p_fa))
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         places = [(curve, (curve.p_fa <= self.p_fa).int().argmax()) for curve in curves.values()]
@@ -117,15 +106,11 @@ class MissAtFalseAlarm(DetectionMetric):
 class FalseAlarmAtMiss(DetectionMetric):
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores. Arguments other than ``p_miss`` and errors are those of `PartialAUC`.
+    The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
+    its method.
 
     Args:
         p_miss: The highest miss rate, in [0, 1].
-        num_classes: As in `EqualErrorRate`.
-        average: As in `EqualErrorRate`.
-        ignore_index: As in `EqualErrorRate`.
-        validate_args: As in `EqualErrorRate`.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -153,14 +138,14 @@ class FalseAlarmAtMiss(DetectionMetric):
 
     def compute(self) -> Tensor:
         """Return the false-alarm rate, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(false_alarm_of_trials(self.binary_trials(), self.p_miss))
+        return self.average_of(lambda trials: false_alarm_of(trials, self.p_miss))
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         places = [(curve, (curve.p_miss <= self.p_miss).sum() - 1) for curve in curves.values()]
         return {f"miss rate up to {100 * self.p_miss:.4g} %": [_rates_at(*place) for place in places]}
 
 
-class PrecisionRecallBreakEven(DetectionMetric):
+class PrecisionRecallBreakEven(PlainDetectionMetric):
     """Compute the number of errors of each kind where misses and false alarms are equally many; lower is better.
 
     References are those of `mpcs_torch.functional.precision_recall_break_even`; arguments and errors those of
@@ -175,24 +160,13 @@ class PrecisionRecallBreakEven(DetectionMetric):
         tensor(0.5000, dtype=torch.float64)
     """
 
-    def __init__(
-        self,
-        num_classes: int | None = None,
-        *,
-        average: ClassAverage = "macro",
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def compute(self) -> Tensor:
         """Return the number of errors, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(break_even_of_trials(self.binary_trials()))
+        return self.average_of(break_even_of_trials)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         errors = [(break_even_of(hull_of(curve.counts())), curve) for curve in curves.values()]
-        rates = [((each / curve.nontargets).item(), (each / curve.targets).item()) for each, curve in errors]
+        rates = [((number / curve.nontargets).item(), (number / curve.targets).item()) for number, curve in errors]
         return {"as many misses as false alarms": rates}
 
 
@@ -209,7 +183,7 @@ def _rates_at(curve: ErrorRates, place: Tensor) -> Rates:
     return curve.p_fa[place].item(), curve.p_miss[place].item()
 
 
-class HMeasure(DetectionMetric):
+class HMeasure(PlainDetectionMetric):
     """Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 no better than ignoring the scores.
 
     Equation and references are those of `mpcs_torch.functional.h_measure`; arguments and errors those of
@@ -227,20 +201,9 @@ class HMeasure(DetectionMetric):
     higher_is_better = True
     plot_upper_bound = 1.0
 
-    def __init__(
-        self,
-        num_classes: int | None = None,
-        *,
-        average: ClassAverage = "macro",
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def compute(self) -> Tensor:
         """Return the measure, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(h_measure_of_trials(self.binary_trials()))
+        return self.average_of(h_measure_of_trials)
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         return draw_roc(curves, names, title, on)

@@ -3,18 +3,24 @@
 Detection counts trials exactly, in whole numbers, so that ties and crossings are exact: it takes no ``sample_weight``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import BinaryTrials, average_classes, check_split, split_trials
+from mpcs_torch.functional.detection.binary_trials import (
+    BinaryTrials,
+    ClassAverage,
+    average_classes,
+    check_split,
+    of_each_class,
+    split_trials,
+)
 from mpcs_torch.functional.detection.curve import curve_of_trials
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
 from mpcs_torch.metrics.base import SumMetric
 
@@ -38,13 +44,11 @@ class DetectionMetric(SumMetric):
         """Check and keep the ``locals()`` of the constructor, as `SumMetric` does."""
         check_split(arguments["num_classes"], arguments["average"])
         super().__init__(
-            arguments,
-            value_rules=trial_rules(arguments["num_classes"]),
-            state_settings=("num_classes", "ignore_index"),
+            arguments, value_rules=trial_rules(arguments["num_classes"]), state_settings=("num_classes", "ignore_index")
         )
         self._of_one_batch = False
-        self.add_state("scores", [], dist_reduce_fx="cat")
-        self.add_state("labels", [], dist_reduce_fx="cat")
+        self.add_samples("scores", shape=() if self.num_classes is None else (self.num_classes,))
+        self.add_samples("labels", dtype=torch.int32)
 
     @property
     def is_by_class(self) -> bool:
@@ -70,34 +74,35 @@ class DetectionMetric(SumMetric):
         """Return the trials of all batches and processes; refuse those without targets or without non-targets."""
         with self.gathered():
             self.check_computable()
-            # After a sync between processes, the states are tensors instead of lists.
-            scores, labels = (torch.cat(s) if isinstance(s, list) else s for s in (self.scores, self.labels))
-            found = split_trials(scores, labels, num_classes=self.num_classes, average=self.average)
+            scores, labels = self.kept_samples("scores"), self.kept_samples("labels")
+            by_class = split_trials(scores, labels, num_classes=self.num_classes, average=self.average)
         if self._of_one_batch:
-            return [trials._replace(is_one_of_many=True) for trials in found]
-        for trials in found:
+            return [trials._replace(is_one_of_many=True) for trials in by_class]
+        for trials in by_class:
             if trials.missing is not None:
                 rule = f"{type(self).__name__} needs targets and non-targets"
                 raise ValueError(f"{rule}, but has seen no {trials.missing}{trials.name}.")
-        return found
+        return by_class
+
+    def average_of(self, statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
+        """Compute a statistic of each class, or with ``"macro"`` its mean over the classes."""
+        return self.averaged(of_each_class(self.binary_trials(), statistic))
 
     def averaged(self, values: Tensor) -> Tensor:
         """Return the mean over the classes if the average is ``"macro"``."""
         return average_classes(values, num_classes=self.num_classes, average=self.average)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the curves hold more
-        found = [curve_of_trials(trials) for trials in self.binary_trials()]
+        curves = [curve_of_trials(trials) for trials in self.binary_trials()]
         if not self.is_by_class:
-            return self._draw_curves(
-                {0: found[0]}, ["detector" if self.num_classes is None else "all classes"], title, on
-            )
-        equal = [crossing_of(hull_of(curve.counts()).rates()).rate.item() for curve in found]
-        worst = sorted(range(len(found)), key=equal.__getitem__, reverse=True)[:MOST_CURVES]
-        if len(found) > MOST_CURVES:
-            title += f" (worst {MOST_CURVES} of {len(found)} classes by equal error rate)"
-        return self._draw_curves(
-            {label: found[label] for label in worst}, [f"class {label}" for label in worst], title, on
-        )
+            name = "detector" if self.num_classes is None else "all classes"
+            return self._draw_curves({0: curves[0]}, [name], title, on)
+        equal = [crossing_of(hull_of(curve.counts()).rates()).rate.item() for curve in curves]
+        worst = sorted(range(len(curves)), key=equal.__getitem__, reverse=True)[:MOST_CURVES]
+        if len(curves) > MOST_CURVES:
+            title += f" (worst {MOST_CURVES} of {len(curves)} classes by equal error rate)"
+        names = [f"class {label}" for label in worst]
+        return self._draw_curves({label: curves[label] for label in worst}, names, title, on)
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         """Draw curves by class; 0 stands for the only one."""
@@ -110,10 +115,17 @@ class DetectionMetric(SumMetric):
         """Return the false-alarm and the miss rate to mark on each curve, by the text of the legend."""
         return {}
 
-    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
-        # A process without batches must send tensors of the same dtype and number of dimensions as the others.
-        scores = torch.zeros(0, *([] if self.num_classes is None else [self.num_classes]), device=self.device)
-        labels = torch.zeros(0, dtype=torch.int8, device=self.device)
-        self.scores = [torch.cat([scores, *self.scores]).to(widest_float(self.device))]
-        self.labels = [torch.cat([labels, *self.labels]).to(torch.int32)]
-        super()._sync_dist(*args, **kwargs)
+
+class PlainDetectionMetric(DetectionMetric):
+    """A detection metric without settings of its own."""
+
+    def __init__(
+        self,
+        num_classes: int | None = None,
+        *,
+        average: ClassAverage = "macro",
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(locals())

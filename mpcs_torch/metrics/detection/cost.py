@@ -53,7 +53,7 @@ class CostMetric(DetectionMetric):
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw as `SumMetric.plot` does; of given values, one line for each point and class."""
         if val is not None:
-            val = [_flat(each) for each in val] if isinstance(val, list | tuple) else _flat(val)
+            val = [_flat(costs) for costs in val] if isinstance(val, list | tuple) else _flat(val)
         return super().plot(val, ax)
 
 
@@ -66,22 +66,11 @@ class MinDetectionCost(CostMetric):
 
     The equation is that of `mpcs_torch.functional.min_detection_cost`, the choice of the threshold that of
     `mpcs_torch.functional.min_detection_cost_details`. All scores are kept, with 5 bytes for each score of float32 and
-    9 for each of float64.
+    9 for each of float64. The other arguments and errors are those of `EqualErrorRate`, without its method.
 
     Args:
         points: An `OperatingPoint`, or several.
-        num_classes: None for scores ``(N, ...)`` and targets of 0 and 1, or C for scores ``(N, C, ...)`` and class
-            indices ``(N, ...)``: each class against the rest.
         normalize: Whether to divide costs by that of the better constant decision (accept all or reject all).
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one cost per class.
-        ignore_index: Label of trials to ignore.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch,
-            no target or no non-target was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -171,18 +160,11 @@ class ActualDetectionCost(_ThresholdCost):
 
     The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or a given
     threshold, or one learned by another metric from development data (`threshold_from`), for scores of any range.
-    Equation and references are those of `mpcs_torch.functional.actual_detection_cost`; errors those of
-    `MinDetectionCost`.
+    Equation and references are those of `mpcs_torch.functional.actual_detection_cost`; the other arguments and errors
+    those of `MinDetectionCost`.
 
     Args:
-        points: An `OperatingPoint`, or several.
         threshold: Scores of at least this are accepted, at all operating points. None for the Bayes threshold of each.
-        num_classes: As in `MinDetectionCost`.
-        normalize: As in `MinDetectionCost`.
-        average: As in `MinDetectionCost`.
-        ignore_index: As in `MinDetectionCost`.
-        validate_args: As in `MinDetectionCost`.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -215,16 +197,11 @@ class ActualDetectionCost(_ThresholdCost):
 class HalfTotalErrorRate(_ThresholdCost):
     """Compute the mean of the miss rate and the false-alarm rate at a threshold, in [0, 1]; lower is better.
 
-    Errors are those of `MinDetectionCost`.
+    The other arguments and errors are those of `MinDetectionCost`, without ``points`` and ``normalize``.
 
     Args:
         threshold: Scores of at least this are accepted. None for 0, the Bayes threshold of natural-log likelihood
             ratios at p_target = 0.5. `threshold_from` replaces it by the threshold of another metric.
-        num_classes: As in `MinDetectionCost`.
-        average: As in `MinDetectionCost`.
-        ignore_index: As in `MinDetectionCost`.
-        validate_args: As in `MinDetectionCost`.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch

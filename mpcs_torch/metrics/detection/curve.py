@@ -5,8 +5,9 @@ from typing import Any
 from torch import Tensor
 from torchmetrics.utilities.plot import plot_curve
 
-from mpcs_torch.functional.detection.curve import CurveAverage, check_curve_average, curve_of_trials
+from mpcs_torch.functional.detection.curve import CurveAverage, curve_of_trials
 from mpcs_torch.functional.detection.errors import ErrorRates
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
 Curves = ErrorRates | list[ErrorRates]
@@ -15,16 +16,11 @@ Curves = ErrorRates | list[ErrorRates]
 class DetectionCurve(DetectionMetric):
     """Compute the miss and false-alarm rates at every threshold, in [0, 1]; lower is better.
 
-    Equations and references are those of `mpcs_torch.functional.detection_curve`; errors those of `EqualErrorRate`.
-    `mpcs_torch.plots.det_curves` draws curves on probit axes, with operating points and intervals.
+    Equations and references are those of `mpcs_torch.functional.detection_curve`; the other arguments and errors those
+    of `EqualErrorRate`. `mpcs_torch.plots.det_curves` draws curves on probit axes, with operating points and intervals.
 
     Args:
-        num_classes: None for scores ``(N, ...)`` and targets of 0 and 1, or C for scores ``(N, C, ...)`` and class
-            indices ``(N, ...)``: each class against the rest.
         average: With classes: ``"none"`` for a list of C curves, ``"micro"`` for one curve of all N x C scores.
-        ignore_index: Label of trials to ignore.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch
@@ -47,7 +43,7 @@ class DetectionCurve(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_curve_average(average)
+        check_choice("average", average, CurveAverage)
         super().__init__(locals())
 
     def compute(self) -> Curves:

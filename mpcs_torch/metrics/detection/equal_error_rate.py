@@ -5,13 +5,9 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
-from mpcs_torch.functional.detection.equal_error_rate import (
-    EqualError,
-    EqualErrorMethod,
-    check_method,
-    equal_error_of_trials,
-)
+from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod, equal_error_of_trials
 from mpcs_torch.functional.detection.errors import middle_of
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
@@ -56,7 +52,7 @@ class EqualErrorRate(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_method(method)
+        check_choice("method", method, EqualErrorMethod)
         super().__init__(locals())
 
     def compute(self) -> Tensor:

@@ -4,13 +4,12 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.binary_trials import ClassAverage
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.llr_cost import cllr_of_trials, min_cllr_of_trials
-from mpcs_torch.metrics.detection.base import DetectionMetric
+from mpcs_torch.metrics.detection.base import PlainDetectionMetric
 
 
-class _LikelihoodRatioCost(DetectionMetric):
+class _LikelihoodRatioCost(PlainDetectionMetric):
     """A cost that is an average over operating points, as the figure shows them."""
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
@@ -34,20 +33,9 @@ class Cllr(_LikelihoodRatioCost):
         tensor(0.1373, dtype=torch.float64)
     """
 
-    def __init__(
-        self,
-        num_classes: int | None = None,
-        *,
-        average: ClassAverage = "macro",
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def compute(self) -> Tensor:
         """Return the cost, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(cllr_of_trials(self.binary_trials()))
+        return self.average_of(cllr_of_trials)
 
 
 class MinCllr(_LikelihoodRatioCost):
@@ -67,17 +55,6 @@ class MinCllr(_LikelihoodRatioCost):
 
     plot_upper_bound = 1.0
 
-    def __init__(
-        self,
-        num_classes: int | None = None,
-        *,
-        average: ClassAverage = "macro",
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def compute(self) -> Tensor:
         """Return the cost, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(min_cllr_of_trials(self.binary_trials()))
+        return self.average_of(min_cllr_of_trials)

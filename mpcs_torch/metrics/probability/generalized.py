@@ -5,9 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, scale_of
 from mpcs_torch.functional.probability.generalized import (
     DECISIVE,
     GEOMETRIC,
@@ -17,10 +15,11 @@ from mpcs_torch.functional.probability.generalized import (
     mean_of,
     power_sums_of,
 )
-from mpcs_torch.metrics.additive import AdditiveMetric, IntervalRule
+from mpcs_torch.metrics.additive import IntervalRule
+from mpcs_torch.metrics.probability.base import ProbabilityMetric
 
 
-class GeometricAccuracy(AdditiveMetric):
+class GeometricAccuracy(ProbabilityMetric):
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.geometric_accuracy`.
@@ -52,11 +51,6 @@ class GeometricAccuracy(AdditiveMetric):
     interval_rule: IntervalRule = "mean"
     interval_scale = "logit"
 
-    powers: Tensor
-    """Scalar: the weighted powers of the floored probabilities of true classes (or their logarithms), summed."""
-    samples: Tensor
-    """Scalar: the weights of the samples, summed."""
-
     def __init__(
         self,
         num_classes: int,
@@ -67,24 +61,9 @@ class GeometricAccuracy(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_num_classes(num_classes)
         check_floor(epsilon)
-        super().__init__(
-            locals(),
-            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
-            state_settings=("power", "num_classes", "from_logits", "epsilon", "ignore_index"),
-        )
-
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
-        """Return a batch as flat samples."""
-        return flatten_samples(
-            detached(preds),
-            target,
-            num_classes=self.num_classes,
-            scale=scale_of(self.from_logits),
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
+        scale = scale_of(from_logits)
+        super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
     def sums_of(self, samples: Samples) -> PowerSums:
         """Return the sums of samples."""

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans
+from mpcs_torch.functional.probability.generalized import POWERS, ProbabilityMeans, means_of_sums, power_sums
 from mpcs_torch.functional.probability.measured import (
     MeasuredProbabilities,
     Span,
@@ -18,13 +18,7 @@ from mpcs_torch.functional.probability.measured import (
     measure,
     measure_counts,
 )
-from mpcs_torch.functional.probability.probability_accuracy import (
-    POWERS,
-    check_cells,
-    compare_means,
-    power_sums,
-    reported_means,
-)
+from mpcs_torch.functional.probability.probability_accuracy import check_cells, compare_means
 from mpcs_torch.metrics.base import SumMetric
 
 
@@ -34,7 +28,8 @@ class ProbabilityAccuracy(SumMetric):
     `compute` returns a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
     ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``: above 1 the classifier is
     underconfident, below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`. Equations and
-    rules are those of `mpcs_torch.functional.probability_accuracy`.
+    rules are those of `mpcs_torch.functional.probability_accuracy`; the other arguments and errors those of
+    `GeometricAccuracy`.
 
     All N x C probabilities are kept, unless ``cells`` is given: then they are counted in this number of cells of
     [0, 1], and memory (16 bytes a cell) does not grow. Reported means are exact in both cases. On 10^6 x 10
@@ -43,21 +38,12 @@ class ProbabilityAccuracy(SumMetric):
     many classes it can be larger.
 
     Args:
-        num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of probabilities and rates, in [0, 1).
         n_bins: The largest number of bins; there are never more than samples.
         delta: The width of a cell that can be a singularity, 1 divided by a whole number; None for no singularities.
         span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
             ``"unit"`` extends the outer bins to 0 and 1.
         cells: None to keep all probabilities, or the number of cells to count them in, a multiple of 1 / delta.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -102,16 +88,17 @@ class ProbabilityAccuracy(SumMetric):
         check_num_classes(num_classes)
         check_bins(epsilon, n_bins, delta, span)
         check_cells(cells, delta)
+        scale = scale_of(from_logits)
         super().__init__(
             locals(),
-            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
+            value_rules=sample_rules(num_classes, scale=scale),
             state_settings=("num_classes", "from_logits", "epsilon", "cells", "ignore_index"),
         )
         self.add_sum("powers", shape=(len(POWERS),))
         self.add_sum("samples")
         if cells is None:
-            self.add_state("probs", [], dist_reduce_fx="cat")
-            self.add_state("labels", [], dist_reduce_fx="cat")
+            self.add_samples("probs", shape=(num_classes,))
+            self.add_samples("labels", dtype=torch.int64)
         else:
             self.add_sum("correct", shape=(grid_size(cells),), dtype=torch.int64)
             self.add_sum("incorrect", shape=(grid_size(cells),), dtype=torch.int64)
@@ -119,12 +106,7 @@ class ProbabilityAccuracy(SumMetric):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
         samples = flatten_samples(
-            detached(preds),
-            target,
-            num_classes=self.num_classes,
-            scale=scale_of(self.from_logits),
-            ignore_index=self.ignore_index,
-            sample_weight=None,
+            detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
         )
         self.admit(samples.find_faults)
         probs, labels = samples.probs(), samples.labels
@@ -137,13 +119,6 @@ class ProbabilityAccuracy(SumMetric):
             correct, incorrect = count_probabilities(probs, labels.target, labels.counted, self.cells)
             self.add(correct=correct, incorrect=incorrect)
 
-    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
-        if self.cells is None:  # a process without batches must send tensors like those of the others
-            nothing = torch.zeros(0, self.num_classes, device=self.device)
-            self.probs = [torch.cat([nothing, *self.probs]).to(widest_float(self.device))]
-            self.labels = [torch.cat([nothing[:, 0].long(), *self.labels])]
-        super()._sync_dist(*args, **kwargs)
-
     def compute(self) -> dict[str, Tensor]:
         """Return the reported and the measured means, and the slope, by name: float64 scalars."""
         return compare_means(self.reported(), self.bins().means)
@@ -151,7 +126,7 @@ class ProbabilityAccuracy(SumMetric):
     def reported(self) -> ProbabilityMeans:
         """Return the means of the probabilities that the classifier gave to the true classes."""
         self.check_computable()
-        return reported_means(self.powers, self.samples)
+        return means_of_sums(self.powers, self.samples)
 
     def bins(self) -> MeasuredProbabilities:
         """Return the bins of all samples, and the measured means."""
@@ -159,8 +134,7 @@ class ProbabilityAccuracy(SumMetric):
         if self.cells is not None:
             settings = self.cells, self.epsilon, self.n_bins, self.delta, self.span
             return measure_counts(self.correct, self.incorrect, *settings)
-        # After the processes have exchanged them, the lists are tensors.
-        probs, labels = (torch.cat(held) if isinstance(held, list) else held for held in (self.probs, self.labels))
+        probs, labels = self.kept_samples("probs"), self.kept_samples("labels")
         counted = labels >= 0
         return measure(probs[counted], labels[counted], self.epsilon, self.n_bins, self.delta, self.span)
 

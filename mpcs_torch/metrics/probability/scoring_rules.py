@@ -5,9 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.probabilities import Samples, scale_of
 from mpcs_torch.functional.probability.scoring_rules import (
     BrierSums,
     EntropySums,
@@ -17,26 +16,18 @@ from mpcs_torch.functional.probability.scoring_rules import (
     entropy_scale,
     entropy_sums,
 )
-from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.probability.base import ProbabilityMetric
 
 
-class BrierScore(AdditiveMetric):
+class BrierScore(ProbabilityMetric):
     """Compute the Brier score of probabilities; lower is better, 0 is perfect.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.brier_score`.
+    The equation, shapes and rules are those of `mpcs_torch.functional.brier_score`; the other arguments and errors
+    those of `GeometricAccuracy`, without its floor ``epsilon``.
 
     Args:
-        num_classes: C, at least 2.
         over_classes: ``"sum"`` over the classes, or their ``"mean"``, which divides it by C: the mean squared error
             that the MPCS paper reports.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -50,11 +41,6 @@ class BrierScore(AdditiveMetric):
     interval_rule = "mean"
     interval_scale = "log"
 
-    squared_error: Tensor
-    """Scalar: the squared differences of all classes times the weights of the samples, summed."""
-    samples: Tensor
-    """Scalar: the weights of the samples, summed."""
-
     def __init__(
         self,
         num_classes: int,
@@ -65,24 +51,9 @@ class BrierScore(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_num_classes(num_classes)
         check_choice("over_classes", over_classes, OverClasses)
-        super().__init__(
-            locals(),
-            value_rules=sample_rules(num_classes, scale=scale_of(from_logits)),
-            state_settings=("num_classes", "from_logits", "ignore_index"),
-        )
-
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
-        """Return a batch as flat samples."""
-        return flatten_samples(
-            detached(preds),
-            target,
-            num_classes=self.num_classes,
-            scale=scale_of(self.from_logits),
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
+        scale = scale_of(from_logits)
+        super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
     def sums_of(self, samples: Samples) -> BrierSums:
         """Return the sums of samples."""
@@ -106,22 +77,14 @@ class BrierScore(AdditiveMetric):
         return {**super()._references(), "uniform guess": guess}
 
 
-class CrossEntropy(AdditiveMetric):
+class CrossEntropy(ProbabilityMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.cross_entropy`.
+    The equation, shapes and rules are those of `mpcs_torch.functional.cross_entropy`; the other arguments and errors
+    those of `GeometricAccuracy`, without its floor ``epsilon``.
 
     Args:
-        num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         normalized: Whether the logits are log-probabilities already, which saves a `log_softmax`.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
@@ -135,11 +98,6 @@ class CrossEntropy(AdditiveMetric):
     interval_rule = "mean"
     interval_scale = "log"
 
-    entropy: Tensor
-    """Scalar: -log of the probabilities of true classes times the weights of the samples, summed."""
-    samples: Tensor
-    """Scalar: the weights of the samples, summed."""
-
     def __init__(
         self,
         num_classes: int,
@@ -150,20 +108,8 @@ class CrossEntropy(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_num_classes(num_classes)
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)
-        super().__init__(locals(), value_rules=sample_rules(num_classes, scale=scale))
-
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
-        """Return a batch as flat samples."""
-        return flatten_samples(
-            detached(preds),
-            target,
-            num_classes=self.num_classes,
-            scale=self.scale,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-        )
+        super().__init__(locals())
 
     def sums_of(self, samples: Samples) -> EntropySums:
         """Return the sums of samples."""

@@ -1,6 +1,5 @@
 """ConfusionMetric: the base of all Metrics that are read from a confusion matrix."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
@@ -25,23 +24,19 @@ class ConfusionMetric(AdditiveMetric):
     confusion: Tensor
     """(C, C), float64: the weights of the samples of each pair (true class, predicted class), summed."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Take the `locals` of a constructor with the settings ``num_classes`` and ``ignore_index``."""
-        num_classes = arguments["num_classes"]
+    def __init__(
+        self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
+    ) -> None:
         check_num_classes(num_classes)
         SumMetric.__init__(
-            self, arguments, value_rules=decision_rules(num_classes), state_settings=("num_classes", "ignore_index")
+            self, locals(), value_rules=decision_rules(num_classes), state_settings=("num_classes", "ignore_index")
         )
         self.add_sum("confusion", shape=(num_classes, num_classes))  # it determines the sums, and shows more
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
         """Return a batch as flat decisions."""
         return flatten_decisions(
-            preds,
-            target,
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
+            preds, target, num_classes=self.num_classes, ignore_index=self.ignore_index, sample_weight=sample_weight
         )
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:

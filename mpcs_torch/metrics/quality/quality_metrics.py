@@ -24,7 +24,8 @@ class _Quality(ConfusionMetric):
         **kwargs: Any,
     ) -> None:
         check_quality_settings(beta, zero_division)
-        super().__init__(locals())
+        super().__init__(num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
+        self.beta, self.zero_division = beta, zero_division
 
     def qualities_of(self, sums: ClassCounts) -> dict[str, Tensor]:
         """Return all values of counts (..., C) by name: (...) each."""
@@ -37,19 +38,11 @@ class MulticlassQualityMetrics(_Quality):
     `compute` returns a dictionary of float64 scalars, named and defined as in
     `mpcs_torch.functional.multiclass_quality_metrics`; some names mean something else in other libraries. The confusion
     matrix is the attribute ``confusion``, float64 (C, C), rows true classes. To monitor a single value, use the class
-    of that name (`MacroFScore`, ...).
+    of that name (`MacroFScore`, ...). The other arguments and errors are those of `Accuracy`.
 
     Args:
-        num_classes: C, at least 2.
         beta: Weight > 0 of recall against precision in F.
         zero_division: The value of 0 / 0: NaN (oneDAL's), 0 or 1.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values count for other classes silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch

@@ -1,7 +1,5 @@
 """Accuracy, ClassErrorRates, MacroF1 and MatthewsCorrelation: the Metrics of the functions of the same names."""
 
-from typing import Any
-
 from torch import Tensor
 
 from mpcs_torch.functional.quality.confusion import ClassCounts
@@ -34,16 +32,6 @@ class Accuracy(ConfusionMetric):
     higher_is_better = True
     interval_rule = "bounded"
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def value_of(self, sums: ClassCounts) -> Tensor:
         """Return the share of right decisions, NaN without samples."""
         return accuracy_of(sums)
@@ -52,17 +40,7 @@ class Accuracy(ConfusionMetric):
 class ClassErrorRates(ConfusionMetric):
     """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
 
-    Shapes and rules are those of `mpcs_torch.functional.class_error_rates`.
-
-    Args:
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
+    Shapes and rules are those of `mpcs_torch.functional.class_error_rates`; arguments and errors those of `Accuracy`.
 
     Example:
         >>> import torch
@@ -73,16 +51,6 @@ class ClassErrorRates(ConfusionMetric):
 
     higher_is_better = False
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def value_of(self, sums: ClassCounts) -> Tensor:
         """Return the error rate of each class: (..., C), NaN for a class without samples."""
         return class_error_rates_of(sums)
@@ -92,17 +60,7 @@ class MacroF1(ConfusionMetric):
     """Compute the mean F1 of the classes that occur, as true or as predicted; in [0, 1], higher is better.
 
     The same as torchmetrics' and scikit-learn's macro F1; oneDAL's macro F is `MacroFScore`. Equation, shapes and rules
-    are those of `mpcs_torch.functional.macro_f1`.
-
-    Args:
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
+    are those of `mpcs_torch.functional.macro_f1`; arguments and errors those of `Accuracy`.
 
     Example:
         >>> import torch
@@ -113,16 +71,6 @@ class MacroF1(ConfusionMetric):
 
     higher_is_better = True
 
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
     def value_of(self, sums: ClassCounts) -> Tensor:
         """Return the mean F1, NaN without samples."""
         return macro_f1_of(sums)
@@ -131,17 +79,8 @@ class MacroF1(ConfusionMetric):
 class MatthewsCorrelation(ConfusionMetric):
     """Compute the multi-class Matthews correlation of decisions and labels; in [-1, 1], higher is better.
 
-    Equation, shapes and rules are those of `mpcs_torch.functional.matthews_correlation`.
-
-    Args:
-        num_classes: C, at least 2.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
+    Equation, shapes and rules are those of `mpcs_torch.functional.matthews_correlation`; arguments and errors those of
+    `Accuracy`.
 
     Example:
         >>> import torch
@@ -153,16 +92,6 @@ class MatthewsCorrelation(ConfusionMetric):
     higher_is_better = True
     plot_lower_bound = -1.0
     interval_scale = "atanh"
-
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
 
     def averaged_classes(self, sums: ClassCounts) -> None:
         """Return None: classes count by their samples."""

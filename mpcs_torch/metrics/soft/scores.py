@@ -21,7 +21,29 @@ from mpcs_torch.functional.soft.sums import (
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 
-class SoftScore(AdditiveMetric):
+class SoftMetric(AdditiveMetric):
+    """A metric of sums over elements whose labels are degrees of truth."""
+
+    num_classes: int | None = None
+    """None for any number of classes."""
+
+    def samples_of(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+    ) -> SoftSamples:
+        """Return a batch as flat samples."""
+        preds, target = detached(preds), detached(target, "target")
+        return flatten_soft(preds, target, num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore)
+
+    def update(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+    ) -> None:
+        """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
+        samples = self.samples_of(preds, target, sample_weight, ignore)
+        self.admit(samples.find_faults)
+        self.add(**self.sums_of(samples)._asdict())
+
+
+class SoftScore(SoftMetric):
     """Hold sums of degrees of truth, and compute their F."""
 
     higher_is_better = True
@@ -32,39 +54,11 @@ class SoftScore(AdditiveMetric):
 
     beta: float
     """The weight of recall in F, which is precision for 0 and recall for infinity."""
-    shared: Tensor
-    """(C,): the degree to which prediction and label are both true times the weight of the sample, summed."""
-    predicted: Tensor
-    """(C,): predictions times the weights of the samples, summed."""
-    actual: Tensor
-    """(C,): labels times the weights of the samples, summed."""
-    elements: Tensor
-    """(C,): the weights of the elements, summed."""
 
     def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
         check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
         shape = (arguments["num_classes"],)
         super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
-
-    def samples_of(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
-    ) -> SoftSamples:
-        """Return a batch as flat samples."""
-        return flatten_soft(
-            detached(preds),
-            detached(target, "target"),
-            num_classes=self.num_classes,
-            sample_weight=sample_weight,
-            ignore=ignore,
-        )
-
-    def update(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
-    ) -> None:
-        """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
-        samples = self.samples_of(preds, target, sample_weight, ignore)
-        self.admit(samples.find_faults)
-        self.add(**self.sums_of(samples)._asdict())
 
     def value_of(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
         """Return the value of sums, by default with the average of the metric."""
@@ -201,20 +195,11 @@ class SoftRecall(_FixedBeta):
 class HardF1(SoftScore):
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
-    Shapes and rules are those of `mpcs_torch.functional.hard_f1`.
+    Shapes and rules are those of `mpcs_torch.functional.hard_f1`; the other arguments and errors those of `SoftFBeta`.
 
     Args:
-        num_classes: C; 1 for predictions of shape ``(N,)``.
         threshold: A prediction above it is positive: a number, or ``(C,)`` with one for each class.
-        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
-            number of positive labels, or ``"none"`` for (C,).
-        zero_division: The value of 0 / 0: 0, 1 or NaN.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
+        average: As in `SoftFBeta`, but ``"weighted"`` is by the number of positive labels.
 
     Example:
         >>> import torch

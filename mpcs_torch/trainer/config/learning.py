@@ -5,19 +5,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Literal
 
-import torch
 from pydantic import Field
-from torch import nn
 from torch.optim import Optimizer
 
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
-from mpcs_torch.trainer.losses import LOSSES, Loss
-from mpcs_torch.trainer.optimizers import OPTIMIZERS, SCHEDULERS, Step
+from mpcs_torch.trainer.losses import LOSSES
+from mpcs_torch.trainer.optimizers import OPTIMIZERS, SCHEDULERS
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,12 @@ def follower_problems(
     for follower in followers:
         place, column = follower.place, follower.column
         if column.startswith(TEST):
-            yield f"{place}: {refuse_test_column(column)}"
+            better = shown(column.removeprefix(TEST))
+            yield (
+                f"{place}: {shown(column)} is measured on test data: whatever is chosen by it looks better there than "
+                "on new data. Hold out validation samples (data.validation_fraction), measure the epochs on them "
+                f"(epochs.samples: validation), and choose by {better}"
+            )
         elif column not in measured:
             names = ", ".join(islice(measured, 30))
             yield f"{place}: must be one of the run's metrics, {names}, but is {quoted(column)}"
@@ -52,25 +54,11 @@ def follower_problems(
             yield f"{place}: must be a metric that is better when lower, but {quoted(column)} is better when higher"
 
 
-def refuse_test_column(column: str) -> str:
-    """Return the reason why nothing may be chosen by a column of test data."""
-    return (
-        f"{shown(column)} is measured on test data: whatever is chosen by it looks better there than on new data. "
-        "Hold out validation samples (data.validation_fraction), measure the epochs on them (epochs.samples: "
-        f"validation), and choose by {shown(column.removeprefix(TEST))}"
-    )
-
-
 class LossConfig(PartConfig):
     """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
 
     registry = LOSSES
     takes = ("the concern",)
-
-    def build(self, concern: ConcernSpec, device: torch.device) -> Loss:
-        """Make the loss for a concern, on a device."""
-        loss: Loss = self.make(concern)
-        return loss.to(device) if isinstance(loss, nn.Module) else loss
 
 
 class SchedulerConfig(PartConfig):
@@ -78,11 +66,6 @@ class SchedulerConfig(PartConfig):
 
     registry = SCHEDULERS
     takes = ("the optimizer", "the number of epochs", "the directions")
-
-    def build(self, optimizer: Optimizer, epochs: int, directions: Mapping[str, Direction]) -> Step:
-        """Make the scheduler of an optimizer."""
-        step: Step = self.make(optimizer, epochs, directions)
-        return step
 
     def followers(self) -> Iterator[Follower]:
         """Give the column that the scheduler follows, if it follows one."""
@@ -97,11 +80,6 @@ class OptimizerConfig(PartConfig):
     registry = OPTIMIZERS
     takes = ("the weights", "the learning rate")
     gives = Optimizer
-
-    def build(self, model: nn.Module, learning_rate: float) -> Optimizer:
-        """Make the optimizer of a model."""
-        optimizer: Optimizer = self.make(model.parameters(), learning_rate)
-        return optimizer
 
 
 MAX_RATE = 1e30

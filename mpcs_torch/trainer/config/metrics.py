@@ -3,14 +3,7 @@
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationInfo,
-    model_serializer,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, ValidationInfo, model_serializer, model_validator
 from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted, shown
@@ -60,45 +53,34 @@ class MetricConfig(Section):
             if defers_imports(info):
                 check_import_path(value["path"])
                 return value
-            return cls._check_path(value)
+            entry = entry_of_path(value["path"])
+            _check_settings(entry.metric, value)
+            return {**value, "direction": value.get("direction") or entry.direction}
         registered = value.get("metric") or value["name"]
+        usable = [name for name, entry in BY_NAME.items() if entry.takes != "soft_labels"]
         if not isinstance(registered, str) or registered not in BY_NAME:
-            raise ValueError(f"must be one of {', '.join(_usable())}, or have a path, but is {quoted(registered)}")
-        if registered not in _usable():
+            raise ValueError(f"must be one of {', '.join(usable)}, or have a path, but is {quoted(registered)}")
+        if registered not in usable:
             raise ValueError(f"{registered} takes soft labels, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
             raise ValueError(f"takes and direction go with a path; {registered} has its own")
         _check_settings(BY_NAME[registered].metric, value)
         return value
 
-    @classmethod
-    def _check_path(cls, value: dict[str, Any]) -> object:
-        entry = entry_of_path(value["path"])
-        _check_settings(entry.metric, value)
-        return {**value, "direction": value.get("direction") or entry.direction}
-
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
         """Write a metric of the register without settings as its name alone."""
-        if self.path is not None:
-            return {key: value for key, value in handler(self).items() if key != "metric"}
-        named = {key: value for key, value in handler(self).items() if key not in ("path", "takes", "direction")}
-        if self.metric is None:
-            del named["metric"]
-        return self.name if set(named) == {"name"} else named
+        unused = ["metric"] if self.metric is None else []
+        unused += ["path", "takes", "direction"] if self.path is None else []
+        plain = {key: value for key, value in handler(self).items() if key not in unused}
+        return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
         """Return the metric as an entry of the register, with its settings, under the column's name."""
-        settings = self.model_extra or {}
+        entry = BY_NAME[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
-            entry = replace(entry_of_path(self.path), takes=self.takes, given_direction=self.direction)
-        else:
-            entry = BY_NAME[self.metric or self.name]
-        return replace(entry, name=self.name, settings={**entry.settings, **settings})
-
-
-def _usable() -> list[str]:
-    return [name for name, entry in BY_NAME.items() if entry.takes != "soft_labels"]
+            entry = replace(entry, takes=self.takes, given_direction=self.direction)
+        return replace(entry, name=self.name, settings={**entry.settings, **(self.model_extra or {})})
 
 
 def _check_settings(metric: type[Metric], value: dict[str, Any]) -> None:

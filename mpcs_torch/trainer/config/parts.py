@@ -73,20 +73,20 @@ class PartConfig(Section):
             check_import_path(source["path"])
             return value
         own = {key: value[key] for key in cls.model_fields if key in value}
-        given = {key: entry for key, entry in value.items() if key not in own}
+        keywords = {key: entry for key, entry in value.items() if key not in own}
         arguments = cls._arguments(cls._find(source), _OwnArguments if "path" in source else Section)
-        return {**own, **source, **arguments.model_validate(given).model_dump()}
+        return {**own, **source, **arguments.model_validate(keywords).model_dump()}
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
         """Return a model of the keyword arguments of a function, which must take the positional ones too."""
         try:
             signature = inspect.signature(maker, eval_str=True)
-            keywords = {
-                name: (Any if parameter.annotation is parameter.empty else parameter.annotation, _default(parameter))
-                for name, parameter in signature.parameters.items()
-                if parameter.kind is parameter.KEYWORD_ONLY
-            }
+            keywords = {}
+            for name, parameter in signature.parameters.items():
+                if parameter.kind is parameter.KEYWORD_ONLY:
+                    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
+                    keywords[name] = annotation, ... if parameter.default is parameter.empty else parameter.default
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
         except Exception as error:  # an annotation is code
@@ -127,7 +127,3 @@ class PartConfig(Section):
 
     def __str__(self) -> str:
         return self.name or self.path or ""
-
-
-def _default(parameter: inspect.Parameter) -> Any:
-    return ... if parameter.default is parameter.empty else parameter.default

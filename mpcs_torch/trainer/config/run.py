@@ -12,13 +12,8 @@ from mpcs_torch.errors import quoted, shown
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.config.learning import (
-    LossConfig,
-    SchedulerConfig,
-    SelectorConfig,
-    TrainingConfig,
-    follower_problems,
-)
+from mpcs_torch.trainer.config import learning
+from mpcs_torch.trainer.config.learning import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import Section, defers_imports
 from mpcs_torch.trainer.config.sections import (
@@ -85,12 +80,10 @@ class RunConfig(Section):
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
         followers = [follower for section in sections for follower in section.followers()]
-        problems = list(follower_problems(followers, measured, self.directions))
-        unknown = [name for name in self.epochs.test if name not in measured]
-        if unknown:
-            problems.append(
-                f"epochs.test: must name metrics of the run, {', '.join(measured[:30])}, but has {quoted(unknown)}"
-            )
+        problems = list(learning.follower_problems(followers, measured, self.directions))
+        if unknown := [name for name in self.epochs.test if name not in measured]:
+            names = ", ".join(measured[:30])
+            problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
         if problems:
             raise ValueError("\n".join(problems))
         return self

@@ -110,8 +110,7 @@ class ConcernConfig(Section):
 
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
         """Return the spec over the data's classes; refuse a concern that was written for other classes."""
-        fits = self.classes in (None, len(class_names), list(class_names))
-        if not fits:
+        if self.classes not in (None, len(class_names), list(class_names)):
             names = quoted(list(class_names))
             raise ConfigError(f"concern.classes must be those of the data, {names}, but got {quoted(self.classes)}")
         return ConcernSpec(**{**self.model_dump(), "classes": class_names})

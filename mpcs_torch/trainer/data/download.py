@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from mpcs_torch.trainer.data.splits import DataError
 
@@ -58,13 +57,17 @@ def _fetch_resuming(url: str, output_file: str, pooch: object, *, part: Path, pr
                         part.unlink()  # it is of another file
                         continue
                     response.raise_for_status()
-                    can_resume = response.headers.get("Accept-Ranges") == "bytes" or response.status_code == 206
-                    _append(response, part, progress)
+                    sends_rest = response.status_code == requests.codes.partial_content
+                    can_resume = sends_rest or response.headers.get("Accept-Ranges") == "bytes"
+                    with part.open("ab" if sends_rest else "wb") as file:
+                        length = response.headers.get("Content-Length")
+                        total = None if length is None else file.tell() + int(length)
+                        for chunk in response.iter_content(CHUNK_BYTES):
+                            file.write(chunk)
+                            progress(part.stem, file.tell(), total)
                 break
-            except requests.HTTPError:
-                raise
-            except requests.RequestException:
-                if attempt == ATTEMPTS:
+            except requests.RequestException as error:
+                if attempt == ATTEMPTS or isinstance(error, requests.HTTPError):
                     raise
                 time.sleep(0.2 * attempt)
         part.replace(output_file)
@@ -72,14 +75,3 @@ def _fetch_resuming(url: str, output_file: str, pooch: object, *, part: Path, pr
         if not can_resume:
             part.unlink(missing_ok=True)
         raise
-
-
-def _append(response: Any, part: Path, progress: Progress) -> None:
-    """Write the body to the partial file; append if the server sends only the rest."""
-    resumes = response.status_code == 206
-    with part.open("ab" if resumes else "wb") as file:
-        length = response.headers.get("Content-Length")
-        total = None if length is None else file.tell() + int(length)
-        for chunk in response.iter_content(CHUNK_BYTES):
-            file.write(chunk)
-            progress(part.stem, file.tell(), total)

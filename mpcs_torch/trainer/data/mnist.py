@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import torch
-from torch import Tensor
 from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import printable
@@ -30,17 +29,14 @@ def _split(root: Path, *, is_train: bool, rows: bool) -> Split:
     try:
         for path in folder.iterdir():
             check_regular(path, most_bytes=MOST_DATA_BYTES)
-        found = MNIST(root, train=is_train)
-        _check(found.data, found.targets)
+        dataset = MNIST(root, train=is_train)
+        images, labels = dataset.data, dataset.targets
+        if images.dtype != torch.uint8 or images.shape != (len(labels), 28, 28) or not len(labels):
+            raise ValueError(f"images must be 28 x 28, one for each of {len(labels)} labels, but are {images.shape}")
+        if labels.min() < 0 or labels.max() > 9:
+            raise ValueError("labels must be from 0 to 9")
     except Exception as error:  # torchvision parses the files without checks of its own, apart from assertions
         place = printable(str(folder))
         raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
-    images = found.data.float().div(255)
-    return Split(images if rows else images.unsqueeze(1), found.targets)
-
-
-def _check(images: Tensor, labels: Tensor) -> None:
-    if images.dtype != torch.uint8 or images.shape != (len(labels), 28, 28) or not len(labels):
-        raise ValueError(f"images must be 28 x 28, one for each of {len(labels)} labels, but are {images.shape}")
-    if labels.min() < 0 or labels.max() > 9:
-        raise ValueError("labels must be from 0 to 9")
+    inputs = images.float().div(255)
+    return Split(inputs if rows else inputs.unsqueeze(1), labels)

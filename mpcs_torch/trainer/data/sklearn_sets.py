@@ -42,13 +42,11 @@ def _split(
     bunch: "datasets.Bunch", test_fraction: float, split_seed: int, shape: tuple[int, ...] | None = None
 ) -> DataSplits:
     inputs = torch.tensor(bunch.data, dtype=torch.float32)
-    if shape is not None:
-        inputs = inputs.reshape(-1, *shape)
+    inputs = inputs if shape is None else inputs.reshape(-1, *shape)
     labels = torch.tensor(bunch.target, dtype=torch.int64)
     try:
-        train, test = train_test_split(
-            torch.arange(len(labels)).numpy(), test_size=test_fraction, random_state=split_seed
-        )
+        places = torch.arange(len(labels)).numpy()
+        train, test = train_test_split(places, test_size=test_fraction, random_state=split_seed)
     except ValueError as error:  # such as no sample left to train on
         raise DataError(f"data.test_fraction {test_fraction} cannot split {len(labels)} samples: {error}") from None
     names = tuple(str(name) for name in bunch.target_names)

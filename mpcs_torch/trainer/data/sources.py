@@ -30,10 +30,14 @@ def get(name: str, root: Path, progress: Progress) -> None:
     """
     if name in SHA256:
         for file, checksum in SHA256[name].items():
-            if not (root / file).exists():
-                (_get_mnist_file if name == "mnist" else _get_add_file)(root / file, checksum, progress)
-            elif _sha256(root / file) != checksum:
-                raise DataError(f"{root / file} is not the published file: move it away to download that one")
+            path = root / file
+            if path.exists():
+                if _sha256(path) != checksum:
+                    raise DataError(f"{path} is not the published file: move it away to download that one")
+            elif name == "mnist":
+                _get_mnist_file(path, checksum, progress)
+            else:
+                download(f"{ADD_URL}/{path.name}", path, known_hash=f"sha256:{checksum}", progress=progress)
     elif name.startswith("ucr/") and name.count("/") == 1 and name != "ucr/":
         _get_ucr(name.removeprefix("ucr/"), root, progress)
     else:
@@ -58,9 +62,8 @@ def status(root: Path) -> Iterator[Status]:
         if len(missing) == len(files):
             yield Status(name, "not there")
         else:
-            faults = [f"{file} is missing" for file in missing] + [
-                f"{file} is not the published file" for file in wrong
-            ]
+            faults = [f"{file} is missing" for file in missing]
+            faults += [f"{file} is not the published file" for file in wrong]
             yield Status(name, "; ".join(faults) or "there, checksums right")
     folders = {path.name for path in (root / "UCR").glob("*") if path.is_dir() and not path.name.startswith(".")}
     for name in sorted(folders | set(UCR_SHA256)):
@@ -90,13 +93,12 @@ def _get_mnist_file(path: Path, checksum: str, progress: Progress) -> None:
             errors.append(str(error))
     else:
         raise DataError("; ".join(errors))
-    unpacked = packed.with_suffix(".unpacked")
-    with gzip.open(packed) as source, unpacked.open("wb") as target:
-        shutil.copyfileobj(source, target)
+    content = gzip.decompress(packed.read_bytes())
     packed.unlink()
-    if _sha256(unpacked) != checksum:
-        unpacked.unlink()
+    if hashlib.sha256(content).hexdigest() != checksum:
         raise DataError(f"{archive} does not hold the published file")
+    unpacked = packed.with_suffix(".unpacked")
+    unpacked.write_bytes(content)
     unpacked.replace(path)
     _remove_if_empty(packed.parent)
 
@@ -111,10 +113,6 @@ def _downloads(folder: Path) -> Path:
 def _remove_if_empty(folder: Path) -> None:
     if not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _get_add_file(path: Path, checksum: str, progress: Progress) -> None:
-    download(f"{ADD_URL}/{path.name}", path, known_hash=f"sha256:{checksum}", progress=progress)
 
 
 def _get_ucr(name: str, root: Path, progress: Progress) -> None:
@@ -151,24 +149,21 @@ def _get_ucr(name: str, root: Path, progress: Progress) -> None:
 
 
 def _unpack_parts(packed: Path, name: str, folder: Path) -> None:
+    """Write the two files of a set under our names, whatever kind of member they are; their checksums are checked."""
     with zipfile.ZipFile(packed) as archive:
         for layout in LAYOUTS:
             wanted = {f"{name}_{part}.{layout}" for part in ("TRAIN", "TEST")}
             members = {Path(member).name: member for member in archive.namelist() if Path(member).name in wanted}
             if len(members) == 2:
                 for file, member in members.items():
-                    _unpack(archive, archive.getinfo(member), folder / file)
+                    info = archive.getinfo(member)
+                    check_member(info)
+                    if (size := info.file_size) > MOST_DATA_BYTES:
+                        raise FileRuleError(f"{file} must have at most {MOST_DATA_BYTES} bytes, but has {size}")
+                    with archive.open(info) as source, (folder / file).open("wb") as target:
+                        shutil.copyfileobj(source, target)
                 return
     raise DataError(f"it holds no {name}_TRAIN and {name}_TEST in one of the layouts {', '.join(LAYOUTS)}")
-
-
-def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> None:
-    """Write a member to a path of ours, whatever its own name or kind is; its checksum is checked."""
-    check_member(member)
-    if member.file_size > MOST_DATA_BYTES:
-        raise FileRuleError(f"{path.name} must have at most {MOST_DATA_BYTES} bytes, but has {member.file_size}")
-    with archive.open(member) as source, path.open("wb") as target:
-        shutil.copyfileobj(source, target)
 
 
 def _ucr_state(name: str, root: Path) -> str:

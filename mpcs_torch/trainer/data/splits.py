@@ -27,9 +27,8 @@ class Split(NamedTuple):
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
         """Return the same samples on a device, with inputs of a dtype (default: their own)."""
         groups = None if self.groups is None else self.groups.to(device)
-        return Split(
-            self.inputs.to(device, dtype if self.inputs.is_floating_point() else None), self.labels.to(device), groups
-        )
+        inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
+        return Split(inputs, self.labels.to(device), groups)
 
     def at(self, index: Tensor) -> "Split":
         """Return the samples at some indices."""
@@ -73,15 +72,15 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     places = torch.arange(len(labels)).numpy()
     try:
         if groups is None:
-            kept, held = train_test_split(places, test_size=fraction, random_state=seed, stratify=labels)
+            kept, moved = train_test_split(places, test_size=fraction, random_state=seed, stratify=labels)
         else:
             parts, number = round(1 / fraction), len(set(groups.tolist()))
             if number < parts:  # scikit-learn before 1.6 moves all samples or none
                 raise ValueError(f"it needs at least {parts} groups, but there are {number}")
             folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
-            kept, held = next(folds.split(places, labels, groups.numpy()))
+            kept, moved = next(folds.split(places, labels, groups.numpy()))
     except ValueError as error:  # such as a class with one sample
         reason = f"data.validation_fraction {fraction} cannot split {len(labels)} training samples: {error}"
         raise DataError(reason) from None
-    kept, held = (torch.from_numpy(index).sort().values for index in (kept, held))
-    return replace(data, train=data.train.at(kept), validation=data.train.at(held))
+    kept, moved = (torch.from_numpy(index).sort().values for index in (kept, moved))
+    return replace(data, train=data.train.at(kept), validation=data.train.at(moved))

@@ -62,10 +62,8 @@ def _find(folder: Path, stem: str) -> Path:
     for layout in LAYOUTS:
         if (folder / f"{stem}.{layout}").is_file():
             return folder / f"{stem}.{layout}"
-    raise DataError(
-        f"{folder} must hold {stem}.tsv, .ts or .txt, but has none of them "
-        f"(mpcs data get ucr/{folder.name} downloads it)"
-    )
+    hint = f"mpcs data get ucr/{folder.name} downloads it"
+    raise DataError(f"{folder} must hold {stem}.tsv, .ts or .txt, but has none of them ({hint})")
 
 
 def _read(path: Path) -> Series:
@@ -120,19 +118,17 @@ def _plain(label: str) -> str:
 
 
 def _numbers(values: Sequence[str]) -> list[float]:
-    numbers = [float("nan") if value.strip() == "?" else _number(value) for value in values]
+    numbers = []
+    for value in values:
+        try:
+            numbers.append(float("nan" if value.strip() == "?" else value))
+        except ValueError:
+            raise ValueError(f"could not convert string to float: {quoted(value)}") from None
     if not numbers or any(number != number for number in numbers):
         raise ValueError("a value is missing, and nothing here fills it in")
     if not all(abs(number) <= MOST_VALUE for number in numbers):
         raise ValueError("a value is not finite in float32")
     return numbers
-
-
-def _number(value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError(f"could not convert string to float: {quoted(value)}") from None
 
 
 def _sorted_labels(labels: Sequence[str]) -> list[str]:

@@ -38,7 +38,6 @@ def lstm(input_shape: Sequence[int], num_classes: int, *, hidden: Width = 128, l
 
 def _features(input_shape: Sequence[int]) -> int:
     if len(input_shape) != 2:
-        raise ValueError(
-            f"a recurrent model takes inputs of shape (steps, features), but the data has {tuple(input_shape)}."
-        )
+        rule = "a recurrent model takes inputs of shape (steps, features)"
+        raise ValueError(f"{rule}, but the data has {tuple(input_shape)}.")
     return input_shape[1]
