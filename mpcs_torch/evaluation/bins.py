@@ -129,7 +129,8 @@ class BinnedSums:
 
     def _join(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
         """Add up the sums of equal bins of equal groups, and order them by identifier, then group."""
-        order = _stable_order(ids, groups)
+        order = groups.argsort(stable=True)
+        order = order[ids[order].argsort(stable=True)]
         groups, ids = groups[order], ids[order]
         is_new = torch.ones(len(ids), dtype=torch.bool)
         is_new[1:] = (ids[1:] != ids[:-1]) | (groups[1:] != groups[:-1])
@@ -137,12 +138,6 @@ class BinnedSums:
         places[order] = is_new.long().cumsum(0) - 1
         self._groups, self._ids = groups[is_new], ids[is_new]
         self._sums = sums.new_zeros(len(self._ids), sums.shape[1]).index_add_(0, places, sums)
-
-
-def _stable_order(first: Tensor, second: Tensor) -> Tensor:
-    """Return the order by one key, then by another."""
-    order = second.argsort(stable=True)
-    return order[first[order].argsort(stable=True)]
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
@@ -186,9 +181,8 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
         if len(values.codes) != number:
             raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
         return values
-    names = row_names(argument, values, number)
     codes = dict[str, int]()
-    of_rows = [codes.setdefault(name, len(codes)) for name in names]
+    of_rows = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
     return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))
 
 

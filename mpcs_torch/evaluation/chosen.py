@@ -70,7 +70,17 @@ def choose_metrics(
     if is_soft and concern is not None:
         raise ValueError("has soft labels, but a concern needs one class for each row")
     if entries is None:
-        entries = _defaults(num_classes, concern, is_soft=is_soft)
+        takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
+        is_without_mpcs = has_free_errors(concern)
+        allowed = [
+            entry
+            for entry in ENTRIES
+            if entry.takes in takes
+            and entry.is_default
+            and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
+            and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
+        ]
+        entries = in_order(allowed, has_concern=concern is not None)
     wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
     if wrong:
         kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
@@ -82,25 +92,10 @@ def choose_metrics(
     return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft)
 
 
-def _defaults(num_classes: int, concern: ConcernSpec | None, *, is_soft: bool) -> list[MetricEntry]:
-    takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
-    is_without_mpcs = has_free_errors(concern)
-    allowed = [
-        entry
-        for entry in ENTRIES
-        if entry.takes in takes
-        and entry.is_default
-        and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
-        and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
-    ]
-    return in_order(allowed, has_concern=concern is not None)
-
-
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
     """Return metrics in the order in which sections show them."""
-    names = [name for section in sections_of(entries, has_concern=has_concern) for name in section.names]
     by_name = {entry.name: entry for entry in entries}
-    return [by_name[name] for name in names]
+    return [by_name[name] for _, names in sections_of(entries, has_concern=has_concern) for name in names]
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:

@@ -1,6 +1,5 @@
 """Evaluate the files of one or several classifiers."""
 
-from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,8 +38,8 @@ class RowRisks:
     """
 
     def __init__(self) -> None:
-        self._risks, self._scores = array("f"), array("d")
-        self._dangerous, self._labels = bytearray(), bytearray()
+        self._held = [bytearray() for _ in range(4)]
+        """Risks, whether decisions are dangerous, and for two classes the scores and labels of the second."""
         self._pairs: Tensor | None = None
 
     def begin(self, chosen: "ChosenMetrics") -> None:
@@ -55,28 +54,21 @@ class RowRisks:
         if self._pairs is None:
             return
         decisions = chunk.scores.argmax(dim=1)
-        risks = risks_of(chunk.scores, decisions, self._pairs)
-        self._risks.frombytes(risks.float().numpy().tobytes())
-        self._dangerous += self._pairs[chunk.target, decisions].numpy().tobytes()
-        if len(self._pairs) == 2:
-            self._scores.frombytes(chunk.scores[:, 1].double().numpy().tobytes())
-            self._labels += (chunk.target == 1).numpy().tobytes()
+        columns = [risks_of(chunk.scores, decisions, self._pairs).float(), self._pairs[chunk.target, decisions]]
+        columns += [chunk.scores[:, 1].double(), chunk.target == 1] if len(self._pairs) == 2 else []
+        for held, values in zip(self._held, columns, strict=False):
+            held += values.numpy().tobytes()
 
     def gather(self, world: World) -> None:
         """Add the rows of other processes, who read other parts of the file."""
-        parts = world.told_by_all((self._risks, self._scores, self._dangerous, self._labels))
-        self._risks, self._scores, self._dangerous, self._labels = array("f"), array("d"), bytearray(), bytearray()
-        for risks, scores, dangerous, labels in parts:
-            self._risks += risks
-            self._scores += scores
-            self._dangerous += dangerous
-            self._labels += labels
+        self._held = [bytearray().join(parts) for parts in zip(*world.told_by_all(self._held), strict=True)]
 
     def risks(self) -> tuple[Tensor, Tensor] | None:
         """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""
-        if not self._risks:
+        risks, is_dangerous, _, _ = self._held
+        if not risks:
             return None
-        return torch.frombuffer(self._risks, dtype=torch.float32), torch.frombuffer(self._dangerous, dtype=torch.bool)
+        return torch.frombuffer(risks, dtype=torch.float32), torch.frombuffer(is_dangerous, dtype=torch.bool)
 
     def trials(self) -> tuple[Tensor, Tensor] | None:
         """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
@@ -84,10 +76,11 @@ class RowRisks:
         Returns:
             None for more classes, or if one of the two is absent.
         """
-        labels = torch.frombuffer(self._labels, dtype=torch.bool) if self._labels else None
+        _, _, scores, is_second = self._held
+        labels = torch.frombuffer(is_second, dtype=torch.bool) if is_second else None
         if labels is None or bool(labels.all()) or not bool(labels.any()):
             return None
-        return torch.frombuffer(self._scores, dtype=torch.float64), labels
+        return torch.frombuffer(scores, dtype=torch.float64), labels
 
 
 class ModelFiles(NamedTuple):
@@ -239,6 +232,26 @@ def score_models(
     columns = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
     part = _own_part(opened, identifier, world)
 
+    def begun(predictions: Predictions, chunk: Chunk) -> "Evaluation":
+        """Begin an evaluation with the metrics that the labels of the first rows allow."""
+        from mpcs_torch.evaluation.chosen import choose_metrics
+        from mpcs_torch.evaluation.evaluation import Evaluation
+
+        names, wanted = predictions.class_names, entries
+        if development is not None and not chunk.is_soft:
+            raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
+        try:
+            if development is not None:
+                chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
+                wanted = [*chosen.entries, *tuned_entries(development, names)]
+            return Evaluation(
+                names, concern=concern, metrics=wanted, settings=settings, is_soft=chunk.is_soft, intervals=intervals
+            )
+        except PredictionsError:
+            raise
+        except ValueError as error:
+            raise PredictionsError(predictions.path, str(error)) from None
+
     def evaluated() -> "Evaluation":
         rows = MatchedRows(columns, identifier=identifier, holds=len(opened) > 1)
         evaluation: Evaluation | None = None
@@ -246,9 +259,7 @@ def score_models(
             number = -1
             for number, chunk in enumerate(predictions.chunks(part)):
                 if evaluation is None:
-                    evaluation = _begun(
-                        predictions, concern, entries, settings, development, chunk, intervals=intervals
-                    )
+                    evaluation = begun(predictions, chunk)
                 if number == 0 and name in risks:
                     risks[name].begin(evaluation.chosen)
                 places, codes = rows.add(predictions.path, predictions.class_names, chunk)
@@ -278,7 +289,10 @@ def score_models(
         for predictions in opened.values():
             predictions.gather(world)
     try:
-        result = _of_all(evaluation, world).result()
+        whole, *others = world.told_by_all(evaluation)
+        for other in others:
+            whole.merge(other)
+        result = whole.result()
     except ValueError as error:
         raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
     return _with_notes(result, opened, evaluation, development)
@@ -294,47 +308,6 @@ def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: 
     return range(rows)[world.rows(rows)]
 
 
-def _begun(
-    predictions: Predictions,
-    concern: ConcernSpec | None,
-    entries: "Sequence[MetricEntry] | None",
-    settings: Mapping[str, Any] | None,
-    development: Predictions | None,
-    chunk: Chunk,
-    *,
-    intervals: bool,
-) -> "Evaluation":
-    """Begin an evaluation with the metrics that the labels of the first rows allow."""
-    from mpcs_torch.evaluation.chosen import choose_metrics
-    from mpcs_torch.evaluation.evaluation import Evaluation
-
-    names = predictions.class_names
-    if development is not None and not chunk.is_soft:
-        raise PredictionsError(predictions.path, "must have soft labels for thresholds of a development file")
-    try:
-        wanted: Sequence[MetricEntry] | None = entries
-        if development is not None:
-            chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
-            wanted = [*chosen.entries, *tuned_entries(development, names)]
-        return Evaluation(
-            names, concern=concern, metrics=wanted, settings=settings, is_soft=chunk.is_soft, intervals=intervals
-        )
-    except PredictionsError:
-        raise
-    except ValueError as error:
-        raise PredictionsError(predictions.path, str(error)) from None
-
-
-def _of_all(evaluation: "Evaluation", world: World) -> "Evaluation":
-    """Return the evaluation of all processes."""
-    if world.size == 1:
-        return evaluation
-    whole, *others = world.told_by_all(evaluation)
-    for other in others:
-        whole.merge(other)
-    return whole
-
-
 def _with_notes(
     result: "Result[ClassifierScores]",
     opened: Mapping[str, Predictions],
@@ -342,23 +315,21 @@ def _with_notes(
     development: Predictions | None,
 ) -> "Result[ClassifierScores]":
     """Add how the files were read."""
-    models = {}
+    models, notes = {}, list(result.notes)
     for name, predictions in opened.items():
         scores = result.models[name]
-        notes = list(scores.notes)
+        of_model = list(scores.notes)
         if development is not None and development.path.samefile(predictions.path):
-            notes.append("hard F at thresholds that were learned on the file that is scored is optimistic")
+            of_model.append("hard F at thresholds that were learned on the file that is scored is optimistic")
         if predictions.takes_any_column and scores.confusion is not None:
             counts = scores.confusion.sum(1).tolist()
             absent = [label for label, count in zip(scores.class_names, counts, strict=True) if not count]
             if absent:
                 problem = f"no row has the label {quoted(absent[0])}"
-                notes.append(f"{problem}: if that is no class, --ignore leaves its column out")
-        models[name] = replace(scores, notes=notes, file_notes=predictions.notes())
-    notes = list(result.notes)
-    compared = [entry.name for entry in evaluation.chosen.entries if entry.compared_as]
+                of_model.append(f"{problem}: if that is no class, --ignore leaves its column out")
+        models[name] = replace(scores, notes=of_model, file_notes=predictions.notes())
     if len(opened) > 1 and evaluation.chosen.is_soft:
         notes.append(SOFT_ALONE)
-    elif len(opened) > 1 and not compared:
+    elif len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
         notes.append("None of the metrics is one that models are compared by.")
     return replace(result, models=models, notes=notes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.scores import Interval, Scores, reason_of
+from mpcs_torch.evaluation.scores import Interval, Scores, interval_text, reason_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.confusion import class_counts
@@ -81,10 +81,13 @@ class ClassifierScores(Scores):
         rows = self.per_class()
         if not rows or len(rows) > MOST_CLASSES:
             return None
-        cells = [
-            [name, *(_cell(value, self.class_intervals.get(name, {}).get(rate)) for rate, value in row.items())]
-            for name, row in rows.items()
-        ]
+        cells = list[list[str]]()
+        for name, row in rows.items():
+            ends = self.class_intervals.get(name, {})
+            cells.append([name])
+            for rate, value in row.items():
+                text = f"{value:.4g} ({interval_text(ends[rate], 3)})" if rate in ends else f"{value:.6g}"
+                cells[-1].append(text)
         return Table(["class", "samples", "precision", "recall", "error rate"], cells)
 
     def to_dict(self) -> dict[str, Any]:
@@ -123,9 +126,3 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
         case "probability 0" if math.isinf(value):
             return "the probability of a label is 0"
     return reason_of(value)
-
-
-def _cell(value: float, interval: Interval | None) -> str:
-    if interval is None:
-        return f"{value:.6g}"
-    return f"{value:.4g} ({interval[0]:.3g} to {interval[1]:.3g})"

@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -22,16 +22,11 @@ MOST_SAMPLES = 2**53
 """Of all pairs together: whole numbers of float64 are exact up to here."""
 
 
-class Confusion(NamedTuple):
-    """The numbers of samples of each pair of classes."""
-
-    class_names: list[str]
-    counts: Tensor
-    """int64 (C, C), rows true classes."""
-
-
-def read_confusion(path: Path) -> Confusion:
+def read_confusion(path: Path) -> tuple[list[str], Tensor]:
     """Read a matrix: the predicted classes in the header, the true class first in each row, both in the same order.
+
+    Returns:
+        The classes, and the number of samples of each pair of them: int64 (C, C), rows true classes.
 
     Raises:
         PredictionsError: If the file cannot be read, or is no such matrix.
@@ -49,11 +44,19 @@ def read_confusion(path: Path) -> Confusion:
     if given != names:
         problem = f"must have a row for each class in the order of the header, but has {quoted(given)}"
         raise PredictionsError(path, problem)
-    counts = [_counts(path, number, names, row[1:]) for number, row in enumerate(rows, start=1)]
+    counts = list[list[int]]()
+    for number, (_, *cells) in enumerate(rows, start=1):
+        if len(cells) != len(names):
+            raise PredictionsError(path, f"must have {len(names)} counts, but has {len(cells)}", row=number)
+        for name, cell in zip(names, cells, strict=True):
+            if not cell.isdecimal() or len(cell) > 16:
+                problem = f"must be a whole number of at least 0, but is {quoted(cell)}"
+                raise PredictionsError(path, problem, row=number, column=name)
+        counts.append(list(map(int, cells)))
     total = sum(map(sum, counts))
     if not 0 < total <= MOST_SAMPLES:
         raise PredictionsError(path, f"must count from 1 to {MOST_SAMPLES} samples, but counts {total}")
-    return Confusion(names, torch.tensor(counts))
+    return names, torch.tensor(counts)
 
 
 def score_confusion(
@@ -84,13 +87,3 @@ def score_confusion(
     if others:
         raise PredictionsError(path, f"holds decisions alone, but {', '.join(others)} must have more")
     return evaluate_confusion(counts, names, model=path.name, concern=concern, metrics=entries, intervals=intervals)
-
-
-def _counts(path: Path, number: int, names: Sequence[str], cells: Sequence[str]) -> list[int]:
-    if len(cells) != len(names):
-        raise PredictionsError(path, f"must have {len(names)} counts, but has {len(cells)}", row=number)
-    bad = next((place for place, cell in enumerate(cells) if not cell.isdecimal() or len(cell) > 16), None)
-    if bad is not None:
-        problem = f"must be a whole number of at least 0, but is {quoted(cells[bad])}"
-        raise PredictionsError(path, problem, row=number, column=names[bad])
-    return [int(cell) for cell in cells]

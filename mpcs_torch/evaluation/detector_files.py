@@ -9,7 +9,6 @@ import torch
 
 from mpcs_torch.calibration import LogisticCalibration, LogisticFusion, PAVCalibration
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import evaluate_detectors
 from mpcs_torch.evaluation.files.chunks import PredictionsError, file_names
@@ -44,8 +43,6 @@ class DetectorFiles(NamedTuple):
     development_trials: Path | None = None
     key: Sequence[str] = ()
     """The columns that name a trial."""
-    columns: Sequence[str] = ()
-    """The columns of clusters and conditions."""
 
 
 def score_detectors(
@@ -84,121 +81,91 @@ def score_detectors(
     Raises:
         PredictionsError: If a file cannot be read, or the trials of the detectors do not match.
     """
-    detectors, groups = read_detectors(files, is_llr=is_llr, is_fused=is_fused, advance=advance)
-    read = compared = detectors
+    columns = list(dict.fromkeys([*([] if cluster is None else [cluster]), *by]))
+    tables = _matched(files.paths, files.trials, files, advance, columns=columns, named=len(files.paths) > 1)
+    development: Sequence[Trials | None] = [None] * len(tables)
+    if is_fused:
+        of_development = _matched(files.development, files.development_trials, files, advance, named=True)
+        development = [table.trials for table in of_development]
+    elif files.development:
+        development = [read_trial_table(path, files.development_trials, advance).trials for path in files.development]
+    rows = zip(file_names(files.paths), tables, development, strict=True)
+    read = compared = detectors = [Detector(name, table.trials, is_llr, learned) for name, table, learned in rows]
     prior = points[0].effective_prior
     if calibration is not None:
-        pairs = zip(read, files.development, strict=True)
-        compared = [calibrated(each, calibration, prior, path) for each, path in pairs]
+        compared = [calibrated(*pair, calibration, prior) for pair in zip(read, files.development, strict=True)]
         detectors = [*detectors, *compared]
     if is_fused:
-        fusion = fused(read, prior, files.development[0])
+        fusion = fused(read, files.development[0], prior)
         detectors, compared = [*detectors, fusion], [*compared, fusion]
-    given = [] if threshold is None else given_threshold(threshold, points)
-    learned = {
-        each.name: []
-        if each.development is None
-        else learned_thresholds(*each.development, points, p_fa=p_fa, p_miss=p_miss)
-        for each in detectors
-    }
+    fixed = {detector.name: [] if threshold is None else given_threshold(threshold, points) for detector in detectors}
+    for name, _, _, learned in detectors:
+        fixed[name] += [] if learned is None else learned_thresholds(*learned, points, p_fa=p_fa, p_miss=p_miss)
     return evaluate_detectors(
-        {each.name: each.trials.scores for each in detectors},
-        detectors[0].trials.labels,
+        {detector.name: detector.trials.scores for detector in detectors},
+        tables[0].trials.labels,
         points=points,
-        llr=[each.name for each in detectors if each.is_llr],
-        thresholds={name: [*given, *thresholds] for name, thresholds in learned.items()},
-        groups={column: groups[column] for column in by},
-        clusters=None if cluster is None else groups[cluster],
+        llr=[detector.name for detector in detectors if detector.is_llr],
+        thresholds=fixed,
+        groups={column: tables[0].groups[column] for column in by},
+        clusters=None if cluster is None else tables[0].groups[cluster],
         max_p_fa=max_p_fa,
-        compared=[each.name for each in compared],
+        compared=[detector.name for detector in compared],
         intervals=intervals,
     )
 
 
-def read_detectors(
-    files: DetectorFiles, *, is_llr: bool, is_fused: bool, advance: Advance
-) -> tuple[list[Detector], dict[str, Groups]]:
-    """Read the trials of detectors, in the same order, and the groups of the trials by column.
-
-    Args:
-        files: The files.
-        is_llr: Whether scores are natural-log likelihood ratios.
-        is_fused: Whether the development trials of all detectors must be the same, too.
-        advance: Called with the number of rows after each batch.
-
-    Raises:
-        PredictionsError: If a file cannot be read, or the trials of the detectors do not match.
-    """
-    tables, trials = _matched(files.paths, files.trials, files, advance, named=len(files.paths) > 1)
-    development: Sequence[Trials | None] = [None] * len(trials)
-    if is_fused:
-        _, development = _matched(files.development, files.development_trials, files, advance, named=True)
-    elif files.development:
-        development = [read_trial_table(path, files.development_trials, advance).trials for path in files.development]
-    names = file_names(files.paths)
-    detectors = [
-        Detector(name, measured, is_llr, learned)
-        for name, measured, learned in zip(names, trials, development, strict=True)
-    ]
-    return detectors, tables[0].groups
-
-
-def calibrated(detector: Detector, method: CalibrationMethod, p_target: float, path: Path) -> Detector:
+def calibrated(detector: Detector, path: Path, method: CalibrationMethod, p_target: float) -> Detector:
     """Return a detector whose scores are log-likelihood ratios, by a calibration fitted to its development trials.
 
     Raises:
         PredictionsError: If the development trials, of the file ``path``, cannot be calibrated.
     """
-    development = _development_of(detector)
+    assert detector.development is not None
     module = LogisticCalibration(p_target) if method == "logistic" else PAVCalibration()
     try:
-        module.fit(*development)
+        module.fit(*detector.development)
     except ValueError as error:
         raise PredictionsError(path, str(error)) from None
-    learned, measured = (trials._replace(scores=module(trials.scores)) for trials in (development, detector.trials))
+    both = (detector.trials, detector.development)
+    measured, learned = (trials._replace(scores=module(trials.scores)) for trials in both)
     return Detector(f"{detector.name}, calibrated", measured, is_llr=True, development=learned)
 
 
-def fused(detectors: Sequence[Detector], p_target: float, path: Path) -> Detector:
+def fused(detectors: Sequence[Detector], path: Path, p_target: float) -> Detector:
     """Return the fusion of detectors with the same trials in the same order, fitted to their development trials.
 
     Raises:
         PredictionsError: If the development trials, of the file ``path``, cannot be fused.
     """
-    development = [_development_of(detector) for detector in detectors]
+    development = [detector.development for detector in detectors if detector.development is not None]
     fusion = LogisticFusion(len(detectors), p_target)
     scores = torch.stack([trials.scores for trials in development], dim=1)
     try:
         fusion.fit(scores, development[0].labels)
     except ValueError as error:
         raise PredictionsError(path, str(error)) from None
-    measured = torch.stack([detector.trials.scores for detector in detectors], dim=1)
-    return Detector(
-        "fusion",
-        detectors[0].trials._replace(scores=fusion(measured)),
-        is_llr=True,
-        development=development[0]._replace(scores=fusion(scores)),
+    measured = detectors[0].trials._replace(
+        scores=fusion(torch.stack([detector.trials.scores for detector in detectors], dim=1))
     )
+    return Detector("fusion", measured, is_llr=True, development=development[0]._replace(scores=fusion(scores)))
 
 
 def _matched(
-    paths: Sequence[Path], listed: Path | None, files: DetectorFiles, advance: Advance, *, named: bool
-) -> tuple[list[TrialTable], list[Trials]]:
-    """Read files whose trials must be the same, and put all in the order of the first."""
-    tables = [
-        read_trial_table(
-            path,
-            listed,
-            advance,
-            named=named,
-            key=files.key,
-            columns=files.columns if paths is files.paths and path is paths[0] else (),
-        )
-        for path in paths
-    ]
-    pairs = list(zip(paths, tables, strict=True))[1:]
-    others = [_in_order_of(tables[0], table, (paths[0], path)) for path, table in pairs]
-    return tables, [tables[0].trials, *others]
+    paths: Sequence[Path],
+    listed: Path | None,
+    files: DetectorFiles,
+    advance: Advance,
+    *,
+    columns: Sequence[str] = (),
+    named: bool,
+) -> list[TrialTable]:
+    """Read files whose trials must be the same, put all in the order of the first, and read groups from that one."""
+    tables = list[TrialTable]()
+    for path in paths:
+        table = read_trial_table(path, listed, advance, named=named, key=files.key, columns=() if tables else columns)
+        tables.append(table._replace(trials=_in_order_of(tables[0], table, (paths[0], path))) if tables else table)
+    return tables
 
 
 def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Trials:
@@ -238,9 +205,3 @@ def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path])
         name = f"trial {quoted(first.names[place].as_py())}" if first.names is not None else f"row {place + 1}"
         raise PredictionsError(paths[1], f"{name} must have the label that it has in {paths[0]}")
     return trials
-
-
-def _development_of(detector: Detector) -> Trials:
-    if detector.development is None:
-        raise ValueError(f"detector {detector.name} must have development trials.")
-    return detector.development

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.scores import Direction, Interval, Scores
+from mpcs_torch.evaluation.scores import Direction, Interval, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.tables import Table
 
@@ -13,7 +13,7 @@ INTERPOLATED = f"{EQUAL_ERROR} (interpolated)"
 
 
 class DetectorMetric(NamedTuple):
-    """A metric of a detector, as tables show it."""
+    """A metric of a detector, as tables show it; the fields mean what they mean in `MetricEntry`."""
 
     name: str
     direction: Direction = "min"
@@ -69,7 +69,8 @@ class DetectorScores(Scores):
     def table_remarks(self) -> list[str]:
         """Return what the rates beside the values are, in sentences."""
         remarks = []
-        if self._is_off_the_steps():
+        at, equal = self.errors[EQUAL_ERROR].cost, f"{100 * self.values[EQUAL_ERROR]:.3g}"
+        if any(f"{100 * rate.item():.3g}" != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
                 "at random; the rates beside it are those of one actual threshold, the one where they differ least."
@@ -98,20 +99,10 @@ class DetectorScores(Scores):
         at = self.errors.get(name)
         if at is None:
             return ["", "", ""]
-        rates = zip((at.cost.p_miss, at.cost.p_fa), self.sizes().values(), strict=True)
-        cells = [_rate(rate.item(), number) for rate, number in rates]
-        for place, ends in enumerate((at.miss_rate, at.false_alarm_rate)):
-            if ends is not None:
-                cells[place] += f" ({100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
-        return [f"{at.cost.threshold.item():.5g}", *cells]
-
-    def _is_off_the_steps(self) -> bool:
-        """Return whether no threshold has the equal error rate that is shown."""
-        at = self.errors[EQUAL_ERROR].cost
-        shown = f"{100 * self.values[EQUAL_ERROR]:.3g}"
-        return any(f"{100 * rate.item():.3g}" != shown for rate in (at.p_miss, at.p_fa))
-
-
-def _rate(rate: float, trials: int) -> str:
-    """Format a rate in percent."""
-    return f"{100 * rate:.3g}{'' if meets_rule_of_30(round(rate * trials)) else '*'}"
+        cells = [f"{at.cost.threshold.item():.5g}"]
+        rates, intervals = (at.cost.p_miss.item(), at.cost.p_fa.item()), (at.miss_rate, at.false_alarm_rate)
+        for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
+            mark = "" if meets_rule_of_30(round(rate * trials)) else "*"
+            interval = "" if ends is None else f" ({interval_text((100 * ends[0], 100 * ends[1]), 3)})"
+            cells.append(f"{100 * rate:.3g}{mark}{interval}")
+        return cells

@@ -1,7 +1,7 @@
 """Evaluate detectors: values with intervals, groups, and the comparison of several detectors on the same trials."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import combinations
 from math import hypot
 from typing import Any
@@ -61,6 +61,7 @@ INDEPENDENT = (
     "95 % intervals assume independent trials; trials that share something, such as a speaker, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
+ONE_CLUSTER = "All trials are of one cluster, which says nothing of others: intervals are of little use."
 CHOSEN_HERE = (
     "the threshold is the best on these trials; thresholds that are learned on others, or given, have intervals"
 )
@@ -138,16 +139,16 @@ def evaluate_detectors(
     of_clusters = None if clusters is None else group_codes("clusters", clusters, len(checked))
     trials = TrialUnits(checked, None if of_clusters is None else of_clusters.codes)
 
-    def detector(name: str, places: Tensor | slice) -> Detector:
+    def detector_of(name: str, places: Tensor | slice) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
-        part = TrialUnits(trials.labels[places], None if trials.clusters is None else trials.clusters[places])
+        part = trials.part(places)
         return Detector(scores[name][places], part, points, is_llr=is_llr, fixed=fixed, max_p_fa=max_p_fa)
 
-    detectors = {name: detector(name, slice(None)) for name in scores}
-    for each in detectors.values():
-        warn_if_reversed(each.summary.area)
-    values = {name: each.scores_of(intervals=intervals) for name, each in detectors.items()}
+    detectors = {name: detector_of(name, slice(None)) for name in scores}
+    for detector in detectors.values():
+        warn_if_reversed(detector.summary.area)
+    values = {name: detector.scores_of(intervals=intervals) for name, detector in detectors.items()}
     notes, by_group = list[str](), list[GroupScores]()
     for column, (names, codes) in columns.items():
         places_of = {name: (codes == code).nonzero().squeeze(1) for code, name in enumerate(names)}
@@ -156,22 +157,18 @@ def evaluate_detectors(
             left_out = ", ".join(name for name in names if name not in complete)
             notes.append(f"Without targets or without non-targets, by {column}: {left_out}.")
         for model in scores:
-            of_groups = {
-                name: detector(model, places).scores_of(intervals=intervals) for name, places in complete.items()
-            }
+            parts = {name: detector_of(model, places) for name, places in complete.items()}
+            of_groups = {name: part.scores_of(intervals=intervals) for name, part in parts.items()}
             by_group.append(GroupScores(model, column, values[model], of_groups))
-    if intervals:
-        notes.append(INDEPENDENT if of_clusters is None else _of_clusters(len(of_clusters.names), len(scores)))
-    wanted = {name: each for name, each in detectors.items() if compared is None or name in compared}
+    if intervals and of_clusters is not None:
+        number = len(of_clusters.names)
+        note = f"95 % intervals: {number} clusters are independent of each other, the trials of a cluster are not."
+        notes.append(ONE_CLUSTER if number == 1 else note + (OF_DIFFERENCES if len(scores) > 1 else ""))
+    elif intervals:
+        notes.append(INDEPENDENT)
+    wanted = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
     comparisons = _compare(wanted) if intervals and len(wanted) > 1 else []
     return Result(values, by_group, comparisons, notes=notes)
-
-
-def _of_clusters(number: int, detectors: int) -> str:
-    if number == 1:
-        return "All trials are of one cluster, which says nothing of others: intervals are of little use."
-    note = f"95 % intervals: {number} clusters are independent of each other, the trials of a cluster are not."
-    return note + (OF_DIFFERENCES if detectors > 1 else "")
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
@@ -207,11 +204,11 @@ class Detector:
         values, errors, metrics = dict[str, float](), dict[str, ErrorsAt](), list[DetectorMetric]()
         ends_or_reasons = dict[str, Interval | Reason]()
 
-        def add(metric: DetectorMetric, value: Tensor | float, interval: Callable[[], Interval | Reason]) -> None:
+        def add(metric: DetectorMetric, value: Tensor | float, ends: Reason | Callable[[], Interval | Reason]) -> None:
             metrics.append(metric)
             values[metric.name] = float(value)
             if intervals:
-                ends_or_reasons[metric.name] = interval()
+                ends_or_reasons[metric.name] = ends if isinstance(ends, str) else ends()
 
         errors[EQUAL_ERROR] = ErrorsAt(cost_at(counts, EVEN, self.equal_error_threshold))
         main = DetectorMetric(EQUAL_ERROR, in_group_tables=True, group_rank=0)
@@ -220,23 +217,22 @@ class Detector:
         add(DetectorMetric(AREA, "max"), self.summary.area, self._area_interval)
         if self._max_p_fa is not None:
             name = f"{AREA} up to {100 * self._max_p_fa:g} % false alarms"
-            add(DetectorMetric(name, "max"), partial_auc_of(counts, self._max_p_fa), lambda: UNKNOWN)
-        add(DetectorMetric(H_MEASURE, "max"), h_measure_of(self.summary.hull.rates()), lambda: UNKNOWN)
-        break_even = DetectorMetric("precision-recall break-even, errors")
-        add(break_even, break_even_of(self.summary.hull), lambda: UNKNOWN)
+            add(DetectorMetric(name, "max"), partial_auc_of(counts, self._max_p_fa), UNKNOWN)
+        add(DetectorMetric(H_MEASURE, "max"), h_measure_of(self.summary.hull.rates()), UNKNOWN)
+        add(DetectorMetric("precision-recall break-even, errors"), break_even_of(self.summary.hull), UNKNOWN)
         for point, cost in zip(self.points, self.summary.min_costs, strict=True):
             metric = DetectorMetric(f"minimum cost, {point.label()}", in_group_tables=not self.fixed)
-            add(metric, cost.normalized, lambda: CHOSEN_HERE)
+            add(metric, cost.normalized, CHOSEN_HERE)
             errors[metric.name] = ErrorsAt(cost)
-        add(DetectorMetric(f"minimum {CLLR}"), self.summary.min_cllr, lambda: CHOSEN_HERE)
+        add(DetectorMetric(f"minimum {CLLR}"), self.summary.min_cllr, CHOSEN_HERE)
         if self.is_llr:
             add(DetectorMetric(CLLR, in_group_tables=True), self.cllr, self._cllr_interval)
             loss = self.cllr - self.summary.min_cllr.item()
-            add(DetectorMetric("calibration loss"), loss, lambda: CHOSEN_HERE)
+            add(DetectorMetric("calibration loss"), loss, CHOSEN_HERE)
         for fixed in self.fixed:
             cost = cost_at(counts, fixed.point, fixed.threshold)
             metric = DetectorMetric(fixed.name, in_group_tables=True)
-            add(metric, fixed.value_of(cost), lambda fixed=fixed: self._fixed_interval(fixed))  # type: ignore[misc]
+            add(metric, fixed.value_of(cost), partial(self._fixed_interval, fixed))
             rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
             errors[fixed.name] = ErrorsAt(cost, *rates)
         return DetectorScores(
@@ -284,17 +280,13 @@ class Detector:
             shares[kind] = 1 - share if is_target else share
         return shares
 
-    def rejected(self, threshold: float) -> Tensor:
-        """Return which trials are rejected at a threshold: (N,), bool."""
-        return self.scores < threshold
-
     def value_at(self, fixed: FixedThreshold) -> float:
         """Return the value at a threshold."""
         return fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
 
     def weighted_errors(self, threshold: float, weights: tuple[float, float]) -> Tensor:
         """Return the weight of a miss or of a false alarm for the trials that are one, else 0: (N,), float64."""
-        rejected, (miss, false_alarm) = self.rejected(threshold), weights
+        rejected, (miss, false_alarm) = self.scores < threshold, weights
         return torch.where(self.trials.labels, miss * rejected.double(), false_alarm * (~rejected).double())
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
@@ -347,7 +339,7 @@ class Detector:
         return max(equal - below, of_both[0]), min(equal + above, of_both[1])
 
     def _hull_error_interval(self) -> Interval:
-        """Return the same interval for the rate on the convex hull, which is lower, and at most 1/2."""
+        """Return that interval for the rate on the convex hull, which is lower, and at most 1/2."""
         (low, high), hull = self._equal_error_interval(), self.summary.equal_error.rate.item()
         return min(low, hull), high
 
@@ -430,6 +422,6 @@ def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, Pair
         possible = [(-weight, weight) for weight in weights]
         yield Measure(at.name), difference(*values, change, possible, trials, (-most, most))
     for at, at_other in at_costs[:1]:
-        wrong = one.rejected(at.threshold) == trials.labels, other.rejected(at_other.threshold) == trials.labels
+        wrong = (one.scores < at.threshold) == trials.labels, (other.scores < at_other.threshold) == trials.labels
         name = f"rate of wrong decisions in these trials, {at.point.label()}"
         yield Measure(name, is_rate=True), difference_of_rates(wrong, trials.clusters)

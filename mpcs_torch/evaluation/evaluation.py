@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.evaluation.values import class_intervals, compare, scores_of
+from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins
@@ -165,7 +165,7 @@ class Evaluation:
             ValueError: If the columns differ from those before, or there are too many groups.
         """
         if model not in self._models:
-            self._models[model] = ModelSums(self.chosen, self._layout, list(groups), keeps_bins=self._intervals)
+            self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
         sums = self._models[model]
         if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
@@ -197,8 +197,7 @@ class Evaluation:
         codes = {column: self.codes_of(column, list(names)) for column, names in other._columns.items()}
         for name, sums in other._models.items():
             if name not in self._models:
-                columns = list(sums.tables)[1:]
-                self._models[name] = ModelSums(self.chosen, self._layout, columns, keeps_bins=self._intervals)
+                self._models[name] = ModelSums(self._layout, list(sums.tables)[1:], keeps_bins=self._intervals)
             elif list(self._models[name].tables) != list(sums.tables):
                 raise ValueError("other must have the same columns of groups, but does not.")
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
@@ -219,17 +218,19 @@ class Evaluation:
             models[name] = self._scores(sums, ALL, 0, numbers)
         for column, known in self._columns.items():
             for name, sums in self._models.items():
-                numbers_of = {code: numbers for code, _, numbers in sums.tables[column].by_group()}
-                of_groups = {
-                    group: self._scores(sums, column, code, numbers_of[code])
-                    for group, code in known.items()
-                    if code in numbers_of
-                }
+                by_group = sums.tables[column].by_group()
+                by_code = {code: self._scores(sums, column, code, numbers) for code, _, numbers in by_group}
+                of_groups = {group: by_code[code] for group, code in known.items() if code in by_code}
                 groups.append(GroupScores(name, column, models[name], of_groups))
-        if self._intervals:
-            notes.append(INDEPENDENT if self._cluster is None else self._of_clusters())
+        if self._intervals and self._cluster is not None:
+            table = next(iter(self._models.values())).tables[ALL]
+            number = f"{len(table.ids)} clusters" if table.bits is None else "clusters"
+            note = f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
+            notes.append(note + (OF_DIFFERENCES if len(models) > 1 else ""))
+        elif self._intervals:
+            notes.append(INDEPENDENT)
         is_compared = self._intervals and len(models) > 1 and not self.chosen.is_soft
-        comparisons = compare(self._models, self.chosen, self._cluster) if is_compared else []
+        comparisons = compare(self._models, self._cluster) if is_compared else []
         has_concern = self.chosen.concern is not None
         notes += [REPEATED] if comparisons and not has_concern else []
         return Result(models, groups, comparisons, has_concern, notes)
@@ -239,15 +240,9 @@ class Evaluation:
         chosen = self.chosen
         return self.class_names, names, chosen.concern, dict(chosen.settings), chosen.is_soft, self._intervals
 
-    def _of_clusters(self) -> str:
-        table = next(iter(self._models.values())).tables[ALL]
-        number = f"{len(table.ids)} clusters" if table.bits is None else "clusters"
-        note = f"95 % intervals: {number} ({self._cluster}) are independent, the rows of a cluster are not."
-        return note + (OF_DIFFERENCES if len(self._models) > 1 else "")
-
     def _labels(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""
-        names = [] if isinstance(target, Tensor) else _plain(target)
+        names = [] if isinstance(target, Tensor) else target.tolist() if hasattr(target, "tolist") else target
         if not any(isinstance(name, str) for name in names):
             return as_tensor(target, "target")
         for name in names:
@@ -277,15 +272,9 @@ class Evaluation:
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
         """Return the scores of a group from the numbers of its bins, (B, K)."""
         units, others = sums.layout.units(numbers, self._cluster), sums.values_of_others(column, code)
-        scores = scores_of(
-            self.chosen, sums.layout, numbers, units, self.class_names, others, intervals=self._intervals
-        )
-        if column != ALL:
-            return scores
-        by_class = class_intervals(sums.layout, numbers, units, self.class_names) if self._intervals else {}
-        return replace(
-            scores, confusion=sums.confusion, class_intervals=by_class, notes=self._notes, **sums.probability_means()
-        )
+        confusion, names = sums.confusion if column == ALL else None, self.class_names
+        scores = scores_of(sums.layout, numbers, units, names, others, confusion=confusion, intervals=self._intervals)
+        return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
 
 
 def evaluate(
@@ -367,8 +356,7 @@ def evaluate_confusion(
     if metrics is None:
         of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions"]
         metrics = in_order(of_decisions, has_concern=concern is not None)
-    chosen = choose_metrics(len(class_names), concern, metrics)
-    layout, pairs = SumLayout(chosen), confusion.nonzero()
+    layout, pairs = SumLayout(choose_metrics(len(class_names), concern, metrics)), confusion.nonzero()
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
     step = max(1, MOST_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
     for start in range(0, len(pairs), step):
@@ -382,9 +370,7 @@ def evaluate_confusion(
         counts, notes = torch.ones(len(parts), dtype=torch.float64), ["No intervals: too many pairs of classes occur."]
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
-    scores = scores_of(chosen, layout, numbers, units, class_names, {}, intervals=intervals)
-    by_class = class_intervals(layout, numbers, units, class_names) if intervals else {}
-    scores = replace(scores, confusion=confusion, class_intervals=by_class)
+    scores = scores_of(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
     return Result({model: scores}, has_concern=concern is not None, notes=notes)
 
 
@@ -397,7 +383,3 @@ def _entries(metrics: Sequence[str | MetricEntry]) -> list[MetricEntry]:
         if not isinstance(entry, MetricEntry):
             raise ValueError(f"metrics must be names or entries of the register, but got {quoted(entry)}.")
     return entries
-
-
-def _plain(values: Any) -> Any:
-    return values.tolist() if hasattr(values, "tolist") else values

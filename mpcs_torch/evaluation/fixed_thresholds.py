@@ -38,15 +38,8 @@ class FixedThreshold(NamedTuple):
 
     def value_of(self, cost: DetectionCost) -> Tensor:
         """Return what is measured, from the costs and rates at the threshold."""
-        match self.shown:
-            case "cost":
-                return cost.normalized
-            case "half total error rate":
-                return cost.cost
-            case "miss rate":
-                return cost.p_miss
-            case "false-alarm rate":
-                return cost.p_fa
+        rates = {"half total error rate": cost.cost, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
+        return cost.normalized if self.shown == "cost" else rates[self.shown]
 
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
@@ -86,23 +79,16 @@ def learned_thresholds(
     for name, limits in (("p_fa", p_fa), ("p_miss", p_miss)):
         for limit in limits:
             check_rate(name, limit)
-    counts = count_errors(*checked_scores(preds, target))
-    vertices = hull_vertices(counts)
-    thresholds = [
-        FixedThreshold(
-            f"cost at the development threshold, {point.label()}",
-            min_cost_of(counts, vertices, point).threshold.item(),
-            "cost",
-            point,
-        )
-        for point in points
-    ]
+    counts, thresholds = count_errors(*checked_scores(preds, target)), list[FixedThreshold]()
+    vertices, rates = hull_vertices(counts), counts.rates()
+    for point in points:
+        threshold = min_cost_of(counts, vertices, point).threshold.item()
+        name = f"cost at the development threshold, {point.label()}"
+        thresholds.append(FixedThreshold(name, threshold, "cost", point))
     nearest = equal_error_of(counts, "nearest")
-    equal = middle_of(nearest.low, nearest.high).item()
-    thresholds.append(
-        FixedThreshold("half total error rate at the development threshold", equal, "half total error rate")
-    )
-    rates = counts.rates()
+    threshold = middle_of(nearest.low, nearest.high).item()
+    name = "half total error rate at the development threshold"
+    thresholds.append(FixedThreshold(name, threshold, "half total error rate"))
     for limit in p_fa:
         threshold = _middle_of_best(counts, rates.p_fa <= limit, rates.p_miss)
         name = f"miss rate at the development threshold of {100 * limit:g} % false alarms"

@@ -103,9 +103,10 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
         second: The sums of the second model in the same bins.
         units: The bins.
     """
+    from scipy.special import stdtr  # scipy.stats takes longer to import
+
     whole = [whole_of(bins, units) for bins in (first, second)]
-    values = [metric.value_of(each).item() for each in whole]
-    first_value, second_value = values
+    first_value, second_value = (metric.value_of(sums).item() for sums in whole)
     difference = second_value - first_value
     unknown = PairedDifference(first_value, second_value, difference, -inf, inf, 1.0)
     if not isfinite(difference):
@@ -118,17 +119,21 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
         is_exact = metric.interval_rule == "bounded" and units.cluster is None
         if (is_exact or (is_rare and possible)) and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
-            counted = _counted(apart, ratios[0][1], both, units)
-            low, high = _gaffke(counted)
-            p_value = bounded_mean_test(counted.values, counted.counts)
+            numbers, counts, per = _counted(apart, ratios[0][1], both, units)
+            (low, high), p_value = _gaffke(numbers, counts, per), bounded_mean_test(numbers, counts)
             at = [metric.of_ratio(ratio, whole[0]) - metric.of_ratio(0.0, whole[0]) for ratio in (low, high)]
             return PairedDifference(first_value, second_value, difference, min(at), max(at), p_value)
         if is_rare:
             return unknown
-    jackknife = _jackknife_difference(metric, (first, second), whole, difference, units)
-    if jackknife is None:
+    if any(_too_few(metric, bins, units) is not None for bins in (first, second)):
         return unknown
-    half, p_value = jackknife
+    of_models = zip((first, second), whole, strict=True)
+    without = [metric.value_of(_without_each(bins, sums)) for bins, sums in of_models]
+    spread = _spread(without[1] - without[0], units)
+    if spread is None or spread <= 1e-12 * abs(difference) or spread == 0:
+        return unknown
+    freedom = units.counts.sum().item() - 1
+    half, p_value = spread * quantile(freedom), 2 * float(stdtr(freedom, -abs(difference) / spread))
     return PairedDifference(first_value, second_value, difference, difference - half, difference + half, p_value)
 
 
@@ -140,7 +145,7 @@ def rate_interval(right: Tensor, of: Tensor, units: Units) -> Interval | None:
     if units.cluster is None:
         return clopper_pearson(wanted, total, confidence=CONFIDENCE)
     most = of.max().item()
-    low, high = _gaffke(_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None)))
+    low, high = _gaffke(*_counted(right, of, [(0, most), (most, most)], units._replace(cluster=None)))
     return max(0.0, low), min(1.0, high)
 
 
@@ -164,33 +169,29 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
         ends = rate_interval(numerator, per, units)
         assert ends is not None
     else:
-        ends = _gaffke(_counted(numerator, per, possible, units))
+        ends = _gaffke(*_counted(numerator, per, possible, units))
     low, high = (metric.of_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
 
-class _Counted(NamedTuple):
-    """Different values of bins, and how many have each; the possible values are counted 0 times."""
-
-    values: Tensor
-    counts: Tensor
-    per: Tensor
-    """Denominators of the values."""
-
-
-def _counted(numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units) -> _Counted:
+def _counted(
+    numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units
+) -> tuple[Tensor, Tensor, Tensor]:
     """Count the bins with the same numerator and denominator, (B,) each.
 
     The largest possible bin has as many rows as the largest cluster, each with one of the possible pairs.
+
+    Returns:
+        Different values, how many bins have each, 0 for the possible ones, and the denominators of the values.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = units.size * torch.tensor(possible, dtype=torch.float64)
     values, weights = torch.cat([pairs, bounds]).unbind(1)
-    return _Counted(values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights)
+    return values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights
 
 
-def _gaffke(counted: _Counted) -> Interval:
-    return bounded_mean_interval(counted.values, counted.counts, per=counted.per, confidence=CONFIDENCE)
+def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
+    return bounded_mean_interval(values, counts, per=per, confidence=CONFIDENCE)
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -233,25 +234,9 @@ def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) ->
         return f"some values without one of the {units.name} do not exist"
     if spread <= 1e-12 * max(1.0, abs(value.item())):
         return f"all {units.name} agree, which does not tell how far the value may be off"
-    half = spread * _quantile(units)
+    half = spread * quantile(units.counts.sum().item() - 1)
     low, high = (back(value + sign * half).item() for sign in (-1, 1))
     return low, high
-
-
-def _jackknife_difference(
-    metric: "AdditiveMetric", both: tuple[Any, Any], whole: list[Any], difference: float, units: Units
-) -> tuple[float, float] | None:
-    """Return half the length of the interval of a difference, and the p-value; None if its spread is not known."""
-    from scipy.special import stdtr  # scipy.stats takes longer to import
-
-    if any(_too_few(metric, bins, units) is not None for bins in both):
-        return None
-    without = [metric.value_of(_without_each(bins, each)) for bins, each in zip(both, whole, strict=True)]
-    spread = _spread(without[1] - without[0], units)
-    if spread is None or spread <= 1e-12 * abs(difference) or spread == 0:
-        return None
-    p_value = 2 * float(stdtr(units.counts.sum().item() - 1, -abs(difference) / spread))
-    return spread * _quantile(units), p_value
 
 
 def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None:
@@ -280,18 +265,15 @@ def _spread(without: Tensor, units: Units) -> float | None:
     return sqrt((number - 1) / number * (units.counts @ (without - mean).square()).item())
 
 
-def _quantile(units: Units) -> float:
+def quantile(freedom: float) -> float:
+    """Return half the length of Student's interval in standard errors, by its degrees of freedom."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(units.counts.sum().item() - 1, (1 + CONFIDENCE) / 2))
-
-
-def _same(values: Tensor) -> Tensor:
-    return values
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]" = {
-    "plain": (_same, _same),
+    "plain": (torch.positive, torch.positive),
     "log": (torch.log, torch.exp),
     "logit": (torch.logit, torch.sigmoid),
     "atanh": (torch.atanh, torch.tanh),

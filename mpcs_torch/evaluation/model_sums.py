@@ -53,7 +53,7 @@ class SumLayout:
     """
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.metrics, self.others = chosen.make(additive=True), chosen.make(additive=False)
+        self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
         self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
         """One for each group of metrics with the same sums."""
 
@@ -92,21 +92,20 @@ class ModelSums:
     """The sums of the rows of one model, in bins, of all and of each group.
 
     Args:
-        chosen: The metrics.
-        layout: The order of their sums.
+        layout: The metrics, and the order of their sums.
         columns: The columns of groups.
         keeps_bins: Whether bins are kept apart, as intervals need them.
     """
 
-    def __init__(self, chosen: ChosenMetrics, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
+    def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
         """By column; the first holds all rows."""
         self._states = {column: dict[int, States]() for column in self.tables}
         self._waiting: list[Rows] = []
         self.rows = 0
-        classes = chosen.num_classes
-        has_decisions = any(entry.takes == "decisions" for entry in chosen.entries)
+        classes = layout.chosen.num_classes
+        has_decisions = any(entry.takes == "decisions" for entry in layout.chosen.entries)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
         """(C, C), rows true classes; None if no metric counts decisions."""
 
@@ -137,6 +136,11 @@ class ModelSums:
         self._add_sums(rows, inputs)
         if self._others.groups:
             self._add_others(rows)
+        for column in rows.groups:
+            numbers = sum(map(numbers_in, self._states[column].values()))
+            if numbers > MOST_NUMBERS or self.tables[column].exceeds(MOST_NUMBERS):
+                most = f"{8 * MOST_NUMBERS >> 30} GiB"
+                raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add what another process or part has measured.
@@ -188,8 +192,6 @@ class ModelSums:
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
-            if column != ALL and table.exceeds(MOST_NUMBERS):
-                self._refuse_groups(column)
 
     def _add_others(self, rows: Rows) -> None:
         for column, states in self._states.items():
@@ -199,13 +201,6 @@ class ModelSums:
                 self._others.load(states.get(code))
                 self._others.update(inputs_of(rows.probs[in_group], self._others.takes), rows.target[in_group])
                 states[code] = self._others.states()
-            if column and sum(map(numbers_in, states.values())) > MOST_NUMBERS:
-                self._refuse_groups(column)
-
-    def _refuse_groups(self, column: str) -> None:
-        raise ValueError(
-            f"column {quoted(column)} must have fewer groups: their sums take more than {8 * MOST_NUMBERS >> 30} GiB"
-        )
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

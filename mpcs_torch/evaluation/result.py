@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any, Generic, TypeVar
 
 from mpcs_torch.errors import printable, quoted
-from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores, sections_of
+from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.tables import Table
 
@@ -81,7 +82,7 @@ class Result(Generic[ScoresT]):
         """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = sections_of(list(entries.values()), has_concern=self.has_concern)
-        return [(section.about, self.table(section.names)) for section in sections]
+        return [(about, self.table(names)) for about, names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
@@ -98,13 +99,12 @@ class Result(Generic[ScoresT]):
         for name, scores in self.models.items():
             for remark in scores.remarks():
                 remarks.setdefault(remark, []).append(name)
-        several = len(self.models) > 1
         added = [
             f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
             for remark, names in remarks.items()
         ]
         of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
-        beside = self.first.table_remarks() if not several else []
+        beside = self.first.table_remarks() if len(self.models) == 1 else []
         return [*beside, *added, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
@@ -123,8 +123,7 @@ class Result(Generic[ScoresT]):
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))
-            if others:
-                parts.append(f"p-values are corrected for these rows and those of {', '.join(others)}.")
+            parts += [f"p-values are corrected for these rows and those of {', '.join(others)}."] if others else []
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
         for groups in self.groups:
             parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
@@ -144,7 +143,16 @@ class Result(Generic[ScoresT]):
         if notes := self.all_notes():
             plain["notes"] = notes
         if self.comparisons:
-            plain["comparisons"] = plain_comparisons(self.comparisons)
+            plain["comparisons"] = [
+                {
+                    "measure": row.measure,
+                    "systems": [row.first, row.second],
+                    **row.paired._asdict(),
+                    "adjusted_p_value": row.adjusted_p_value,
+                    "verdict": row.verdict,
+                }
+                for row in self.comparisons
+            ]
             plain["verdicts"] = summarize_comparisons(self.comparisons)
         if self.groups:
             plain["groups"] = [
@@ -169,18 +177,15 @@ class Result(Generic[ScoresT]):
         """
         import pandas as pd  # type: ignore[import-untyped]  # an extra that mypy does not know
 
+        parts: list[tuple[str, str, str, Scores]] = [(model, "", "", scores) for model, scores in self.models.items()]
+        for groups in self.groups:
+            parts += [(groups.model, groups.column, name, scores) for name, scores in groups.groups.items()]
         rows = [
-            (model, column, group, name, value, *scores.intervals.get(name, (float("nan"),) * 2))
-            for model, column, group, scores in self._all_scores()
+            (model, column, group, name, value, *scores.intervals.get(name, (nan, nan)))
+            for model, column, group, scores in parts
             for name, value in scores.values.items()
         ]
         return pd.DataFrame(rows, columns=["model", "column", "group", "metric", "value", "low", "high"])
-
-    def _all_scores(self) -> list[tuple[str, str, str, Scores]]:
-        pooled = [(model, "", "", scores) for model, scores in self.models.items()]
-        return pooled + [
-            (each.model, each.column, name, scores) for each in self.groups for name, scores in each.groups.items()
-        ]
 
 
 def _cell(scores: Scores, name: str) -> str:
@@ -208,31 +213,9 @@ def leading(comparisons: Sequence[Comparison], *, most: int = MOST_ROWS) -> tupl
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Return a row for each metric and pair of systems."""
-    header = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
-    rows = [
-        [
-            row.measure,
-            row.first,
-            row.second,
-            f"{row.paired.difference:.4g}",
-            f"{row.paired.low:.4g} to {row.paired.high:.4g}",
-            f"{row.paired.p_value:.2g}",
-            f"{row.adjusted_p_value:.2g}",
-        ]
-        for row in comparisons
-    ]
-    return Table(header, rows)
-
-
-def plain_comparisons(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """Return the values of comparisons by name."""
-    return [
-        {
-            "measure": row.measure,
-            "systems": [row.first, row.second],
-            **row.paired._asdict(),
-            "adjusted_p_value": row.adjusted_p_value,
-            "verdict": row.verdict,
-        }
-        for row in comparisons
-    ]
+    rows = []
+    for row in comparisons:
+        paired, systems = row.paired, [row.measure, row.first, row.second]
+        p_values = [f"{value:.2g}" for value in (paired.p_value, row.adjusted_p_value)]
+        rows.append([*systems, f"{paired.difference:.4g}", interval_text((paired.low, paired.high)), *p_values])
+    return Table(["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"], rows)

@@ -1,18 +1,19 @@
 """The values of the rows of a model, with their intervals, and those of each group of rows."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite, isnan, nan
-from typing import Any, Literal, NamedTuple, Protocol
+from math import inf, isfinite, isinf, isnan, nan
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from mpcs_torch.errors import shown
 from mpcs_torch.tables import Table
 
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.evaluation.detector_scores import DetectorMetric
+    from mpcs_torch.metrics.by_name import MetricEntry
+
 Interval = tuple[float, float]
 Direction = Literal["min", "max"]
-
-
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
 ABOUT_AVERAGES = (
@@ -22,48 +23,8 @@ ABOUT_AVERAGES = (
 )
 
 
-class Described(Protocol):
-    """The place of a metric in tables; entries of the register have one."""
-
-    @property
-    def name(self) -> str:
-        """The name that tables show."""
-
-    @property
-    def direction(self) -> Direction | None:
-        """The better direction of values; None if there is none."""
-
-    @property
-    def section(self) -> str:
-        """The part of a long table."""
-
-    @property
-    def is_count(self) -> bool:
-        """Whether the value is a whole number that grows with the rows."""
-
-    @property
-    def group_rank(self) -> int | None:
-        """Groups are ranked by the metric with the lowest rank."""
-
-    @property
-    def in_group_tables(self) -> bool:
-        """Whether tables of groups show it where there are many metrics."""
-
-    @property
-    def compared_as(self) -> str:
-        """Its name in sentences, if models are compared by it."""
-
-
-class Section(NamedTuple):
-    """Metrics that are shown together."""
-
-    about: str
-    """A sentence for the reader; empty if the names say it all."""
-    names: list[str]
-
-
-def sections_of(entries: Sequence[Described], *, has_concern: bool) -> list[Section]:
-    """Return the sections that metrics are shown in, none of them empty.
+def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[tuple[str, list[str]]]:
+    """Return the names of metrics in the sections that show them, none empty, each with a sentence or an empty text.
 
     Args:
         entries: Metrics in any order.
@@ -71,14 +32,13 @@ def sections_of(entries: Sequence[Described], *, has_concern: bool) -> list[Sect
             only MPCS comes first.
     """
     if len(entries) <= ALL_IN_ONE:
-        return [Section("", [entry.name for entry in entries])]
+        return [("", [entry.name for entry in entries])]
     leading = ("main", "concern") if has_concern else ("main",)
-    by_about = {about: list[str]() for about in ("first", "other", ABOUT_AVERAGES)}
+    first, others, averages = list[str](), list[str](), list[str]()
     for entry in entries:
-        is_first = entry.section in leading
-        place = "first" if is_first else ABOUT_AVERAGES if entry.section == "averages" else "other"
-        by_about[place].append(entry.name)
-    return [Section(about if about == ABOUT_AVERAGES else "", names) for about, names in by_about.items() if names]
+        section = first if entry.section in leading else averages if entry.section == "averages" else others
+        section.append(entry.name)
+    return [(about, names) for about, names in (("", first), ("", others), (ABOUT_AVERAGES, averages)) if names]
 
 
 @dataclass(frozen=True)
@@ -86,7 +46,7 @@ class Scores:
     """The values of some rows."""
 
     rows: int
-    entries: Sequence[Described]
+    entries: "Sequence[MetricEntry | DetectorMetric]"
     """The metrics, in the order in which they are shown."""
     values: Mapping[str, float]
     """By metric."""
@@ -124,12 +84,11 @@ class Scores:
 
     def interval(self, name: str) -> str:
         """Return the interval of a metric as text, empty if it has none."""
-        low, high = self.intervals.get(name, (math.nan, math.nan))
-        return "" if math.isnan(low) else f"{low:.4g} to {high:.4g}"
+        return interval_text(self.intervals[name]) if name in self.intervals else ""
 
     def undefined(self) -> dict[str, str]:
         """Return why metrics are NaN or infinite, by metric."""
-        return {name: reason_of(value) for name, value in self.values.items() if not math.isfinite(value)}
+        return {name: reason_of(value) for name, value in self.values.items() if not isfinite(value)}
 
     def remarks(self) -> list[str]:
         """Return how the file was read, and why metrics have no value or no interval, in sentences."""
@@ -162,7 +121,12 @@ class Scores:
 
 def reason_of(value: float) -> str:
     """Return why a value is infinite or NaN, if no more is known."""
-    return "it is infinite on these rows" if math.isinf(value) else "it is 0 / 0 on these rows"
+    return "it is infinite on these rows" if isinf(value) else "it is 0 / 0 on these rows"
+
+
+def interval_text(interval: Interval, digits: int = 4) -> str:
+    """Return an interval as text."""
+    return f"{interval[0]:.{digits}g} to {interval[1]:.{digits}g}"
 
 
 MOST_SHOWN = 40
@@ -207,12 +171,8 @@ class GroupScores(NamedTuple):
         """Return the groups in the order of `ranked_by`, those without a value last."""
         name = self.ranked_by
         sign = 1 if self.directions[name] == "max" else -1
-
-        def key(group: str) -> float:
-            value = self.groups[group].values[name]
-            return inf if isnan(value) else sign * value
-
-        return sorted(self.groups, key=key)
+        values = {group: sign * scores.values[name] for group, scores in self.groups.items()}
+        return sorted(values, key=lambda group: inf if isnan(values[group]) else values[group])
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
@@ -264,11 +224,9 @@ class GroupScores(NamedTuple):
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
     """Return the value of each metric with its interval, such as ``0.0475 (0.029 to 0.073)``."""
-    cells = []
-    for metric in metrics:
-        low, high = scores.intervals.get(metric, (nan, nan))
-        cells.append(_cell(scores.values[metric]) + ("" if isnan(low) else f" ({low:.3g} to {high:.3g})"))
-    return cells
+    ends = (scores.intervals.get(metric) for metric in metrics)
+    texts = ("" if interval is None else f" ({interval_text(interval, 3)})" for interval in ends)
+    return [_cell(scores.values[metric]) + text for metric, text in zip(metrics, texts, strict=True)]
 
 
 def _cell(value: float) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Interval, Reason, distinct_pairs
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Interval, Reason, distinct_pairs, quantile
 from mpcs_torch.functional import PairedDifference, bounded_mean_test, clopper_pearson
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_bound
 
@@ -39,6 +39,10 @@ class TrialUnits(NamedTuple):
     def kinds(self) -> list[Tensor]:
         """Return the places of the targets and of the non-targets, of which one kind may be missing."""
         return [kind.nonzero().squeeze(1) for kind in (self.labels, ~self.labels) if kind.any()]
+
+    def part(self, places: Tensor | slice) -> "TrialUnits":
+        """Return some of the trials."""
+        return TrialUnits(self.labels[places], None if self.clusters is None else self.clusters[places])
 
 
 class Mean(NamedTuple):
@@ -101,8 +105,7 @@ def means_of(values: Tensor, possible: Sequence[Interval], trials: TrialUnits) -
 def rate_of(errors: int, trials: int, weight: float = 1.0) -> Mean:
     """Return the mean of the weight of a number of errors, in independent trials."""
     values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
-    counts = torch.tensor([trials - errors, errors], dtype=torch.float64)
-    return Mean(values, _uncounted_ends(counts), torch.ones_like(values), is_rate=True)
+    return Mean(values, values.new_tensor([trials - errors, errors, 0, 0]), torch.ones_like(values), is_rate=True)
 
 
 def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
@@ -120,7 +123,7 @@ def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean
 def _mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
-    return Mean(values, _uncounted_ends(counts), per, is_rate=False)
+    return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
 
 
 def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
@@ -131,11 +134,7 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
     occurs = counts > 0
     different = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
     is_rate = bool(((values == low) | (values == high)).all())
-    return Mean(different, _uncounted_ends(counts[occurs]), torch.ones_like(different), is_rate)
-
-
-def _uncounted_ends(counts: Tensor) -> Tensor:
-    return torch.cat([counts, counts.new_zeros(2)])
+    return Mean(different, torch.cat([counts[occurs], counts.new_zeros(2)]), torch.ones_like(different), is_rate)
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
@@ -151,28 +150,21 @@ def effective(values: Tensor, trials: TrialUnits) -> float:
     Few of them count where few differ from 0, and where few differ from all others: neither tells how often rare
     values occur.
     """
-    apart = torch.empty_like(values)
-    for places in trials.kinds():
-        apart[places] = values[places] - values[places].median()
-    return min(_effective(each, trials) for each in (values, apart))
-
-
-def _effective(values: Tensor, trials: TrialUnits) -> float:
-    shares = torch.zeros_like(values)
+    shares, apart = torch.empty_like(values), torch.empty_like(values)
     for places in trials.kinds():
         shares[places] = values[places] / len(places)
-    units = shares if trials.clusters is None else _by_cluster(shares, trials.clusters)
-    squares = units.square().sum().item()
-    return units.abs().sum().item() ** 2 / squares if squares > 0 else 0.0
+        apart[places] = (values[places] - values[places].median()) / len(places)
+    numbers = []
+    for of_trials in (shares, apart):
+        units = of_trials if trials.clusters is None else _by_cluster(of_trials, trials.clusters)
+        squares = units.square().sum().item()
+        numbers.append(units.abs().sum().item() ** 2 / squares if squares > 0 else 0.0)
+    return min(numbers)
 
 
 def fewest_effective(values: Tensor, trials: TrialUnits) -> float:
     """Return the smaller `effective` number of the targets alone and of the non-targets alone."""
-    numbers = []
-    for places in trials.kinds():
-        clusters = None if trials.clusters is None else trials.clusters[places]
-        numbers.append(effective(values[places], TrialUnits(torch.ones_like(trials.labels[places]), clusters)))
-    return min(numbers)
+    return min(effective(values[places], trials.part(places)) for places in trials.kinds())
 
 
 def jackknife_interval(value: float, values: Tensor, trials: TrialUnits, scale: "Scale") -> Interval | Reason:
@@ -187,7 +179,7 @@ def jackknife_interval(value: float, values: Tensor, trials: TrialUnits, scale: 
     forward, back = SCALES[scale]
     at = torch.tensor(value, dtype=torch.float64, requires_grad=True)
     [slope] = torch.autograd.grad(forward(at), at)
-    half = _quantile(trials) * _spread(values, trials) * slope.item()
+    half = quantile(_freedom(trials)) * _spread(values, trials) * slope.item()
     if not isfinite(half):
         return "it is infinite"
     low, high = (back(forward(at.detach()) + sign * half).item() for sign in (-1, 1))
@@ -217,16 +209,17 @@ def difference(
     from scipy.special import stdtr  # scipy.stats takes longer to import
 
     change = second - first
+    unknown = PairedDifference(first, second, change, -inf, inf, 1.0)
     if not isfinite(change) or not bool(apart.isfinite().all()):
-        return PairedDifference(first, second, change, -inf, inf, 1.0)
+        return unknown
     if effective(apart, trials) < FEWEST:
         if possible is None:
-            return PairedDifference(first, second, change, -inf, inf, 1.0)
+            return unknown
         means = means_of(apart, possible, trials)
         low, high = combined(change, means, limits)
         return PairedDifference(first, second, change, low, high, _p_value(change, means, limits))
-    spread = _spread(apart, trials)
-    half, p_value = _quantile(trials) * spread, 2 * float(stdtr(_freedom(trials), -abs(change) / spread))
+    spread, freedom = _spread(apart, trials), _freedom(trials)
+    half, p_value = quantile(freedom) * spread, 2 * float(stdtr(freedom, -abs(change) / spread))
     return PairedDifference(first, second, change, change - half, change + half, p_value)
 
 
@@ -261,8 +254,7 @@ def _spread(values: Tensor, trials: TrialUnits) -> float:
     """Return the standard error of the sum of both means: that of leaving out one unit at a time, to first order."""
     influence, variance = torch.zeros_like(values), 0.0
     for places in trials.kinds():
-        rest = (values[places] - values[places].mean()) / len(places)
-        influence[places] = rest
+        rest = influence[places] = (values[places] - values[places].mean()) / len(places)
         variance += (len(places) / max(1, len(places) - 1) * rest.square().sum()).item()
     if trials.clusters is not None:
         number = len(trials.clusters.unique())  # type: ignore[no-untyped-call]
@@ -274,15 +266,7 @@ def _by_cluster(values: Tensor, clusters: Tensor) -> Tensor:
     return values.new_zeros(int(clusters.max()) + 1).index_add_(0, clusters, values)
 
 
-def _quantile(trials: TrialUnits) -> float:
-    from scipy.special import stdtrit
-
-    return float(stdtrit(_freedom(trials), (1 + CONFIDENCE) / 2))
-
-
 def _freedom(trials: TrialUnits) -> int:
     """Return the degrees of freedom: those of the smaller kind."""
-    kinds = trials.kinds()
-    if trials.clusters is None:
-        return max(1, min(map(len, kinds)) - 1)
-    return max(1, min(len(trials.clusters[places].unique()) for places in kinds) - 1)  # type: ignore[no-untyped-call]
+    units = [places if trials.clusters is None else trials.clusters[places].unique() for places in trials.kinds()]  # type: ignore[no-untyped-call]
+    return max(1, min(map(len, units)) - 1)

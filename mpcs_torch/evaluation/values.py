@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
-from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import (
     CONFIDENCE,
@@ -29,34 +28,34 @@ NOT_ADDITIVE = "its value is not known as a function of sums"
 
 
 def scores_of(
-    chosen: ChosenMetrics,
     layout: SumLayout,
     numbers: Tensor,
     units: Units,
     class_names: list[str],
     others: Mapping[str, float],
     *,
+    confusion: Tensor | None = None,
     intervals: bool,
 ) -> ClassifierScores:
     """Return the values of the rows in bins, and their intervals.
 
     Args:
-        chosen: The metrics.
-        layout: Where their sums are.
+        layout: The metrics, and where their sums are.
         numbers: ``(B, K)`` the sums of each bin.
         units: The bins.
         class_names: C names.
         others: The values of the metrics that no sums determine.
+        confusion: ``(C, C)``, int64, rows true classes: adds the intervals of the rates of classes.
         intervals: Whether values get intervals.
     """
-    entries = {entry.name: entry for entry in chosen.entries}
+    entries, has_classes = {entry.name: entry for entry in layout.chosen.entries}, intervals and confusion is not None
     values, intervals_or_reasons = dict[str, float](others), dict[str, Interval | str]()
     for name, metric, bins in layout.of_metrics(numbers):
         value = metric.value_of(whole_of(bins, units)).item()
         values[name] = round(value) if entries[name].is_count else value
         if intervals:
             intervals_or_reasons[name] = interval_of(metric, bins, units)
-    if intervals and "destructive_rate" in values and chosen.concern is None:
+    if intervals and "destructive_rate" in values and layout.chosen.concern is None:
         intervals_or_reasons["destructive_rate"] = "without a concern, every error is dangerous"
     by_metric = {
         name: intervals_or_reasons.get(name, entry.no_interval or NOT_ADDITIVE)
@@ -65,17 +64,19 @@ def scores_of(
     }
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
-        entries=chosen.entries,
+        entries=layout.chosen.entries,
         values={name: values[name] for name in entries},
         intervals={name: ends for name, ends in by_metric.items() if not isinstance(ends, str)},
         without_interval={
             name: why for name, why in by_metric.items() if isinstance(why, str) and not isnan(values[name])
         },
         class_names=class_names,
+        confusion=confusion,
+        class_intervals=_class_intervals(layout, numbers, units, class_names) if has_classes else {},
     )
 
 
-def class_intervals(
+def _class_intervals(
     layout: SumLayout, numbers: Tensor, units: Units, class_names: Sequence[str]
 ) -> dict[str, dict[str, Interval]]:
     """Return the intervals of precision, recall and error rate of each class, by class and rate."""
@@ -95,7 +96,7 @@ def class_intervals(
     return by_class
 
 
-def compare(models: Mapping[str, ModelSums], chosen: ChosenMetrics, cluster: str | None) -> list[Comparison]:
+def compare(models: Mapping[str, ModelSums], cluster: str | None) -> list[Comparison]:
     """Compare each pair of models by the metrics that the register names for it.
 
     Without a concern, dangerous errors and expected concern say what wrong decisions say, so they are left out: more
@@ -105,6 +106,7 @@ def compare(models: Mapping[str, ModelSums], chosen: ChosenMetrics, cluster: str
         ValueError: If models have different rows.
     """
     tables = _same_bins([sums.tables[ALL] for sums in models.values()])
+    chosen = next(iter(models.values())).layout.chosen
     units = SumLayout.units(tables[0].sums, cluster)
     by_model = {
         name: {metric: (made, bins) for metric, made, bins in models[name].layout.of_metrics(table.sums)}

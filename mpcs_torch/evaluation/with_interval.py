@@ -96,8 +96,8 @@ class WithInterval(Metric):
         """Return ``value``, ``low`` and ``high``: float64 scalars, the ends NaN where there is no interval."""
         if not len(self.sums):
             raise ValueError("WithInterval.compute needs at least one batch: call update first.")
-        numbers, is_clustered = self._joined()
-        numbers = numbers.cpu().double()
+        clusters, numbers = self._joined()
+        numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
         units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None)
         bins = self.metric.unpacked(numbers[:, 2:])
@@ -106,23 +106,21 @@ class WithInterval(Metric):
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
         return {"value": self.metric.value_of(whole_of(bins, units)), "low": low, "high": high}
 
-    def _joined(self) -> tuple[Tensor, bool]:
-        """Return the sums of all bins, (B, K), with one bin for each cluster, and whether there are clusters."""
+    def _joined(self) -> tuple[Tensor, Tensor]:
+        """Return the clusters of all bins, (B,), -1 for independent rows, and their sums, (B, K)."""
         clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
         if bool((clusters == NO_CLUSTER).all()):
-            return sums, False
+            return clusters, sums
         distinct, places = clusters.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        return Bins(places, len(distinct)).sum(sums), True
+        return distinct, Bins(places, len(distinct)).sum(sums)
 
     def _join(self) -> None:
         """Hold fewer bins: one for each cluster, or one for two rows that are far from each other."""
-        sums, is_clustered = self._joined()
-        if is_clustered:
-            clusters = torch.cat(self.clusters).unique()  # type: ignore[no-untyped-call]
-        else:
+        clusters, sums = self._joined()
+        if bool((clusters == NO_CLUSTER).all()):
             half = (len(sums) + 1) // 2
             sums = Bins(torch.arange(len(sums), device=sums.device) % half, half).sum(sums)
-            clusters = torch.full((half,), NO_CLUSTER, device=sums.device)
+            clusters = clusters[:half]
         self.clusters, self.sums = [clusters], [sums]
 
 

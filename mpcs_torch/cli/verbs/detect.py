@@ -112,8 +112,7 @@ def detect(
         raise typer.BadParameter("one process measures detectors: start it without torchrun", param_hint="SCORES")
 
     keys = tuple(key.split(",")) if key else ()
-    columns = dict.fromkeys([*([] if cluster is None else [cluster]), *(by or [])])
-    files = DetectorFiles(scores, trials, development or (), development_trials, keys, tuple(columns))
+    files = DetectorFiles(scores, trials, development or (), development_trials, keys)
     read = f"read {', '.join(path.name for path in scores)}"
     with told_warnings(), row_counter(read, [*scores, *files.development]) as advance:
         result = score_detectors(

@@ -54,18 +54,14 @@ class ArrayFile:
         for start in range(part.start, part.stop, step):
             stop = min(start + step, part.stop)
             target = labels.read(start, stop)
-            self._refuse_huge(target, start + 1)
+            if str(target.dtype).endswith("uint64"):  # an int64 might not hold them, but turn them into other numbers
+                values = np.asarray(target)
+                is_huge = values > np.iinfo(np.int64).max
+                if is_huge.any():
+                    row, *column = np.argwhere(is_huge)[0].tolist()
+                    problem = f"the label must be from 0 to {len(self.columns) - 1}, but is {values[(row, *column)]}"
+                    raise PredictionsError(self._target or self.path, problem, row=start + 1 + row)
             yield Chunk(start + 1, _as_tensor(scores.read(start, stop)), _as_tensor(target))
-
-    def _refuse_huge(self, labels: "NDArray[np.generic] | Tensor", first: int) -> None:
-        """Refuse labels that an int64 cannot hold, before they become other numbers."""
-        if str(labels.dtype).endswith("uint64"):
-            values = np.asarray(labels)
-            is_huge = values > np.iinfo(np.int64).max
-            if is_huge.any():
-                place = np.argwhere(is_huge)[0]
-                problem = f"the label must be from 0 to {len(self.columns) - 1}, but is {values[tuple(place)]}"
-                raise PredictionsError(self._target or self.path, problem, row=first + int(place[0]))
 
     def _open(self) -> tuple[Array, Array]:
         path, target = self.path, self._target

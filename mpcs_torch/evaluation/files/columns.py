@@ -48,23 +48,6 @@ class ColumnOptions(NamedTuple):
     """The column by which rows of several files are matched."""
 
 
-class Roles(NamedTuple):
-    """The roles of the columns of a table."""
-
-    scores: list[str]
-    """Columns that may be classes, in the order of the table."""
-    label: str | None
-    soft: list[str]
-    """Columns of soft labels."""
-    notes: list[str]
-    """Sentences on columns that are not read."""
-
-
-def peeked_rows(columns: int) -> int:
-    """Return how many rows are read to see what that many columns hold."""
-    return min(PEEKED_ROWS, max(1, PEEKED_VALUES // columns))
-
-
 def find_roles(
     path: Path,
     names: Sequence[str],
@@ -72,7 +55,7 @@ def find_roles(
     *,
     class_names: Sequence[str] | None,
     options: ColumnOptions,
-) -> Roles:
+) -> tuple[list[str], str | None, list[str], list[str]]:
     """Return what the columns are.
 
     Args:
@@ -81,6 +64,10 @@ def find_roles(
         peek: Reads the first values of the columns; not called if the names say everything.
         class_names: The names of the classes, which are always scores.
         options: What the user says of the columns.
+
+    Returns:
+        Columns that may be classes, in the order of the table; the column of labels; columns of soft labels; and
+        sentences on columns that are not read.
 
     Raises:
         PredictionsError: If the column of labels is missing, or several may be it.
@@ -93,8 +80,8 @@ def find_roles(
     left = [name for name in left if name not in soft]
     label = LABEL if options.target is None and LABEL in left and LABEL not in (class_names or ()) else options.target
     others = [name for name in left if name != label]
-    if _are_classes(others, class_names):
-        return Roles(others, label, soft, [])
+    if others and set(others) in (set(class_names or ()), {str(number) for number in range(len(others))}):
+        return others, label, soft, []
     values = peek()
     kinds = {name: kind_of(values[name]) for name in others}
     if label is None and not soft:
@@ -108,7 +95,7 @@ def find_roles(
     listed = ", ".join(f"{quoted(shown(name))} ({reason})" for name, reason in list(why.items())[:10])
     more = f" and {len(why) - 10} more" if len(why) > 10 else ""
     notes = [f"Columns that are no scores of classes: {listed}{more}."] if why else []
-    return Roles([name for name in others if name not in why], label, soft, notes)
+    return [name for name in others if name not in why], label, soft, notes
 
 
 def kind_of(values: Sequence[Any]) -> Kind:
@@ -118,11 +105,6 @@ def kind_of(values: Sequence[Any]) -> Kind:
         return "text"
     is_whole = filled and all(is_number(value) and float(value) % 1 == 0 for value in filled)
     return "whole" if is_whole else "number"
-
-
-def _are_classes(names: Sequence[str], class_names: Sequence[str] | None) -> bool:
-    different = set(names)
-    return different in (set(class_names or ()), {str(label) for label in range(len(names))}) and bool(different)
 
 
 def _label_among(path: Path, kinds: Mapping[str, Kind], class_names: Sequence[str] | None) -> str | None:
@@ -180,20 +162,21 @@ class ColumnFile:
                 path, f"columns must have different names, but {quoted(repeated)} appear more than once"
             )
         chosen = options or ColumnOptions()
-        label = chosen.target or LABEL
-        taken = {label, *(class_names or ())} & set(texts)
+        usual = chosen.target or LABEL
+        taken = {usual, *(class_names or ())} & set(texts)
         if taken:
-            raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {label}, so it cannot name groups")
+            raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {usual}, so it cannot name groups")
         self._texts = [name for name in names if name in texts]
         names = [name for name in names if name not in texts]
-        roles = find_roles(path, names, lambda: self._peek(names), class_names=class_names, options=chosen)
-        self.notes, soft = roles.notes, roles.soft
+        scores, self._label_column, soft, self.notes = find_roles(
+            path, names, lambda: self._peek(names), class_names=class_names, options=chosen
+        )
         hint = "" if options is None else "; for a column that is no class, pass --ignore COLUMN"
-        self.columns = _in_order(path, roles.scores, class_names, fewest=1 if soft else 2, hint=hint)
-        is_unlabelled = not soft and roles.label is None and not needs_labels
-        self._label_column = roles.label
-        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [roles.label] if roles.label else []
-        if not is_unlabelled and ((roles.label is None) != bool(soft) or (soft and set(soft) != set(self._labels))):
+        self.columns = _in_order(path, scores, class_names, fewest=1 if soft else 2, hint=hint)
+        label = self._label_column
+        self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [label] if label else []
+        is_unlabelled = not soft and label is None and not needs_labels
+        if not is_unlabelled and ((label is None) != bool(soft) or (soft and set(soft) != set(self._labels))):
             rule = f"must have a column {LABEL}, or {SOFT}NAME for each of the classes {quoted(self.columns)}"
             hint = "" if options is None else "; --target-column COLUMN names another"
             raise PredictionsError(path, f"{rule}, but has {quoted(names)}{hint}")
@@ -213,7 +196,7 @@ class ColumnFile:
 
     def _peek(self, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
         """Return the first values of each column."""
-        rows = peeked_rows(len(names))
+        rows = min(PEEKED_ROWS, max(1, PEEKED_VALUES // len(names)))
         if self._csv is not None:
             first_rows = list(islice(self._csv.rows(), rows))
             return {name: [row[place] for row in first_rows] for place, name in enumerate(self._csv.names)}

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,26 +32,13 @@ def is_hdf5(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES
 
 
-def import_h5py(path: Path) -> None:
-    """Refuse to read or write a file if h5py is not installed."""
+def import_h5py(path: Path) -> Any:
+    """Return h5py; refuse to read or write a file if it is not installed."""
     try:
-        import h5py  # noqa: F401
+        import h5py
     except ImportError:
         raise PredictionsError(path, "requires h5py: pip install 'mpcs_torch[hdf5]'") from None
-
-
-@contextmanager
-def opened_hdf5(path: Path) -> "Iterator[h5py.File]":
-    """Open a file to read it.
-
-    Raises:
-        PredictionsError: If h5py is not installed.
-    """
-    import_h5py(path)
-    import h5py
-
-    with h5py.File(path, "r") as file:
-        yield file
+    return h5py
 
 
 def has_dataset(file: "h5py.File", name: str) -> bool:
@@ -66,12 +52,13 @@ def has_dataset(file: "h5py.File", name: str) -> bool:
     return bool(at.id.links.exists(last.encode()))
 
 
-def numbers_in(file: "h5py.File", name: str, kinds: str, rule: str) -> "h5py.Dataset":
+def numbers_in(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str, rule: str) -> "h5py.Dataset":
     """Return a matrix of numbers, of which no value is read yet.
 
     Args:
         file: The file.
         name: The name of the dataset.
+        shape: The numbers of models and of segments.
         kinds: Numpy's letters of the kinds of numbers that it may have.
         rule: The kinds in words.
 
@@ -83,6 +70,9 @@ def numbers_in(file: "h5py.File", name: str, kinds: str, rule: str) -> "h5py.Dat
         raise FileRuleError(f"{quoted(name)} must contain {rule}, but contains {quoted(str(matrix.dtype))}")
     if len(matrix.shape) != 2:
         raise FileRuleError(f"{quoted(name)} must be a matrix, but has the shape {quoted(matrix.shape)}")
+    if matrix.shape != shape:
+        rule = f"{quoted(name)} must have the shape {shape}, as there are models and segments"
+        raise FileRuleError(f"{rule}, but has {quoted(matrix.shape)}")
     return matrix
 
 
@@ -151,15 +141,10 @@ def _check_size(file: "h5py.File", name: str, dataset: "h5py.Dataset") -> None:
         if declared > FREE_BYTES and declared > MOST_EXPANSION * size:
             rule = f"must declare at most {MOST_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
             raise FileRuleError(f"{quoted(name)} {rule}, but declares {declared}")
-    largest = 0
-
-    def look(chunk: Any) -> None:
-        nonlocal largest
-        largest = max(largest, chunk.size)
-
+    packed_sizes = [0]
     if filters:
-        dataset.id.chunk_iter(look)
-    if largest > MOST_PACKED:
+        dataset.id.chunk_iter(lambda chunk: packed_sizes.append(chunk.size))
+    if (largest := max(packed_sizes)) > MOST_PACKED:
         raise FileRuleError(
             f"{quoted(name)} must be packed in chunks of at most {MOST_PACKED} bytes, but one has {largest}"
         )
@@ -193,7 +178,7 @@ def read_key(path: Path) -> Key:
     Raises:
         PredictionsError: If it cannot be read, or a value breaks a rule.
     """
-    with reading(path), opened_hdf5(path) as file:
+    with reading(path), import_h5py(path).File(path, "r") as file:
         enrollments, tests = axes_of(file)
         names, shape = (list(enrollments), list(tests)), (len(enrollments), len(tests))
         if has_dataset(file, TRIALS):
@@ -211,14 +196,6 @@ def read_key(path: Path) -> Key:
         return Key(*names, labels)
 
 
-def pairs_of_key(key: Key) -> Iterator[tuple[tuple[str, str], int]]:
-    """Yield the names of each trial with its label: 1 for targets, 0 for non-targets."""
-    rows, columns = key.labels.nonzero()
-    labels = key.labels[rows, columns] > 0
-    for row, column, label in zip(rows.tolist(), columns.tolist(), labels.tolist(), strict=True):
-        yield (key.enrollments[row], key.tests[column]), int(label)
-
-
 def axes_of(file: "h5py.File") -> tuple[dict[str, int], dict[str, int]]:
     """Return the names of rows and columns, each with its place.
 
@@ -232,13 +209,6 @@ def axes_of(file: "h5py.File") -> tuple[dict[str, int], dict[str, int]]:
     raise FileRuleError(f"must have the names of models and segments: {known}")
 
 
-def check_shape(name: str, matrix: "h5py.Dataset", shape: tuple[int, int]) -> None:
-    """Refuse a matrix that does not have a row for each model and a column for each segment."""
-    if matrix.shape != shape:
-        rule = f"{quoted(name)} must have the shape {shape}, as there are models and segments"
-        raise FileRuleError(f"{rule}, but has {quoted(matrix.shape)}")
-
-
 def row_blocks(shape: tuple[int, int]) -> Iterator[slice]:
     """Yield the rows of a matrix in blocks of at most `CELLS` values, or of one row."""
     step = max(1, CELLS // max(1, shape[1]))
@@ -248,8 +218,7 @@ def row_blocks(shape: tuple[int, int]) -> Iterator[slice]:
 
 def _read_mask(file: "h5py.File", name: str, shape: tuple[int, int], *, lowest: int) -> NDArray[np.int8]:
     """Read a matrix of numbers from ``lowest`` to 1."""
-    matrix = numbers_in(file, name, "biu", "integers or bools")
-    check_shape(name, matrix, shape)
+    matrix = numbers_in(file, name, shape, "biu", "integers or bools")
     mask = np.empty(shape, dtype=np.int8)
     for rows in row_blocks(shape):
         values = matrix[rows].view(np.uint8) if matrix.dtype.kind == "b" else matrix[rows]

@@ -1,7 +1,8 @@
 """The rows that several files of predictions share, matched by ids or by their order, with labels and groups."""
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ class RowIds:
     def __init__(self, column: str) -> None:
         self._column = column
         self._places = dict[str, int]()
-        self._order = array("q")
+        self._seen = bytearray()
+        """Of each row of the first file, whether the other file had it."""
 
     def hold(self, path: Path, chunk: Chunk) -> None:
         """Add the next rows of the first file.
@@ -36,9 +38,9 @@ class RowIds:
             PredictionsError: If an id is missing or repeated.
         """
         for row, name in enumerate(self._ids(path, chunk)):
-            if self._places.setdefault(name, len(self._places)) != len(self._order):
+            if name in self._places:
                 raise PredictionsError(path, _repeated(name), row=chunk.first_row + row, column=self._column)
-            self._order.append(len(self._order))
+            self._places[name] = len(self._places)
 
     def places(self, path: Path, chunk: Chunk, first: str) -> Tensor:
         """Return the place of the next rows of another file: ``(n,)``, int64.
@@ -47,7 +49,7 @@ class RowIds:
             PredictionsError: If an id is missing or repeated, or the first file lacks it.
         """
         if chunk.first_row == 1:
-            self._order, self._seen = array("q"), bytearray(len(self._places))
+            self._seen = bytearray(len(self._places))
         places = []
         for row, name in enumerate(self._ids(path, chunk)):
             place = self._places.get(name)
@@ -56,7 +58,6 @@ class RowIds:
                 raise PredictionsError(path, problem, row=chunk.first_row + row, column=self._column)
             self._seen[place] = 1
             places.append(place)
-        self._order.extend(places)
         return torch.tensor(places, dtype=torch.int64)
 
     def check_all_seen(self, path: Path, first: str) -> None:
@@ -65,15 +66,11 @@ class RowIds:
         Raises:
             PredictionsError: If ids of the first file are missing.
         """
-        missing = len(self._places) - len(self._order)
+        missing = self._seen.count(0)
         if missing:
             names = [name for name, place in self._places.items() if not self._seen[place]][:NAMED]
             more = f" and {missing - len(names)} more" if missing > len(names) else ""
             raise PredictionsError(path, f"lacks {missing} rows of {first}: those with the ids {quoted(names)}{more}")
-
-    def order(self) -> Tensor:
-        """Return the place of each row of the last file: ``(N,)``, int64."""
-        return torch.frombuffer(self._order, dtype=torch.int64)
 
     def _ids(self, path: Path, chunk: Chunk) -> list[str]:
         names = [text_of(value) for value in chunk.texts[self._column].to_pylist()]
@@ -121,15 +118,12 @@ class GroupColumn:
         """Add the codes of the next rows."""
         self._codes.frombytes(codes.numpy().tobytes())
 
-    def code_of(self, value: Any) -> int | None:
-        """Return the code of a group, which may be new; None for a missing value."""
+    def code_of(self, value: Any, *, is_known: bool) -> int | None:
+        """Return the code of a group, or None for a missing value; a new group gets a code, or -1 if all are known."""
         name = text_of(value)
-        return None if not name else self._by_name.setdefault(name, len(self._by_name))
-
-    def known_code_of(self, value: Any) -> int | None:
-        """Return the code of a group, -1 for a new one; None for a missing value."""
-        name = text_of(value)
-        return None if not name else self._by_name.get(name, -1)
+        if not name:
+            return None
+        return self._by_name.get(name, -1) if is_known else self._by_name.setdefault(name, len(self._by_name))
 
 
 class MatchedRows:
@@ -163,10 +157,10 @@ class MatchedRows:
             PredictionsError: If the rows are not those of the first file.
         """
         self._first = self._first or path
-        if self._ids is not None and path == self._first:
-            self._ids.hold(path, chunk)
         if path == self._first:
-            codes = {name: self._codes(path, chunk, name, column.code_of) for name, column in self.columns.items()}
+            if self._ids is not None:
+                self._ids.hold(path, chunk)
+            codes = {name: self._codes(path, chunk, name, is_known=False) for name in self.columns}
             for name, of_rows in codes.items():
                 if self._holds:
                     self.columns[name].add(of_rows)
@@ -215,16 +209,16 @@ class MatchedRows:
                 raise PredictionsError(path, problem, row=chunk.first_row + place)
         for name, column in self.columns.items():
             if name in chunk.texts:
-                codes, expected = self._codes(path, chunk, name, column.known_code_of), column.codes[rows]
+                codes, expected = self._codes(path, chunk, name, is_known=True), column.codes[rows]
                 if not codes.equal(expected):
                     place = int((codes != expected).nonzero()[0])
                     group = quoted(column.names[int(expected[place])])
                     problem = f"must be {group} as in {self._first}, but is {quoted(text_of(chunk.texts[name][place]))}"
                     raise PredictionsError(path, problem, row=chunk.first_row + place, column=name)
 
-    def _codes(self, path: Path, chunk: Chunk, name: str, code_of: Callable[[Any], int | None]) -> Tensor:
-        texts: Mapping[str, Any] = chunk.texts
-        if name not in texts:
+    def _codes(self, path: Path, chunk: Chunk, name: str, *, is_known: bool) -> Tensor:
+        if name not in chunk.texts:
             raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(name)}")
-        codes = labels_of(path, texts[name], name, chunk.first_row, code_of, "must name a group")
+        code_of = partial(self.columns[name].code_of, is_known=is_known)
+        codes = labels_of(path, chunk.texts[name], name, chunk.first_row, code_of, "must name a group")
         return torch.from_numpy(codes)

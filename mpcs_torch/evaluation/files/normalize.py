@@ -7,12 +7,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
-from mpcs_torch.evaluation.files.tables import CsvFile, labels_of
+from mpcs_torch.evaluation.files.tables import Batch, CsvFile, labels_of
 from mpcs_torch.evaluation.files.trial_text import PAIR, fields_of_lines, refuse_binary
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
 from mpcs_torch.evaluation.files.trials import scores_of
@@ -22,8 +21,6 @@ from mpcs_torch.functional.detection.normalization import (
     cohort_statistics,
     normalize_scores,
 )
-
-Batch = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Cohort(NamedTuple):
@@ -49,21 +46,25 @@ def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None =
         PredictionsError: If the file cannot be read, a score is not finite, or a name has no two scores that differ.
     """
     places: dict[str, int] = {}
-    names, scores, rows = array("q"), array("d"), 0
+    names, scores = array("q"), array("d")
+
+    def place_of(name: str) -> int | None:
+        return places.setdefault(name, len(places)) if name else None
+
     with reading(path):
         refuse_binary(path)
-        batches = _of_csv(path, places) if path.suffix.lower() == ".csv" else _of_text(path, places)
-        for places_of_names, values in batches:
+        for first, columns in _batches(path):
+            places_of_names = labels_of(path, columns["name"], "name", first, place_of, "must not be empty")
+            values = scores_of(path, columns["score"], first)
             bad = ~np.isfinite(values)
             if bad.any():
                 row = int(bad.argmax())
                 problem = f"must be finite, but is {values[row]:g}"
-                raise PredictionsError(path, problem, row=rows + row + 1, column="score")
+                raise PredictionsError(path, problem, row=len(scores) + row + 1, column="score")
             names.frombytes(places_of_names.tobytes())
             scores.frombytes(values.tobytes())
-            rows += len(values)
             advance(len(values))
-        if not rows:
+        if not scores:
             raise PredictionsError(path, "contains no rows")
         preds, owners = torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(names, dtype=torch.int64)
         try:
@@ -75,24 +76,14 @@ def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None =
         return Cohort(places, statistics, int((owners.bincount() < (top or 0)).sum()))
 
 
-def _of_text(path: Path, places: dict[str, int]) -> Iterator[Batch]:
-    """Yield the place of the name of each score; names are added to ``places``."""
-    for first, fields in fields_of_lines(path, ("name", "cohort", "score"), "a name, a name of the cohort and a score"):
-        names = [places.setdefault(name, len(places)) for name in fields["name"].to_pylist()]
-        yield np.array(names, dtype=np.int64), scores_of(path, fields["score"], first)
-
-
-def _of_csv(path: Path, places: dict[str, int]) -> Iterator[Batch]:
+def _batches(path: Path) -> Iterator[Batch]:
+    """Yield the columns ``name`` and ``score``."""
+    if path.suffix.lower() != ".csv":
+        return fields_of_lines(path, ("name", "cohort", "score"), "a name, a name of the cohort and a score")
     file = CsvFile(path)
     if not {"name", "score"} <= set(file.names):
         raise PredictionsError(path, f"must have the columns ['name', 'score'], but has {quoted(file.names)}")
-
-    def place_of(name: str) -> int | None:
-        return places.setdefault(name, len(places)) if name else None
-
-    for first, columns in file.batches(numbers=["score"], texts=["name"]):
-        names = labels_of(path, columns["name"], "name", first, place_of, "must not be empty")
-        yield names, scores_of(path, columns["score"], first)
+    return file.batches(numbers=["score"], texts=["name"])
 
 
 NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]

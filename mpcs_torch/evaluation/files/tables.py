@@ -78,12 +78,15 @@ class CsvFile:
             PredictionsError: If a row has too few or too many values.
         """
         with self.path.open(newline="", encoding="utf-8-sig") as file:
-            for number, row in enumerate(
-                row for row in csv.reader(lines_of(file, self.path)) if row
-            ):  # the header is number 0
-                if number >= start:
-                    self._check_length(row, number)
-                    yield row
+            rows = (row for row in csv.reader(lines_of(file, self.path)) if row)
+            for number, row in enumerate(islice(rows, start, None), start):  # the header is number 0
+                if len(row) < len(self.names):
+                    problem = f"is missing: the row has {len(row)} of {len(self.names)} values"
+                    raise PredictionsError(self.path, problem, row=number, column=self.names[len(row)])
+                if len(row) > len(self.names):
+                    problem = f"has no name: the row has {len(row)} values"
+                    raise PredictionsError(self.path, problem, row=number, column=len(self.names))
+                yield row
 
     def _by_arrow(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         import pyarrow
@@ -104,23 +107,14 @@ class CsvFile:
             arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=[]),
         )
 
-    def _check_length(self, row: Sequence[str], number: int) -> None:
-        names = self.names
-        if len(row) < len(names):
-            problem = f"is missing: the row has {len(row)} of {len(names)} values"
-            raise PredictionsError(self.path, problem, row=number, column=names[len(row)])
-        if len(row) > len(names):
-            raise PredictionsError(
-                self.path, f"has no name: the row has {len(row)} values", row=number, column=len(names)
-            )
 
-
-def import_pyarrow(path: Path) -> None:
-    """Refuse to read a file if pyarrow is not installed."""
+def import_pyarrow(path: Path) -> Any:
+    """Return pyarrow; refuse to read a file if it is not installed."""
     try:
-        import pyarrow  # noqa: F401
+        import pyarrow
     except ImportError:
         raise PredictionsError(path, "requires pyarrow: pip install 'mpcs_torch[cli]'") from None
+    return pyarrow
 
 
 def write_csv_rows(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:

@@ -1,7 +1,6 @@
 """Read the trials of a list from the matrix of scores that SIDEKIT, BOSARIS or PyBOSARIS wrote."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +10,10 @@ from numpy.typing import NDArray
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
 from mpcs_torch.evaluation.files.hdf5 import (
     axes_of,
-    check_shape,
     has_dataset,
+    import_h5py,
     is_hdf5,
     numbers_in,
-    opened_hdf5,
     read_key,
     row_blocks,
 )
@@ -38,22 +36,6 @@ Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 """Places of rows and of columns."""
 
 
-@dataclass
-class _Wanted:
-    """The trials of a list, in the order of the scores."""
-
-    labels: NDArray[np.int8]
-    """(rows, columns): 1 for targets, -1 for non-targets, 0 for pairs that are no trials."""
-    missing: int = 0
-    """Trials without a score, as far as the file was read."""
-    example: tuple[str, str] = ("", "")
-    """One of them."""
-
-    def miss(self, number: int, example: tuple[str, str]) -> None:
-        self.example = self.example if self.missing else example
-        self.missing += number
-
-
 def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str]) -> Iterator[TrialBatch]:
     """Yield the scores of the trials of a list; scores of other pairs are ignored, as BOSARIS does.
 
@@ -68,13 +50,13 @@ def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str]) -> 
     if trials is None:
         raise PredictionsError(path, "contains no labels: give a Key, or a list of trials, with --trials FILE")
     check_pair_columns(path, PAIR, columns)
-    with opened_hdf5(path) as file:
+    with import_h5py(path).File(path, "r") as file:
         axes = axes_of(file)
         models, segments = list(axes[0]), list(axes[1])
-        wanted = _wanted(trials, *axes)
+        wanted, lacking, number = _wanted(trials, *axes)
         scores, mask = _matrices(path, file, (len(models), len(segments)))
-        for rows in row_blocks(wanted.labels.shape):
-            labels = wanted.labels[rows]
+        for rows in row_blocks(wanted.shape):
+            labels = wanted[rows]
             places = labels.nonzero()
             if not len(places[0]):
                 continue
@@ -82,40 +64,47 @@ def batches_of_hdf5(path: Path, trials: Path | None, columns: Sequence[str]) -> 
             is_nan = np.isnan(values)
             is_scored = ~is_nan if mask is None else mask[rows][places] != 0
             pairs = (places[0] + rows.start, places[1])
-            if not is_scored.all():
-                row, column = _first(pairs, ~is_scored)
-                wanted.miss(int((~is_scored).sum()), (models[row], segments[column]))
-            if (is_nan & is_scored).any():
-                row, column = _first(pairs, is_nan & is_scored)
-                pair = quoted_pair(models[row], segments[column])
+            unscored, bad = (np.flatnonzero(which) for which in (~is_scored, is_nan & is_scored))
+            number += len(unscored)
+            lacking += [(models[pairs[0][place]], segments[pairs[1][place]]) for place in unscored[:1]]
+            if len(bad):
+                pair = quoted_pair(models[pairs[0][bad[0]]], segments[pairs[1][bad[0]]])
                 raise PredictionsError(path, f"the score of {pair} {NO_NUMBER.format(repr('nan'))}")
             texts = {name: _texts((models, segments), pairs, name) for name in columns}
             yield TrialBatch(values, (labels[places] > 0).astype(np.int64), texts)
-    refuse_missing(path, trials, wanted.missing, wanted.example)
+    refuse_missing(path, trials, number, lacking)
 
 
-def _wanted(trials: Path, models: Mapping[str, int], segments: Mapping[str, int]) -> _Wanted:
-    """Put the labels of a list where the scores of its trials are."""
-    wanted = _Wanted(np.zeros((len(models), len(segments)), dtype=np.int8))
+def _wanted(
+    trials: Path, models: Mapping[str, int], segments: Mapping[str, int]
+) -> tuple[NDArray[np.int8], list[tuple[str, str]], int]:
+    """Put the labels of a list where the scores of its trials are.
+
+    Returns:
+        (rows, columns): 1 for targets, -1 for non-targets, 0 for pairs that are no trials; and of the trials that are
+        of no row or no column, an example if there is one, and their number.
+    """
+    labels = np.zeros((len(models), len(segments)), dtype=np.int8)
     if not is_hdf5(trials):
+        lacking = list[tuple[str, str]]()
         with reading(trials):
             for (one, other), label in labels_of_pairs(trials).items():
                 if one in models and other in segments:
-                    wanted.labels[models[one], segments[other]] = 1 if label else -1
+                    labels[models[one], segments[other]] = 1 if label else -1
                 else:
-                    wanted.miss(1, (one, other))
-        return wanted
+                    lacking.append((one, other))
+        return labels, lacking[:1], len(lacking)
     key = read_key(trials)
     rows = np.array([models.get(name, -1) for name in key.enrollments], dtype=np.intp)
     columns = np.array([segments.get(name, -1) for name in key.tests], dtype=np.intp)
     has_row, has_column = rows >= 0, columns >= 0
-    wanted.labels[np.ix_(rows[has_row], columns[has_column])] = key.labels[has_row][:, has_column]
-    number = int(np.count_nonzero(key.labels)) - int(np.count_nonzero(wanted.labels))
-    if number:
-        is_missing = (key.labels != 0) & ~(has_row[:, None] & has_column)
-        row, column = divmod(int(is_missing.argmax()), len(key.tests))
-        wanted.miss(number, (key.enrollments[row], key.tests[column]))
-    return wanted
+    labels[np.ix_(rows[has_row], columns[has_column])] = key.labels[has_row][:, has_column]
+    number = int(np.count_nonzero(key.labels)) - int(np.count_nonzero(labels))
+    if not number:
+        return labels, [], 0
+    is_missing = (key.labels != 0) & ~(has_row[:, None] & has_column)
+    row, column = divmod(int(is_missing.argmax()), len(key.tests))
+    return labels, [(key.enrollments[row], key.tests[column])], number
 
 
 def _matrices(path: Path, file: "h5py.File", shape: tuple[int, int]) -> "tuple[h5py.Dataset, h5py.Dataset | None]":
@@ -123,18 +112,8 @@ def _matrices(path: Path, file: "h5py.File", shape: tuple[int, int]) -> "tuple[h
     name = next((name for name in (SCORES, OTHER_SCORES) if has_dataset(file, name)), None)
     if name is None:
         raise PredictionsError(path, f"must contain scores, as {SCORES} or {OTHER_SCORES}; a Key is for --trials")
-    scores = numbers_in(file, name, "f", "floating point numbers")
-    check_shape(name, scores, shape)
-    if not has_dataset(file, MASK):
-        return scores, None
-    mask = numbers_in(file, MASK, "biu", "integers or bools")
-    check_shape(MASK, mask, shape)
-    return scores, mask
-
-
-def _first(pairs: Pairs, chosen: NDArray[np.bool_]) -> tuple[int, int]:
-    place = int(chosen.argmax())
-    return int(pairs[0][place]), int(pairs[1][place])
+    scores = numbers_in(file, name, shape, "f", "floating point numbers")
+    return scores, numbers_in(file, MASK, shape, "biu", "integers or bools") if has_dataset(file, MASK) else None
 
 
 def _texts(names: tuple[list[str], list[str]], pairs: Pairs, column: str) -> "pyarrow.Array":

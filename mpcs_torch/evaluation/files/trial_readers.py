@@ -1,6 +1,5 @@
 """Read the trials of a detector in the format that the name of the file says."""
 
-from array import array
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from mpcs_torch.evaluation.files.trial_table import (
 )
 from mpcs_torch.evaluation.files.trial_text import PAIR, batches_of_text
 from mpcs_torch.evaluation.files.trials import TrialBatch, Trials, TrialTable, other_columns
+from mpcs_torch.functional.detection.errors import missing_kind
 
 if TYPE_CHECKING:
     import pyarrow
@@ -83,8 +83,11 @@ def read_trial_table(
         naming = _naming(path, trials, key) if named else ()
         wanted = list(dict.fromkeys([*naming, *columns]))
         read, texts = _collected(path, _batches(path, trials, wanted), advance)
-        if both_kinds or not len(read.labels):
-            _check_kinds(path, trials, len(read.labels), int(read.labels.sum()))
+        if not len(read.labels):
+            raise PredictionsError(path, "contains no rows")
+        if both_kinds and (missing := missing_kind(read.labels)) is not None:
+            rule = "must contain target and non-target trials"
+            raise PredictionsError(trials or path, f"{rule}, but contains no {missing.removesuffix('s')} trial")
         names = _names(path, [texts[name] for name in naming]) if naming else None
         return TrialTable(read, names, {name: _groups(texts[name]) for name in columns})
 
@@ -126,32 +129,18 @@ def _collected(
     path: Path, batches: Iterator[TrialBatch], advance: Advance
 ) -> "tuple[Trials, dict[str, pyarrow.ChunkedArray]]":
     """Return all trials, and the columns of text."""
-    scores, labels, texts = array("d"), array("b"), dict[str, list[Any]]()
+    scores, labels, texts = bytearray(), bytearray(), dict[str, list[Any]]()
     with reading(path):
         for batch in batches:
-            scores.frombytes(batch.scores.astype(np.float64).tobytes())
-            labels.frombytes(batch.labels.astype(np.int8).tobytes())
+            scores += batch.scores.astype(np.float64).tobytes()
+            labels += batch.labels.astype(np.bool_).tobytes()
             for name, values in batch.texts.items():
                 texts.setdefault(name, []).append(values)
             advance(len(batch.scores))
     if not scores:
         return Trials(torch.empty(0, dtype=torch.float64), torch.empty(0, dtype=torch.bool)), {}
-    collected = Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.int8).bool())
-    if not texts:
-        return collected, {}
-    import pyarrow
-
-    return collected, {name: pyarrow.chunked_array(values) for name, values in texts.items()}
-
-
-def _check_kinds(path: Path, trials: Path | None, rows: int, targets: int) -> None:
-    if not rows:
-        raise PredictionsError(path, "contains no rows")
-    for name, number in (("target", targets), ("non-target", rows - targets)):
-        if not number:
-            raise PredictionsError(
-                trials or path, f"must contain target and non-target trials, but contains no {name} trial"
-            )
+    columns = {name: import_pyarrow(path).chunked_array(values) for name, values in texts.items()}
+    return Trials(torch.frombuffer(scores, dtype=torch.float64), torch.frombuffer(labels, dtype=torch.bool)), columns
 
 
 def _names(path: Path, columns: "Sequence[pyarrow.ChunkedArray]") -> "pyarrow.StringArray":

@@ -76,9 +76,7 @@ def batches_of_npz(path: Path, columns: Sequence[str]) -> Iterator[TrialBatch]:
 
 def _array_batches(path: Path, arrays: dict[str, Array]) -> Iterator[Batch]:
     """Yield some rows of arrays: scores, labels and texts."""
-    import_pyarrow(path)
-    import pyarrow
-
+    pyarrow = import_pyarrow(path)
     score, first = next(iter(arrays.items()))
     shape = first.shape
     for name, array in arrays.items():

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError, lines_of, reading
-from mpcs_torch.evaluation.files.hdf5 import is_hdf5, pairs_of_key, read_key
+from mpcs_torch.evaluation.files.hdf5 import is_hdf5, read_key
 from mpcs_torch.evaluation.files.tables import Batch, import_pyarrow, labels_of
 from mpcs_torch.evaluation.files.trials import LABEL_RULE, TrialBatch, label_of, scores_of, trial_batches
 
@@ -73,15 +73,15 @@ def _of_pairs(path: Path, trials: Path, columns: Sequence[str]) -> Iterator[Tria
         yield TrialBatch(
             scores_of(path, fields["score"], first), labels_of_rows, {name: fields[name] for name in columns}
         )
-    missing = len(labels) - len(scored)
-    example = next((pair for pair in labels if pair not in scored), ("", ""))
-    refuse_missing(path, trials, missing, example)
+    missing = [pair for pair in labels if pair not in scored]
+    refuse_missing(path, trials, len(missing), missing)
 
 
-def refuse_missing(path: Path, trials: Path, missing: int, example: tuple[str, str]) -> None:
-    """Refuse scores of which a number of trials is missing, and name one."""
-    if missing:
-        raise PredictionsError(path, f"has no scores for {missing} trials of {trials}, such as {quoted_pair(*example)}")
+def refuse_missing(path: Path, trials: Path, number: int, missing: Sequence[tuple[str, str]]) -> None:
+    """Refuse scores of which a number of trials is missing, and name the first."""
+    if number:
+        example = quoted_pair(*missing[0])
+        raise PredictionsError(path, f"has no scores for {number} trials of {trials}, such as {example}")
 
 
 def labels_of_pairs(trials: Path) -> dict[tuple[str, str], int]:
@@ -91,7 +91,10 @@ def labels_of_pairs(trials: Path) -> dict[tuple[str, str], int]:
         PredictionsError: If a label is unknown, or a trial appears twice.
     """
     if is_hdf5(trials):
-        return dict(pairs_of_key(read_key(trials)))
+        key = read_key(trials)
+        rows, columns = key.labels.nonzero()
+        places = zip(rows.tolist(), columns.tolist(), (key.labels[rows, columns] > 0).tolist(), strict=True)
+        return {(key.enrollments[row], key.tests[column]): int(label) for row, column, label in places}
     labels: dict[tuple[str, str], int] = {}
     with reading(trials):
         for first, fields in fields_of_lines(trials, (*PAIR, "label"), "two names and a label"):
@@ -110,9 +113,7 @@ def fields_of_lines(path: Path, names: Sequence[str], rule: str) -> Iterator[Bat
     Raises:
         PredictionsError: If a line has more or fewer fields.
     """
-    import_pyarrow(path)
-    import pyarrow
-
+    pyarrow = import_pyarrow(path)
     for first, rows in split_lines(path, len(names), rule):
         columns = (pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True))
         yield Batch(first, dict(zip(names, columns, strict=True)))

@@ -9,7 +9,6 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 from numpy.lib import format as npy
-from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
@@ -54,11 +53,11 @@ def fill_parquet(file: BinaryIO, table: TrialTable) -> None:
 def fill_npz(file: BinaryIO, table: TrialTable) -> None:
     """Write arrays of scores, of labels, and of the texts of groups."""
     with zipfile.ZipFile(file, "w") as archive:
-        _write_array(archive, SCORES, table, "<f8", lambda rows: table.trials.scores[rows].numpy())
-        _write_array(archive, LABELS, table, "|b1", lambda rows: table.trials.labels[rows].numpy())
+        _write_array(archive, SCORES, table, "<f8", lambda rows: table.trials.scores[rows])
+        _write_array(archive, LABELS, table, "|b1", lambda rows: table.trials.labels[rows])
         for column, group in table.groups.items():
             longest = max(1, *map(len, group.names)) if group.names else 1
-            _write_array(archive, column, table, f"<U{longest}", partial(_text_array, group))
+            _write_array(archive, column, table, f"<U{longest}", partial(_texts, group))
 
 
 def fill_text(file: BinaryIO, table: TrialTable, values: Callable[[slice], list[str]]) -> None:
@@ -77,18 +76,14 @@ def _texts(group: Groups, rows: slice) -> list[str]:
     return [group.names[code] for code in group.codes[rows].tolist()]
 
 
-def _text_array(group: Groups, rows: slice) -> NDArray[np.str_]:
-    return np.array(_texts(group, rows))
-
-
 def _write_array(
-    archive: zipfile.ZipFile, name: str, table: TrialTable, dtype: str, values: Callable[[slice], NDArray[Any]]
+    archive: zipfile.ZipFile, name: str, table: TrialTable, dtype: str, values: Callable[[slice], Any]
 ) -> None:
     header = {"descr": dtype, "fortran_order": False, "shape": (len(table.trials.labels),)}
     with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
         npy.write_array_header_1_0(file, header)
         for rows in _blocks(table):
-            file.write(values(rows).astype(dtype).tobytes())
+            file.write(np.asarray(values(rows), dtype).tobytes())
 
 
 Fill = Callable[[BinaryIO], None]
@@ -144,8 +139,8 @@ def _check_columns(path: Path, table: TrialTable) -> None:
 def _check_pairs(path: Path, table: TrialTable) -> None:
     """Refuse trials that enrollment and test do not name, or that appear twice."""
     if not set(PAIR) <= table.groups.keys():
-        has = quoted(list(table.groups))
-        raise PredictionsError(path, f"needs the columns {quoted(list(PAIR))}, but the trials have {has}")
+        rule = f"needs the columns {quoted(list(PAIR))}"
+        raise PredictionsError(path, f"{rule}, but the trials have {quoted(list(table.groups))}")
     enrollment, test = (table.groups[name] for name in PAIR)
     pairs, counts = np.unique((enrollment.codes * len(test.names) + test.codes).numpy(), return_counts=True)
     if (counts > 1).any():
@@ -155,20 +150,21 @@ def _check_pairs(path: Path, table: TrialTable) -> None:
 
 
 def _scores_of(path: Path, table: TrialTable) -> Fill:
-    if is_hdf5(path):
-        import_h5py(path)
-        check_matrix(path, table)
-        return partial(fill_scores, table=table)
-    _check_words(path, table)
-    return partial(fill_text, table=table, values=lambda rows: [repr(s) for s in table.trials.scores[rows].tolist()])
+    if not is_hdf5(path):
+        _check_words(path, table)
+        values = table.trials.scores
+        return partial(fill_text, table=table, values=lambda rows: [repr(score) for score in values[rows].tolist()])
+    import_h5py(path)
+    check_matrix(path, table)
+    return partial(fill_scores, table=table)
 
 
 def _list_of(path: Path, table: TrialTable) -> Fill:
-    if is_hdf5(path):
-        import_h5py(path)
-        return partial(fill_key, key=key_of(path, table))
-    _check_words(path, table)
-    return partial(fill_text, table=table, values=table.trials.label_names)
+    if not is_hdf5(path):
+        _check_words(path, table)
+        return partial(fill_text, table=table, values=table.trials.label_names)
+    import_h5py(path)
+    return partial(fill_key, key=key_of(path, table))
 
 
 def _check_words(path: Path, table: TrialTable) -> None:
@@ -181,6 +177,8 @@ def _check_words(path: Path, table: TrialTable) -> None:
 
 COLUMN_SUFFIXES = (".csv", ".parquet")
 Change = Callable[..., Tensor]
+Changed = Callable[[list[str], Sequence[Any], int], Tensor]
+"""Returns new scores, from the names of columns, some rows of them, and the number of the first row."""
 Rows = Iterator[tuple[int, list[list[str]]]]
 
 
@@ -207,21 +205,26 @@ def rewrite_scores(
         rule = f"must end in {kind}" if kind else f"must not end in {other}"
         raise PredictionsError(out, f"{rule}, because the format is that of {path}")
 
+    def changed(names: list[str], columns: Sequence[Any], first: int) -> Tensor:
+        """Return the new scores of some rows."""
+        scores = torch.from_numpy(scores_of(path, columns[names.index("score")], first))
+        texts = (texts_of(path, columns[names.index(name)], name, first).to_pylist() for name in given)
+        advance(len(scores))
+        return change(scores, *texts)
+
     def copy(file: BinaryIO) -> None:
         with reading(path):
             if suffix in (".npz", *SUFFIXES):
                 raise PredictionsError(path, "must be csv, parquet or text: `mpcs convert` writes these")
             if kind == ".parquet":
-                _copy_parquet(file, path, change, advance, given)
+                _copy_parquet(file, path, changed, given)
             else:
-                _copy_rows(file, path, change, advance, given, is_csv=kind == ".csv")
+                _copy_rows(file, path, changed, given, is_csv=kind == ".csv")
 
     replace_whole(out, copy)
 
 
-def _copy_parquet(
-    file: BinaryIO, path: Path, change: Change, advance: Callable[[int], None], given: Sequence[str]
-) -> None:
+def _copy_parquet(file: BinaryIO, path: Path, changed: Changed, given: Sequence[str]) -> None:
     names = parquet_names(path)
     _check_given(path, names, ["score", *given])
     import pyarrow
@@ -231,39 +234,23 @@ def _copy_parquet(
     field = pyarrow.field("score", pyarrow.float64())
     with parquet.ParquetWriter(file, opened.schema_arrow.set(place, field)) as writer:
         for read in opened.iter_batches(ROWS):
-            scores = scores_of(path, read.column(place), first)
-            texts = (texts_of(path, read.column(names.index(name)), name, first).to_pylist() for name in given)
-            changed = change(torch.from_numpy(scores), *texts).numpy()
-            writer.write_batch(read.set_column(place, field, pyarrow.array(changed, field.type)))
+            scores = changed(names, read.columns, first).numpy()
+            writer.write_batch(read.set_column(place, field, pyarrow.array(scores, field.type)))
             first += len(read)
-            advance(len(read))
 
 
-def _copy_rows(
-    file: BinaryIO,
-    path: Path,
-    change: Change,
-    advance: Callable[[int], None],
-    given: Sequence[str],
-    *,
-    is_csv: bool,
-) -> None:
+def _copy_rows(file: BinaryIO, path: Path, changed: Changed, given: Sequence[str], *, is_csv: bool) -> None:
     refuse_binary(path)
-    import_pyarrow(path)
-    import pyarrow
-
+    pyarrow = import_pyarrow(path)
     header, names, batches = _csv_rows(path) if is_csv else _text_rows(path)
     _check_given(path, names, given)
-    place, places = names.index("score"), [names.index(name) for name in given]
+    place = names.index("score")
     _write_rows(file, header, is_csv=is_csv)
     for first, rows in batches:
         columns = [pyarrow.array(column, pyarrow.string()) for column in zip(*rows, strict=True)]
-        scores = torch.from_numpy(scores_of(path, columns[place], first))
-        texts = (texts_of(path, columns[other], names[other], first).to_pylist() for other in places)
-        for fields, score in zip(rows, change(scores, *texts).tolist(), strict=True):
+        for fields, score in zip(rows, changed(names, columns, first).tolist(), strict=True):
             fields[place] = repr(score)
         _write_rows(file, rows, is_csv=is_csv)
-        advance(len(rows))
 
 
 def _check_given(path: Path, names: Sequence[str], needed: Sequence[str]) -> None:
