@@ -14,7 +14,7 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.hdf5 import Key
-from mpcs_torch.evaluation.files.write_hdf5 import write_key, write_ndx
+from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
 from mpcs_torch.study import tasks

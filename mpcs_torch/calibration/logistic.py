@@ -7,8 +7,15 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.calibration.newton import STEPS, Expansion, minimize
-from mpcs_torch.calibration.scores import REVERSED, CalibrationWarning, labelled_trials, upcast_half
+from mpcs_torch.calibration.fitting import (
+    REVERSED,
+    STEPS,
+    CalibrationWarning,
+    Expansion,
+    labelled_trials,
+    minimize,
+    upcast_half,
+)
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
 

@@ -6,7 +6,7 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.calibration.scores import REVERSED, CalibrationWarning, labelled_trials, upcast_half
+from mpcs_torch.calibration.fitting import REVERSED, CalibrationWarning, labelled_trials, upcast_half
 from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.errors import count_errors
 

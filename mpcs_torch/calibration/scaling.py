@@ -6,8 +6,15 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.calibration.newton import STEPS, Expansion, minimize
-from mpcs_torch.calibration.scores import CalibrationWarning, LabelledLogits, labelled_logits, upcast_half
+from mpcs_torch.calibration.fitting import (
+    STEPS,
+    CalibrationWarning,
+    Expansion,
+    LabelledLogits,
+    labelled_logits,
+    minimize,
+    upcast_half,
+)
 from mpcs_torch.functional.inputs.checks import check_num_classes
 
 

@@ -1,12 +1,79 @@
-"""The ``mpcs`` command and its own options; `VerbGroup` adds the verbs."""
+"""The ``mpcs`` command and its own options, and groups of commands that start fast."""
 
+import re
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from mpcs_torch.cli.console import COMMAND_LINE
-from mpcs_torch.cli.groups import VerbGroup
+from mpcs_torch.cli.failures import reported_errors
+
+VERBS = (
+    "train",
+    "reproduce",
+    "score",
+    "detect",
+    "convert",
+    "normalize",
+    "calibrate",
+    "decide",
+    "select",
+    "report",
+    "study",
+    "demo",
+    "data",
+    "concern",
+    "metrics",
+)
+"""``mpcs NAME`` is the function, or the Typer of several functions, called NAME in ``mpcs_torch.cli.verbs.NAME``."""
+
+
+class FlagGroup(TyperGroup):
+    """A group whose options are all flags, --help among them."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the options with False for None as default, because Typer imports pydantic to convert None."""
+        params = super().get_params(ctx)
+        for option in params:
+            option.default = option.default or False
+        return params
+
+
+def group_of_commands(text: str) -> typer.Typer:
+    """Return a verb that has commands of its own; alone, it shows its help."""
+    return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
+
+
+class VerbGroup(FlagGroup):
+    """The group of the verbs; it imports the module of a verb when that verb is called or listed."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        names: dict[str, Any] = dict.fromkeys(VERBS)
+        self.commands = names  # Typer lists these, and suggests them for a misspelt verb
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # Typer's signature
+        """Import a verb and build its command; None for an unknown name."""
+        if cmd_name not in VERBS:
+            return None
+        verb = getattr(import_module(f"mpcs_torch.cli.verbs.{cmd_name}"), cmd_name)
+        if not isinstance(verb, typer.Typer):
+            function, verb = verb, typer.Typer(add_completion=False)
+            verb.command(cmd_name)(function)
+        command = typer.main.get_command(verb)
+        command.name = cmd_name
+        for shown in (command, *getattr(command, "commands", {}).values()):
+            shown.help = re.sub(r"(?<!\n)\n(?!\n)", " ", shown.help or "")  # Typer keeps the breaks of a docstring
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        """Call a verb, and print its errors."""
+        with reported_errors(debug=ctx.params["debug"]):
+            return super().invoke(ctx)
+
 
 app = typer.Typer(cls=VerbGroup, no_args_is_help=True)
 

@@ -57,7 +57,11 @@ def columns_of(table: Table) -> list[Column]:
     columns: list[Column] = []
     for header, *cells in zip(table.header, *table.rows, strict=True):
         safe = [printable(cell) for cell in cells]
-        is_number = any(safe) and all(_is_number(cell) for cell in safe if cell not in ("", "-"))
+        is_number = any(safe) and all(
+            re.match(NUMBER, cell) and BESIDE_NUMBERS.fullmatch(re.sub(NUMBER, "", cell))
+            for cell in safe
+            if cell not in ("", "-")
+        )
         cells = _aligned(safe) if is_number else safe
         columns.append(Column(printable(header), cells, is_number, READABLE if columns else NARROWEST))
     return columns
@@ -98,10 +102,6 @@ def wrapped(text: str, width: int) -> str:
             lines.append("")
         lines[-1] += piece
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _is_number(cell: str) -> bool:
-    return re.match(NUMBER, cell) is not None and BESIDE_NUMBERS.fullmatch(re.sub(NUMBER, "", cell)) is not None
 
 
 def _aligned(cells: Sequence[str]) -> list[str]:

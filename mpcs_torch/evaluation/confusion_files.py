@@ -60,11 +60,7 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor]:
 
 
 def score_confusion(
-    path: Path,
-    concern: ConcernSpec | None,
-    *,
-    entries: "Sequence[MetricEntry] | None" = None,
-    intervals: bool = True,
+    path: Path, concern: ConcernSpec | None, *, entries: "Sequence[MetricEntry] | None" = None, intervals: bool = True
 ) -> "Result[ClassifierScores]":
     """Evaluate the decisions of a file with a confusion matrix.
 

@@ -35,7 +35,7 @@ WIDEST = 0.1
 """The share of the possible values beyond which Gaffke's bound of a mean is of no use."""
 RATE = [(0, 1), (1, 1)]
 OF_DIFFERENCES = (
-    " Intervals of rates and costs allow for a worse cluster than all of these, which those of differences do not."
+    " Intervals of rates and costs allow for a worse cluster than all of these; those of differences do not."
 )
 """Added to the note on clusters where models are compared."""
 Interval = tuple[float, float]

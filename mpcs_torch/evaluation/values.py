@@ -9,15 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.intervals import (
-    CONFIDENCE,
-    RATE,
-    Units,
-    difference_of,
-    interval_of,
-    rate_interval,
-    whole_of,
-)
+from mpcs_torch.evaluation.intervals import CONFIDENCE, RATE, Units, difference_of, interval_of, rate_interval, whole_of
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference

@@ -65,8 +65,13 @@ from mpcs_torch.functional.probability.generalized import (
     geometric_accuracy,
     robustness,
 )
-from mpcs_torch.functional.probability.mean_curve import MeanCurve, generalized_mean_curve
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope, measured_probabilities
+from mpcs_torch.functional.probability.measured import (
+    MeanCurve,
+    MeasuredProbabilities,
+    calibration_slope,
+    generalized_mean_curve,
+    measured_probabilities,
+)
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy
 from mpcs_torch.functional.probability.scoring_rules import brier_score, cross_entropy
 from mpcs_torch.functional.quality.confusion import confusion_matrix

@@ -14,7 +14,7 @@ from torchmetrics import Metric
 import mpcs_torch.metrics as metrics
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.io.import_paths import import_attribute
+from mpcs_torch.io.packaged import import_attribute
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels", "trials"]
 """The input of a metric: the arguments of ``update``.

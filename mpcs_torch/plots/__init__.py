@@ -2,11 +2,11 @@
 
 from mpcs_torch.plots.bars import condition_chart
 from mpcs_torch.plots.confusion import confusion_matrix
+from mpcs_torch.plots.curves import score_histograms
 from mpcs_torch.plots.det import bayes_error_curves, det_curves
 from mpcs_torch.plots.reliability import mean_curves, reliability
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 from mpcs_torch.plots.roc import roc_curves, roc_with_hull
-from mpcs_torch.plots.score_histograms import score_histograms
 
 __all__ = [
     "bayes_error_curves",

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 
 from mpcs_torch.functional.probability.generalized import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
-from mpcs_torch.functional.probability.mean_curve import MeanCurve
-from mpcs_torch.functional.probability.measured import MeasuredProbabilities, calibration_slope
+from mpcs_torch.functional.probability.measured import MeanCurve, MeasuredProbabilities, calibration_slope
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, legend_below, literal
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
-from mpcs_torch.report.confusions import costliest, draw_confusion
+from mpcs_torch.report.figures import costliest, draw_confusion
 from mpcs_torch.report.render import draw, render
 from mpcs_torch.study.demonstration import (
     CONFIDENCE,

@@ -12,7 +12,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.plots import reliability
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
-from mpcs_torch.report.confusions import errors_of
+from mpcs_torch.report.figures import errors_of
 from mpcs_torch.report.render import Drawing, draw
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.trained import TrainedRun

@@ -10,7 +10,7 @@ from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
 from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
 from mpcs_torch.plots.trends import figure_4, trends
-from mpcs_torch.report.confusions import draw_confusion
+from mpcs_torch.report.figures import draw_confusion
 from mpcs_torch.report.render import draw, render
 from mpcs_torch.trainer.records import pick
 

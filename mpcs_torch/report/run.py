@@ -13,8 +13,7 @@ from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.certainty import draw_det, draw_referral
-from mpcs_torch.report.confusions import MOST_CLASSES, Costliest, costliest, draw_confusion
+from mpcs_torch.report.figures import MOST_CLASSES, Costliest, costliest, draw_confusion, draw_det, draw_referral
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.tables import Table

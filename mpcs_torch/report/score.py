@@ -13,8 +13,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
-from mpcs_torch.report.certainty import draw_det, draw_referral
-from mpcs_torch.report.confusions import MOST_CLASSES, costliest, draw_confusion, errors_of
+from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 

@@ -17,10 +17,10 @@ from mpcs_torch.learning import DecisionRule
 from mpcs_torch.study.plans import METHODS, RECIPE
 from mpcs_torch.study.results import Effect, paired_effect
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config.run import load_packaged_config
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.folder import check_free, run_in_folder
+from mpcs_torch.trainer.resume import open_selector
 
 CONFIG, DATA_ROOT = "experiments/demo", Path("data")
 SEEDS = range(10)

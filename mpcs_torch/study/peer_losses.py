@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.trainer.losses import Loss, Weight
+from mpcs_torch.trainer.by_name import Loss, Weight
 
 
 def cost_weighted(concern: ConcernSpec, *, released: Weight) -> Loss:

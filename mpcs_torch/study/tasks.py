@@ -18,7 +18,6 @@ from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_deci
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.study.plans import METHODS, STUDIES
-from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.config.run import RunConfig, dump_config, load_packaged_config
 from mpcs_torch.trainer.config.sections import ScoreConfig
 from mpcs_torch.trainer.data import DataSplits
@@ -26,6 +25,7 @@ from mpcs_torch.trainer.evaluation import forward_pass
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import resolved_config
+from mpcs_torch.trainer.resume import open_selector
 
 DECISION_FACTORS = (1.0, 0.7, 0.6, 0.55, 0.5, 0.45, 0.4, 0.35, 0.3)
 """Concern of released pairs when deciding; 1 is the most probable class."""

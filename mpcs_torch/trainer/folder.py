@@ -11,7 +11,6 @@ from mpcs_torch.io.locks import held
 from mpcs_torch.learning import CheckpointSelector, manifest
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.processes.world import ALONE, World
-from mpcs_torch.trainer import checkpoints
 from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
@@ -20,7 +19,7 @@ from mpcs_torch.trainer.records import Record, RecordWriter, read_records
 from mpcs_torch.trainer.result import FILE as RESULT
 from mpcs_torch.trainer.result import RunResult, measure_result
 from mpcs_torch.trainer.resume import FILE as SAVED
-from mpcs_torch.trainer.resume import RunKeeper, cut_records, read_state, restore
+from mpcs_torch.trainer.resume import FOLDER, RunKeeper, cut_records, open_selector, read_state, restore, selector_hook
 
 OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html", SAVED)
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
@@ -38,7 +37,7 @@ def check_same(config: RunConfig, folder: Path) -> None:
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Refuse folders that hold a run, before any work is done, unless runs may be overwritten."""
-    marks = (*OWN_FILES, f"{checkpoints.FOLDER}/{manifest.NAME}")
+    marks = (*OWN_FILES, f"{FOLDER}/{manifest.NAME}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
         raise RunExistsError(f"{', '.join(taken)} already holds a run: choose another folder or pass --overwrite")
@@ -85,10 +84,10 @@ def run_in_folder(
         if saved is not None:
             restore(prepared, saved)
         world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
-        selector = checkpoints.open_selector(config, folder, flush=flush) if world.is_first else None
+        selector = open_selector(config, folder, flush=flush) if world.is_first else None
         if world.is_first:
             records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
-            saving = [] if selector is None else [checkpoints.selector_hook(selector)]
+            saving = [] if selector is None else [selector_hook(selector)]
             hooks = [stack.enter_context(records), *saving, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds) if flush else None
         if keeper is not None:
@@ -104,7 +103,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
     if not is_new:
         cut_records(folder / "records.csv", run.state.epochs)
         return
-    manifest.delete_checkpoints(folder / checkpoints.FOLDER)  # first, because it refuses what it cannot read
+    manifest.delete_checkpoints(folder / FOLDER)  # first, because it refuses what it cannot read
     for name in OWN_FILES:
         (folder / name).unlink(missing_ok=True)
     replace_text(folder / "config.yaml", dump_config(run.config))

@@ -1,4 +1,4 @@
-"""The training loop: optimizer steps, and epochs that evaluate and call the hooks."""
+"""Training batches, indexed out of data that stay on the device of the model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,17 +12,54 @@ from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.processes.world import ALONE, World, gradients
-from mpcs_torch.trainer.batches import ShuffledBatches
+from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.config.sections import Precision
-from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
-from mpcs_torch.trainer.losses import Loss
-from mpcs_torch.trainer.optimizers import Step
 
 if TYPE_CHECKING:
     from mpcs_torch.trainer.resume import RunKeeper
+
+
+@dataclass(frozen=True)
+class ShuffledBatches:
+    """The batches of a split in random order; each iteration is a pass over the split in an order of its own.
+
+    Order and draws from the global random generator are those of ``DataLoader(TensorDataset(...), batch_size,
+    shuffle=True)``, by which published runs replay. A DataLoader fetches and stacks the samples of a batch one by one;
+    here one call picks all of them.
+    """
+
+    split: Split
+    batch_size: int
+    world: World = ALONE
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Give the batches of a new pass."""
+        yield from self.of(self.draw())
+
+    def draw(self) -> Tensor:
+        """Draw the order of a pass, the same in all processes: int64 (N,)."""
+        size, device = len(self.split.labels), self.split.labels.device
+        order = torch.empty(size, dtype=torch.int64)
+        if self.world.is_first:  # drawn as DataLoader and RandomSampler do, when its first batch is asked for
+            _drawn_seed()  # of the workers, which a DataLoader draws even if it has none
+            order = torch.randperm(size, generator=torch.Generator().manual_seed(_drawn_seed()))
+        order = order.to(device)
+        self.world.copy_from_first([order])
+        return order
+
+    def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Give inputs and labels of each batch in an order, from a number on; the last batch may be smaller."""
+        inputs, labels = self.split.inputs, self.split.labels
+        for index in torch.split(order, self.batch_size)[start:]:
+            yield inputs.index_select(0, index), labels.index_select(0, index)
+
+
+def _drawn_seed() -> int:
+    return int(torch.empty((), dtype=torch.int64).random_())
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,10 @@ from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World
-from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
-from mpcs_torch.trainer.loop import LoopState, PreparedRun
+from mpcs_torch.trainer.loop import LoopState, PreparedRun, ShuffledBatches
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:

@@ -1,4 +1,4 @@
-"""Save the state of a run between two steps, and go on from there: the rest is as if nothing had happened."""
+"""The checkpoints that a run keeps, and how it goes on from the last one."""
 
 import signal
 from collections.abc import Iterator
@@ -14,8 +14,46 @@ from torch import nn
 
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
-from mpcs_torch.trainer.config.run import ConfigError, dump_config
-from mpcs_torch.trainer.loop import PreparedRun
+from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.trainer.config.run import ConfigError, RunConfig, dump_config
+from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
+
+FOLDER = "checkpoints"
+"""Inside the run's folder."""
+
+
+def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) -> CheckpointSelector | None:
+    """Open the selector of a run, new or with the ledger of a finished one; None if the config has none."""
+    selector = config.selector
+    if selector is None:
+        return None
+    return CheckpointSelector(
+        run_folder / FOLDER,
+        selector.rule(config.directions),
+        top_k=selector.top_k,
+        keep_last=selector.keep_last,
+        keep_every=selector.keep_every,
+        keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
+        resume=True,  # the trainer has cleared the folder of a new run
+        flush=flush,
+    )
+
+
+def selector_hook(selector: CheckpointSelector) -> Hook:
+    """Return a hook that offers every epoch to the selector."""
+    return lambda epoch, state: selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
+
+
+def checkpoint(state: LoopState) -> dict[str, Any]:
+    """Return the state of a run as tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
+    return {
+        "model": state.measured.state_dict(),
+        "optimizer": state.optimizer.state_dict(),
+        "epochs": state.epochs,
+        "steps": state.steps,
+        "random_state": torch.get_rng_state(),
+    }
+
 
 FILE = "resume.pt"
 """In the run's folder, until the run is finished."""

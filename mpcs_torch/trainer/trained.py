@@ -12,13 +12,13 @@ from mpcs_torch.errors import MpcsError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.by_name import Direction
-from mpcs_torch.trainer.checkpoints import FOLDER, open_selector
 from mpcs_torch.trainer.config.run import RunConfig, load_config
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import Record, RecordsError, read_records
 from mpcs_torch.trainer.result import RunResult, evaluator_of, read_result
+from mpcs_torch.trainer.resume import FOLDER, open_selector
 
 
 class CheckpointError(MpcsError, ValueError):

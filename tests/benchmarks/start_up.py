@@ -4,7 +4,7 @@ import statistics
 import subprocess
 import sys
 
-from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.cli.app import VERBS
 
 SECONDS, MEBIBYTES = 0.5, 80
 """The most that help may take."""

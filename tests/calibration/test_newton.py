@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, newton
-from mpcs_torch.calibration.newton import Expansion, minimize
+from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, fitting
+from mpcs_torch.calibration.fitting import Expansion, minimize
 from tests.calibration.data import logits, trials
 
 
@@ -49,7 +49,7 @@ def test_a_function_that_falls_for_ever_has_no_minimum() -> None:
 
 
 def test_a_fit_that_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton, "STEPS", 1)
+    monkeypatch.setattr(fitting, "STEPS", 1)
     with pytest.warns(CalibrationWarning, match="Newton steps found no finite optimum"):
         assert TemperatureScaling().fit(*logits(0)).temperature == 1
     with pytest.raises(ValueError, match="Newton steps found no finite optimum"):

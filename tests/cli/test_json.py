@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.study.demonstration import Demonstration, Tally
 from mpcs_torch.study.plans import STUDIES, Plan

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.cli.app import VERBS
 from mpcs_torch.study.plans import STUDIES
 from tests.benchmarks import start_up
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import mpcs_torch
-from mpcs_torch.cli.groups import VERBS
+from mpcs_torch.cli.app import VERBS
 from mpcs_torch.trainer.config import learning as learning_config
 from mpcs_torch.trainer.config import metrics as metrics_config
 from mpcs_torch.trainer.config import run as config

@@ -5,8 +5,8 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning import recommended
 from mpcs_torch.study.plans import METHODS, RECIPE
+from mpcs_torch.trainer.by_name import softmax_margin
 from mpcs_torch.trainer.config.run import load_packaged_config
-from mpcs_torch.trainer.losses import softmax_margin
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
 LOGITS, TARGET = torch.randn(20, 3, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 3

@@ -11,10 +11,10 @@ from mpcs_torch.paper.case_study import picks
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run
 from mpcs_torch.paper.published import RECORD_FILES
 from mpcs_torch.paper.reproduction import Agreement, Reproduction, compare
-from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.resume import open_selector
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
 

@@ -12,7 +12,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.canvas import ON_DARK
-from mpcs_torch.report.confusions import costliest, draw_confusion, errors_of
+from mpcs_torch.report.figures import costliest, draw_confusion, errors_of
 from mpcs_torch.report.render import breakable, numeric_columns, to_svg, whole
 from mpcs_torch.report.score import score_warnings
 from mpcs_torch.tables import Table

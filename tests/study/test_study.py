@@ -25,9 +25,9 @@ from mpcs_torch.study.tasks import (
     study_config,
     tuning_tasks,
 )
-from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.folder import RunExistsError
 from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.resume import open_selector
 from tests.trainer.toy import toy_data
 
 SEEDS = 6

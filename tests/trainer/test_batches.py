@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch.trainer.batches import ShuffledBatches
 from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.loop import ShuffledBatches
 
 Pass = tuple[list[tuple[Tensor, Tensor]], Tensor]
 """Batches, and the state of the global random generator after them."""

@@ -7,12 +7,12 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import concern_loss
-from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
+from mpcs_torch.trainer.by_name import SCHEDULERS
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
-from mpcs_torch.trainer.optimizers import SCHEDULERS
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import pick, read_records
+from mpcs_torch.trainer.resume import checkpoint, open_selector
 from tests.trainer.toy import toy_config, toy_data
 
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.concern_check import check
 from mpcs_torch.cli.console import note, print_json, show, text_of
-from mpcs_torch.cli.groups import group_of_commands
 from mpcs_torch.cli.options import AsJson, DataRoot, Quiet, refused_values
 from mpcs_torch.tables import Table
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
-from mpcs_torch.cli.groups import group_of_commands
 from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
 from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
 
@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 data = group_of_commands("Download and list the data sets of the experiments.")
-
-
-def _known() -> list[str]:
-    return [*SHA256, *(f"ucr/{name}" for name in UCR_SHA256)]
 
 
 def _check_names(names: list[str]) -> list[str]:
@@ -36,7 +32,7 @@ def get(
             metavar="NAME",
             help="mnist, add, or ucr/NAME with the name of a set in the UCR archive.",
             callback=_check_names,
-            autocompletion=_known,
+            autocompletion=lambda: [*SHA256, *(f"ucr/{name}" for name in UCR_SHA256)],
         ),
     ],
     data_root: DataRoot = Path("data"),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli import options
+from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import note, print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.groups import group_of_commands
 from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
 from mpcs_torch.tables import Table
 

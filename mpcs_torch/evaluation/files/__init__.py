@@ -4,10 +4,10 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.hdf5 import Key, read_key
 from mpcs_torch.evaluation.files.normalize import normalize_trials
 from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
+from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
 from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table, read_trials
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores, write_trials
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
-from mpcs_torch.evaluation.files.write_hdf5 import write_key, write_ndx
 
 __all__ = [
     "Key",

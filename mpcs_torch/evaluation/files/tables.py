@@ -191,12 +191,7 @@ def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int)
 
 
 def labels_of(
-    path: Path,
-    values: "pyarrow.Array",
-    column: str,
-    first_row: int,
-    label_of: Callable[[Any], int | None],
-    rule: str,
+    path: Path, values: "pyarrow.Array", column: str, first_row: int, label_of: Callable[[Any], int | None], rule: str
 ) -> NDArray[np.int64]:
     """Return the labels of a column, asking once for each distinct value: int64.
 

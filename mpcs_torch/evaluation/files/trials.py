@@ -57,12 +57,7 @@ class TrialBatch(NamedTuple):
 
 
 def usual_columns(
-    path: Path,
-    names: Sequence[str],
-    ours: tuple[str, str],
-    columns: Sequence[str] = (),
-    *,
-    kind: str = "columns",
+    path: Path, names: Sequence[str], ours: tuple[str, str], columns: Sequence[str] = (), *, kind: str = "columns"
 ) -> tuple[str, str]:
     """Return the names under which a file has the scores and the labels of its trials.
 

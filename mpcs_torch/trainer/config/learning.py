@@ -11,10 +11,9 @@ from torch.optim import Optimizer
 from mpcs_torch.errors import quoted, shown
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.metrics.by_name import Direction
+from mpcs_torch.trainer.by_name import LOSSES, OPTIMIZERS, SCHEDULERS
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
-from mpcs_torch.trainer.losses import LOSSES
-from mpcs_torch.trainer.optimizers import OPTIMIZERS, SCHEDULERS
 
 
 @dataclass(frozen=True)

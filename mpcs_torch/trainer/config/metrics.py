@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, Validatio
 from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted, shown
-from mpcs_torch.io.import_paths import check_import_path
+from mpcs_torch.io.packaged import check_import_path
 from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, Takes, entry_of_path, settings_of
 from mpcs_torch.trainer.config.parts import Section, defers_imports
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, create_model, model_validator
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.io.import_paths import check_import_path, import_attribute
+from mpcs_torch.io.packaged import check_import_path, import_attribute
 
 
 def _number(value: object) -> object:

@@ -15,9 +15,4 @@ class MLP(nn.Sequential):
     """One hidden layer of ReLUs over the flattened input: (N, *input_shape) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int, *, hidden: Width = 32) -> None:
-        super().__init__(
-            nn.Flatten(),
-            nn.Linear(prod(input_shape), hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, num_classes),
-        )
+        super().__init__(nn.Flatten(), nn.Linear(prod(input_shape), hidden), nn.ReLU(), nn.Linear(hidden, num_classes))

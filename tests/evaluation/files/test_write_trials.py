@@ -12,14 +12,14 @@ import torch
 
 from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files import hdf5 as key
+from mpcs_torch.evaluation.files import trial_hdf5
 from mpcs_torch.evaluation.files import trial_writers as write_table
-from mpcs_torch.evaluation.files import write_hdf5 as hdf5_write
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.hdf5 import Key, read_key
+from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
 from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table
 from mpcs_torch.evaluation.files.trial_writers import write_trials
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
-from mpcs_torch.evaluation.files.write_hdf5 import write_key, write_ndx
 
 ODD = ['a,"b"', "Änn", "two\nlines", " x "]
 
@@ -47,7 +47,7 @@ def read(path: Path, trials: Path | None = None) -> TrialTable:
 @pytest.fixture(params=[1, 2**16])
 def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_table, "ROWS", request.param)
-    monkeypatch.setattr(hdf5_write, "CELLS", request.param)
+    monkeypatch.setattr(trial_hdf5, "CELLS", request.param)
     monkeypatch.setattr(key, "CELLS", request.param)
 
 
@@ -140,8 +140,8 @@ def test_what_a_format_cannot_hold_is_an_error(
 
 
 def test_matrices_of_few_trials_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hdf5_write, "FREE_BYTES", 100)
-    monkeypatch.setattr(hdf5_write, "MOST_CELLS_OF_A_TRIAL", 2)
+    monkeypatch.setattr(trial_hdf5, "FREE_BYTES", 100)
+    monkeypatch.setattr(trial_hdf5, "MOST_CELLS_OF_A_TRIAL", 2)
     pairs = table(enrollment=["a", "b", "c", "d"], test=["x", "y", "z", "w"])
     message = "a matrix of 4 x 4 must have at least one trial in 2 cells, but has 4: write csv, parquet or npz"
     for name, trials in (("s.h5", "k.txt"), ("s.txt", "k.h5")):

@@ -1,5 +1,6 @@
-"""Confusions of one or several systems: what they cost, and how they are drawn and described."""
+"""Confusions of systems, what they cost, and figures of how sure classifiers are."""
 
+import warnings
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -8,7 +9,8 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
-from mpcs_torch.plots import confusion_matrix
+from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
+from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure
 from mpcs_torch.report.render import Drawing, draw
 
 MOST = 8
@@ -88,3 +90,36 @@ def draw_confusion(confusion: Tensor, concern: ConcernSpec | None, names: list[s
         alt += f" Most often, {names[row]} is taken for {names[column]}: {int(wrong[row, column])} times."
     released = None if concern is None else concern.released()
     return draw(confusion_matrix(confusion, released, names, title), printable(alt))
+
+
+def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = "dangerous errors") -> Drawing:
+    """Draw errors per decided sample against coverage.
+
+    Args:
+        risks: By model, the estimated risk of each decision, and whether it is such an error, bool, both ``(N,)``.
+        counted: Which errors these are.
+    """
+    curves = {}
+    for name, (risk, is_error) in risks.items():
+        curve = risk_coverage_curve(risk, is_error)
+        curves[name] = (curve.coverage, curve.risk)
+    whole = "; ".join(f"{name}: {100 * wrong.double().mean():.3g} %" for name, (_, wrong) in risks.items())
+    return draw(
+        risk_coverage_figure(curves, counted=counted),
+        f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
+        f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
+        "referred first.",
+    )
+
+
+def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:
+    """Draw the DET curves of models of two classes.
+
+    Args:
+        trials: By model, scores and whether the target is true, both ``(N,)``.
+        target: The class that is the target.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
+        curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
+    return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")

@@ -1,18 +1,67 @@
-"""Optimizers and learning-rate schedulers by name; a config sets their keyword-only arguments."""
+"""Losses, optimizers and learning-rate schedulers by name; a config sets their keyword-only arguments."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated
 
+import torch
 from pydantic import Field, NonNegativeInt
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
 
-from mpcs_torch.learning import MPCSLR
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.selection import Direction
 
+Share = Annotated[float, Field(ge=0, le=1)]
+Weight = Annotated[float, Field(gt=0, le=1)]
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Of logits (N, C) and labels (N,): the mean over the batch."""
+
+
+def cross_entropy(concern: ConcernSpec, *, label_smoothing: Share = 0.0) -> Loss:  # noqa: ARG001  # blind to concern
+    """Make a `torch.nn.CrossEntropyLoss`."""
+    return nn.CrossEntropyLoss(label_smoothing=label_smoothing)
+
+
+def concern_loss(
+    concern: ConcernSpec, *, concern_share: Share = 0.5, label_smoothing: Share = 0.0, released: Weight | None = None
+) -> Loss:
+    """Make a `ConcernLoss` with the concern of the run's score, or with another weight for its released pairs."""
+    return ConcernLoss(_learnt(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
+
+
+def softmax_margin(
+    concern: ConcernSpec,
+    *,
+    margin: Annotated[float, Field(ge=0)] = 1.0,
+    label_smoothing: Share = 0.0,
+    released: Weight | None = None,
+) -> Loss:
+    """Make a `SoftmaxMarginLoss` with the concern of the run's score, or with another weight for its released pairs."""
+    return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
+
+
+def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # blind to concern
+    """Make a `GeneralizedMeanLoss`."""
+    return GeneralizedMeanLoss(power)
+
+
+def _learnt(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
+    return concern if released is None else torch.where(concern.released(), released, concern.matrix())
+
+
+LOSSES: dict[str, Callable[..., Loss]] = {
+    "cross_entropy": cross_entropy,
+    "concern": concern_loss,
+    "softmax_margin": softmax_margin,
+    "generalized_mean": generalized_mean,
+}
+"""Called with the `ConcernSpec` of the run."""
+
+
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
+Below1 = Annotated[float, Field(ge=0, lt=1)]
 Weights = Iterator[nn.Parameter]
 
 
@@ -30,7 +79,7 @@ def sgd(
     weights: Weights,
     learning_rate: float,
     *,
-    momentum: Share = 0.0,
+    momentum: Below1 = 0.0,
     nesterov: bool = False,
     weight_decay: NotNegative = 0.0,
 ) -> Optimizer:
@@ -43,7 +92,6 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw,
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Fraction = Annotated[float, Field(ge=0, le=1)]
 Directions = Mapping[str, Direction]
 """Of each metric of the run."""
 
@@ -101,7 +149,7 @@ def mpcs_lr(
     score: str = "mpcs",
     power: NotNegative = 1.0,
     reference: Positive | None = None,
-    lowest: Fraction = 0.0,
+    lowest: Share = 0.0,
     highest: Annotated[float, Field(ge=1, le=1e6)] = 1.0,
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
