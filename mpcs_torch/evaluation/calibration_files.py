@@ -11,7 +11,8 @@ from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, Temperat
 from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions
-from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.matched_rows import text_of
+from mpcs_torch.evaluation.files.predictions import Predictions, open_with_columns
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
@@ -120,6 +121,8 @@ class CalibratedPredictions(NamedTuple):
     target: Tensor
     """(N,), int64; (N, 0) if the file has no labels."""
     class_names: list[str]
+    texts: dict[str, list[str]]
+    """The other columns of the file."""
     notes: list[str]
     """Sentences on the reading of the file where that was not plain."""
 
@@ -133,7 +136,7 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
     Warns:
         CalibrationWarning: If there is no finite optimum.
     """
-    logits, target = all_rows(predictions, advance)
+    logits, target, _ = all_rows(predictions, advance)
     names = tuple(predictions.class_names)
     module = new_calibration(method, len(names))
     try:
@@ -182,29 +185,39 @@ def calibrate_predictions(
         PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
     """
     is_numbered = saved.class_names == tuple(map(str, range(len(saved.class_names))))
-    predictions = Predictions(
+    predictions = open_with_columns(
         path,
         target=target,
         from_logits=saved.from_logits,
         class_names=None if is_numbered else saved.class_names,
         needs_labels=False,
-        columns=columns,
+        options=columns,
     )
     if len(predictions.class_names) != len(saved.class_names):
         problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
         raise PredictionsError(path, problem)
-    logits, labels = all_rows(predictions, advance)
+    logits, labels, texts = all_rows(predictions, advance)
     scores = saved.module(logits)
     bad = ~scores.amax(dim=1).isfinite()
     if bad.any():
         raise PredictionsError(path, "the calibrated logits are not finite", row=int(bad.nonzero()[0]) + 1)
-    return CalibratedPredictions(
-        scores if saved.from_logits else scores.softmax(dim=1), labels, predictions.class_names, predictions.notes()
-    )
+    scores = scores if saved.from_logits else scores.softmax(dim=1)
+    return CalibratedPredictions(scores, labels, predictions.class_names, texts, predictions.notes())
 
 
-def all_rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor]:
-    """Read all logits and labels of a file.
+class AllRows(NamedTuple):
+    """The rows of a file."""
+
+    logits: Tensor
+    """(N, C), float64."""
+    target: Tensor
+    """(N,), int64; (N, 0) if the file has no labels."""
+    texts: dict[str, list[str]]
+    """The columns that are neither scores nor labels, as far as they were asked for."""
+
+
+def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
+    """Read all logits, labels and texts of a file.
 
     Raises:
         PredictionsError: If there is no row, a value breaks a rule, or the rows take too much of the memory.
@@ -219,4 +232,5 @@ def all_rows(predictions: Predictions, advance: Advance) -> tuple[Tensor, Tensor
         advance(len(chunk.scores))
     if not chunks:
         raise PredictionsError(predictions.path, "holds no row")
-    return torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks])
+    texts = {name: [text_of(value) for chunk in chunks for value in chunk.texts[name]] for name in chunks[0].texts}
+    return AllRows(torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks]), texts)

@@ -1,7 +1,7 @@
 """Fit decision rules to files of predictions, and decide or refer the rows of others."""
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -9,52 +9,98 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import Advance, all_rows
 from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.columns import LABEL
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.learning import DecisionRule, RuleReport
+from mpcs_torch.learning import Assessment, DecisionRule, RuleReport
+from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED
 from mpcs_torch.learning.rule_limit import report_on
 
 REFERRAL = "refer"
 """Stands for a referral in a file of decisions."""
+WRITTEN = ("decision", "risk", "reason", "best")
+"""The columns that a file of decisions adds to those of the predictions."""
+FEWEST_CLUSTERS = 10
+MOST_CLUSTERS = 0.7
+"""A column with so few different values for its rows may name what rows share."""
 
 
 class FileDecisions(NamedTuple):
     """The decisions for the rows of a file."""
 
-    decisions: Tensor
-    """(N,), int64: class indices, or -1 for a referral."""
-    risk: Tensor
-    """(N,): the estimated risk of each decision; infinite where a referral costs less."""
+    assessed: Assessment
+    target: Tensor
+    """(N,) labels, or (N, 0) without."""
+    texts: Mapping[str, list[str]]
+    """The other columns of the file."""
     report: RuleReport | None
     """The effect on the rows, if they have labels."""
+    reasons: Sequence[str]
+    """By number of `Assessment.reason`."""
     class_names: Sequence[str]
 
+    @property
+    def decisions(self) -> Tensor:
+        """(N,), int64: class indices, or -1 for a referral."""
+        return torch.where(self.assessed.reason == IS_DECIDED, self.assessed.decision, -1)
+
     def write(self, path: Path) -> None:
-        """Write a csv file with a row for each sample: the name of the class or ``refer``, and the estimated risk."""
+        """Write a csv file with a row for each sample, in the order of the predictions.
+
+        It has the other columns of the predictions, the label if there is one, the decision (the name of a class, or
+        ``refer``), the estimated risk that the best class is a dangerous error, the reason of a referral, and the best
+        class, which is the decision if the sample is not referred.
+        """
         names = [*self.class_names, REFERRAL]  # -1 is the last
+        columns: dict[str, Sequence[object]] = dict(self.texts)
+        if self.target.ndim == 1:
+            columns[LABEL] = [names[label] for label in self.target.tolist()]
+        best = [names[label] for label in self.assessed.decision.tolist()]
+        reasons = [self.reasons[reason] for reason in self.assessed.reason.tolist()]
+        decisions = [names[decision] for decision in self.decisions.tolist()]
+        risks = map(repr, self.assessed.risk.tolist())
+        columns |= dict(zip(WRITTEN, (decisions, list(risks), reasons, best), strict=True))
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["decision", "risk"])
-        rows = zip(self.decisions.tolist(), self.risk.tolist(), strict=True)
-        writer.writerows([names[decision], repr(risk)] for decision, risk in rows)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
         replace_text(path, text.getvalue())
 
 
-def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> DecisionRule:
-    """Fit a rule to the rows of a file.
+def fit_rule(
+    rule: DecisionRule, predictions: Predictions, advance: Advance, *, cluster: str | None = None
+) -> list[str]:
+    """Fit a rule to the rows of a file; return what to look at, in sentences.
+
+    Args:
+        rule: The rule.
+        predictions: The file, with the columns of clusters and of the groups of limits among its texts.
+        advance: Called with the number of rows after each chunk.
+        cluster: The column of what rows share.
 
     Raises:
         PredictionsError: If there is no row, the labels are soft, a value breaks a rule, or the rows cannot guarantee
-            the limit.
+            the limits.
     """
     _refuse_name(rule, predictions)
-    logits, target = all_rows(predictions, advance)
+    rows = all_rows(predictions, advance)
+    by = {limit.by for limit in rule.limits if limit.by is not None}
     try:
-        return rule.fit(logits, target)
+        clusters = None if cluster is None else rows.texts[cluster]
+        rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
     except ValueError as error:
         raise PredictionsError(predictions.path, str(error)) from None
+    if not rule.limits or cluster is not None:
+        return []
+    return [
+        f"Column {quoted(name)} has {len(set(texts))} values in {len(texts)} rows. If rows that share one are not "
+        f"independent, nothing is guaranteed without --cluster {name}."
+        for name, texts in rows.texts.items()
+        if name not in by and FEWEST_CLUSTERS <= len(set(texts)) <= MOST_CLUSTERS * len(texts)
+    ]
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> FileDecisions:
@@ -64,12 +110,16 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
         PredictionsError: If there is no row or a value breaks a rule.
     """
     _refuse_name(rule, predictions)
-    logits, target = all_rows(predictions, advance)
+    rows = all_rows(predictions, advance)
     with torch.no_grad():
-        decisions, (_, risk) = rule(logits), rule.estimate(logits)
-    names = rule.concern.classes
-    report = report_on(decisions, target, rule.concern) if target.ndim == 1 else None
-    return FileDecisions(decisions, risk, report, names)
+        assessed = rule.assess(rows.logits)
+    reasons = ["", "a referral costs less", "its scores are not sound"]
+    reasons += [f"its risk is too high for '{limit}'" for limit in rule.limits]
+    assert (IS_CHEAPER, IS_LIMITED) == (1, 3)
+    decided = FileDecisions(assessed, rows.target, rows.texts, None, reasons, rule.concern.classes)
+    if rows.target.ndim != 1:
+        return decided
+    return decided._replace(report=report_on(decided.decisions, rows.target, rule.concern))
 
 
 def _refuse_name(rule: DecisionRule, predictions: Predictions) -> None:

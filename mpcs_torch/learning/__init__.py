@@ -1,21 +1,24 @@
 """Losses, a learning-rate scheduler, a checkpoint selector and a decision rule for any training loop."""
 
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
-from mpcs_torch.learning.decision_rule import DecisionFileError, DecisionRule
+from mpcs_torch.learning.decision_rule import Assessment, DecisionFileError, DecisionRule, RareClassWarning
 from mpcs_torch.learning.losses import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftF1Loss, SoftmaxMarginLoss
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.recommended import Recipe, recommended
-from mpcs_torch.learning.rule_limit import RuleReport
+from mpcs_torch.learning.rule_limit import Limit, RuleReport
 from mpcs_torch.learning.selection import SelectionRule
 
 __all__ = [
     "MPCSLR",
+    "Assessment",
     "CheckpointSelector",
     "ConcernLoss",
     "ConcernLossScale",
     "DecisionFileError",
     "DecisionRule",
     "GeneralizedMeanLoss",
+    "Limit",
+    "RareClassWarning",
     "Recipe",
     "RuleReport",
     "SelectionRule",

@@ -1,8 +1,10 @@
 """`DecisionRule`: from logits to a class or a referral, with a guarantee; saved to a file that runs no code."""
 
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,27 +13,61 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted
-from mpcs_torch.functional.concern.decision import least_risk
+from mpcs_torch.functional.concern.decision import cheapest
+from mpcs_torch.functional.concern.risk_control import (
+    LimitedRate,
+    RiskPath,
+    UnattainableLimitError,
+    ends_of_steps,
+    first_step,
+    last_step,
+)
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_limit import (
-    RuleLimit,
+    Limit,
     RuleReport,
-    calibration_samples,
+    calibration_units,
     checked_logits,
     class_frequencies,
+    given_units,
+    group_codes,
     report_on,
 )
 
 KIND = "mpcs_torch decision rule"
 """Names the kind of the file in its field ``kind``."""
+MOST_STEPS = 500
+"""Of a path that is fixed by the samples that calibrate."""
+ROUNDING = 1e-5
+"""Risks that differ by no more than this share may be equal but for rounding."""
+FEWEST_OF_CLASS = 59
+"""With fewer samples of a class, none of them missed, its rate of misses may exceed 5 % (at confidence 95 %)."""
+IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
+"""Why a sample is decided or referred. From the last number on: which limit its risk is too high for."""
 
 
 class DecisionFileError(MpcsError, ValueError):
     """A file that does not hold a decision rule."""
+
+
+class RareClassWarning(UserWarning):
+    """A class that is dangerous to miss has few samples or none, and no limit of its own."""
+
+
+class Assessment(NamedTuple):
+    """What a rule makes of each sample, also of those that it refers."""
+
+    decision: Tensor
+    """(N,), int64: the class with the minimum expected cost."""
+    risk: Tensor
+    """(N,): the estimated probability that this decision is a dangerous error."""
+    reason: Tensor
+    """(N,), int64: 0 if the sample is decided. Else why it is referred: 1 if that costs less, 2 if its logits are not
+    sound, 3 + j if its risk is too high for the limit j."""
 
 
 CalibrationMethod = Literal["temperature", "vector", None]
@@ -41,23 +77,22 @@ class DecisionRule(nn.Module):
     """Decide for the class with the minimum expected cost, or refer the sample to somebody else.
 
     `fit` calibrates the logits on validation samples. A decision is referred (-1) if a referral costs less
-    (``ConcernSpec.refer``), or if its estimated risk is too high for the limit that was asked for: dangerous errors or
-    costs per sample, referred samples included, not per decided sample. The limit then holds for new samples, whatever
-    the model: with a probability of at least ``confidence`` over the samples of the fit, or in expectation over them
-    and new samples. For this, a fifth of the samples of the fit go to the calibration and the others choose the
-    threshold (`mpcs_torch.functional.risk_threshold`). New samples must be like those of the fit (exchangeable), and
-    nothing else may have been chosen by the latter.
+    (``ConcernSpec.refer``), or if its estimated risk is too high for a limit that was asked for (`Limit`). Limits hold
+    for new samples, whatever the model: with a probability of at least their ``confidence`` over the samples of the
+    fit. Several limits hold together with the lowest confidence of them. For this, a fifth of the samples of the fit go
+    to the calibration, and the others choose the thresholds.
+
+    New samples must be like those of the fit (exchangeable), and these must be independent of each other, but for those
+    of a cluster if clusters are given; nothing else may have been chosen by them. A limit of all samples or of decided
+    ones says nothing about a rare class, and does not hold where classes are more or less frequent than in the fit.
 
     Args:
         concern: What errors and referrals cost, and which errors are dangerous.
+        limits: The limits to guarantee: one `Limit`, or several.
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
             whose softmax is calibrated.
-        priors: ``(C,)`` class frequencies of the deployment, if they differ from those of the samples of the fit.
-            Cannot be combined with a limit, which holds for samples like those of the fit alone.
-        max_dangerous: Limit on dangerous errors per sample, above 0 and below 1.
-        max_cost: Limit on the cost of errors per sample, above 0; in expectation only. A referral counts 0 here.
-        confidence: The probability with which the limit on dangerous errors holds, such as 0.95. Default: it holds in
-            expectation.
+        priors: ``(C,)`` class frequencies of the deployment, if they differ from those of the samples of the fit; a
+            tensor or a list. With them, limits must be of true classes, which hold at any frequencies.
         seed: Of the draw of the samples that fit the calibration.
 
     Raises:
@@ -66,34 +101,36 @@ class DecisionRule(nn.Module):
     Example:
         >>> import torch
         >>> from mpcs_torch import ConcernSpec
-        >>> from mpcs_torch.learning import DecisionRule
+        >>> from mpcs_torch.learning import DecisionRule, Limit
         >>> generator = torch.Generator().manual_seed(0)
         >>> target = torch.randint(0, 3, (2000,), generator=generator)
         >>> logits = 3 * torch.eye(3)[target] + torch.randn(2000, 3, generator=generator)  # of your validation data
         >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]])
-        >>> rule = DecisionRule(lights, max_dangerous=0.005, confidence=0.95).fit(logits, target)
+        >>> rule = DecisionRule(lights, [Limit(0.005), Limit(0.02, of="red")]).fit(logits, target)
         >>> rule(torch.tensor([[4.0, 0.0, 0.0], [1.0, 0.0, 1.5]]))  # the second is unsure between red and green
         tensor([ 0, -1])
+        >>> print(rule.report.by_class["red"])
+        1 of 525, 0.0019 (95 %: 4.82e-05 to 0.0106)
     """
 
     costs: Tensor
-    """``(C, C)`` or ``(C, C + 1)``, float32: `ConcernSpec.costs`."""
-    risk: Tensor
-    """``(C, C + 1)``, float32: the loss of a decision (column, the last for a referral) that the limit is on."""
+    """``(C, C)`` or ``(C, C + 1)``, float32: `ConcernSpec.costs`, divided by the highest."""
+    dangerous: Tensor
+    """``(C, C)``, float32: 1 for dangerous errors, rows true classes."""
+    losses: Tensor
+    """``(J, C, C)``, float32: for each limit the loss of a decision (column), at most 1."""
     prior_ratio: Tensor
     """``(C,)``, float32: priors of the deployment by those of the samples of the fit."""
-    threshold: Tensor
-    """Scalar, float32: decisions with this estimated risk or more are referred."""
+    thresholds: Tensor
+    """``(J,)``, float32: samples whose estimated loss is not below that of each limit are referred."""
 
     def __init__(
         self,
         concern: ConcernSpec,
+        limits: Limit | Sequence[Limit] = (),
         *,
         calibration: CalibrationMethod = "temperature",
-        priors: Tensor | None = None,
-        max_dangerous: float | None = None,
-        max_cost: float | None = None,
-        confidence: float | None = None,
+        priors: Tensor | Sequence[float] | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -101,13 +138,17 @@ class DecisionRule(nn.Module):
             raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
-        self.limit = RuleLimit(max_dangerous, max_cost, confidence)
+        self.limits = (limits,) if isinstance(limits, Limit) else tuple(limits)
+        wrong = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
+        if wrong is not None:
+            raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(wrong)}.")
         if priors is not None:
+            priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
-            if self.limit:
-                raise ValueError(
-                    "priors must not be given with a limit, which holds for samples like those of the fit."
-                )
+            marginal = [str(limit) for limit in self.limits if not limit.is_of_true_class]
+            if marginal:
+                rule = "priors must only be given with limits of true classes, which hold at any frequencies"
+                raise ValueError(f"{rule}, but got {quoted(marginal)}.")
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
@@ -115,77 +156,236 @@ class DecisionRule(nn.Module):
         self.report: RuleReport | None = None
         """The findings of `fit`; None before."""
         costs = concern.costs()
-        risk = concern.dangerous_pairs().double() if max_cost is None else costs[:, :classes]
-        self.register_buffer("costs", costs.float())
-        self.register_buffer("risk", nn.functional.pad(risk, (0, 1)).float())
+        losses = [limit.losses(concern) for limit in self.limits]
+        self.highest_losses = [float(loss.max()) for loss in losses]
+        for limit, highest in zip(self.limits, self.highest_losses, strict=True):
+            if limit.at_most >= highest:
+                rule = f"limits must be below the highest possible loss, but that of '{limit}' is {highest:g}"
+                raise ValueError(f"{rule}: no decision can break it.")
+        scaled = [loss / highest for loss, highest in zip(losses, self.highest_losses, strict=True)]
+        self.register_buffer("costs", (costs / costs.max()).float())
+        self.register_buffer("dangerous", concern.dangerous_pairs().float())
+        self.register_buffer("losses", torch.stack(scaled).float() if scaled else torch.zeros(0, classes, classes))
         self.register_buffer("prior_ratio", torch.ones(classes))
         # A rule with a limit refers every sample until it is fitted.
-        self.register_buffer("threshold", torch.tensor(-torch.inf if self.limit else torch.inf))
+        self.register_buffer("thresholds", torch.full((len(self.limits),), -torch.inf))
 
     def forward(self, preds: Tensor) -> Tensor:
         """Decide for each row of logits (N, C): int64 (N,) class indices, or -1 for a referral.
 
         Values are not checked: a sample whose logits hold NaN or +inf is referred.
         """
-        decided, risk = self.estimate(preds)
-        return torch.where(risk < self.threshold, decided, REFERRED)
+        assessed = self.assess(preds)
+        return torch.where(assessed.reason == IS_DECIDED, assessed.decision, REFERRED)
 
-    def estimate(self, preds: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the class of minimum expected cost and its estimated risk, both (N,), for logits (N, C).
+    def assess(self, preds: Tensor) -> Assessment:
+        """Return the best decision for logits (N, C), its risk, and why it is made or referred."""
+        decision, is_cheaper, probs = self._decide(preds)
+        risk = self._expected(probs, self.dangerous, decision)
+        reason = torch.where(is_cheaper, IS_CHEAPER, IS_DECIDED)
+        for number in reversed(range(len(self.limits))):
+            is_below = self._expected(probs, self.losses[number], decision) < self.thresholds[number]
+            reason = torch.where(is_below | (reason == IS_CHEAPER), reason, IS_LIMITED + number)
+        return Assessment(decision, risk, torch.where(risk.isfinite(), reason, IS_UNSOUND))
 
-        The risk is the probability that the decision is a dangerous error, or with ``max_cost`` its expected cost. It
-        is infinite where a referral costs less than any class.
-        """
+    def _decide(self, preds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the class of minimum expected cost (N,), whether a referral costs less (N,), and probabilities."""
         with torch.autocast(preds.device.type, enabled=False):  # a guarantee must not depend on the caller's precision
             # Log-probabilities, because logits that differ by a constant in each row mean the same.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
             probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
-            decided = least_risk(probs, self.costs)
-            risk = (probs @ self.risk.float()).gather(1, decided.unsqueeze(1)).squeeze(1)
-        return decided, torch.where(decided == len(self.costs), torch.inf, risk)
+            decided, is_cheaper = cheapest(probs, self.costs.float())
+        return decided, is_cheaper, probs
+
+    def _expected(self, probs: Tensor, losses: Tensor, decision: Tensor) -> Tensor:
+        """Return the expected loss of decisions: (N,). Each row is added up alone, so that batches do not matter."""
+        with torch.autocast(probs.device.type, enabled=False):
+            return (probs * losses.float().T[decision]).sum(dim=1)
 
     @torch.no_grad()
-    def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Fit the calibration, the priors and the threshold on validation samples that the model was not trained on.
+    def fit(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        *,
+        clusters: Sequence[object] | Tensor | None = None,
+        groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+    ) -> Self:
+        """Fit the calibration, the priors and the thresholds on validation samples that the model was not trained on.
 
         Args:
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
+            clusters: ``(N,)`` names of what samples share, such as the patient: samples of a cluster are not
+                independent. Limits then hold over the samples of new clusters, none of them larger than the largest.
+            groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above, or if so few samples cannot guarantee the
-                limit; the message says which limit they can guarantee, and how many samples this one takes.
+            ValueError: If a shape, a dtype or a value breaks its rule above, or, an `UnattainableLimitError`, if so few
+                samples (of the class and group of the limit) or clusters cannot guarantee a limit; the message says
+                which limit they can guarantee, and how many it takes.
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
+            RareClassWarning: If a class that is dangerous to miss has fewer than 59 samples, and no limit.
         """
         preds, target = checked_logits(preds, target, len(self.costs))
+        columns = {limit.by for limit in self.limits if limit.by is not None}
+        if not columns <= set(groups or {}):
+            raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")
+        codes = {column: group_codes(column, (groups or {})[column], len(target)) for column in sorted(columns)}
+        of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))[1]
         before = {name: value.clone() for name, value in self.state_dict().items()}
         try:
-            self._fit(preds, target)
+            self._fit(preds, target, codes, of_clusters)
         except BaseException:
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
+        self._warn_of_rare_classes(target)
         return self
 
-    def _fit(self, preds: Tensor, target: Tensor) -> None:
-        order = torch.randperm(len(target), generator=torch.Generator().manual_seed(self.seed)).to(target.device)
-        calibrating = judging = order
-        if self.limit and self.calibration_method:
-            calibrating, judging = order.tensor_split([calibration_samples(len(target))])
+    def _fit(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        groups: Mapping[str, tuple[list[str], Tensor]],
+        clusters: Tensor | None,
+    ) -> None:
+        calibrating, judging = self._split(target, clusters)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
         if self.priors is not None:
             self.prior_ratio.copy_(self.priors.to(preds) / class_frequencies(target, self.concern.classes).to(preds))
-        preds, target = preds[judging], target[judging]
-        self.threshold.fill_(torch.inf)
-        if self.limit:
-            decided, risk = self.estimate(preds)
-            loss, highest = self.risk[target, decided], float(self.risk.max())
-            splits = self.calibration_method is not None
-            self.threshold.copy_(self.limit.threshold(risk, loss, highest_loss=highest, splits=splits))
-        calibrated_by = len(calibrating) if self.calibration_method else 0
-        self.report = self.evaluate(preds, target)._replace(calibrated_by=calibrated_by)
+        if self.limits:
+            self._choose(preds, target, groups, clusters, calibrating, judging)
+        calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
+        self.report = self.evaluate(preds[judging], target[judging])._replace(calibrated_by=calibrated_by)
+
+    def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the places of samples that calibrate and fix the path, and of those that judge: all, without need."""
+        units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
+        number = int(units.max()) + 1
+        order = torch.randperm(number, generator=torch.Generator().manual_seed(self.seed)).to(target.device)
+        if not self.limits or (self.calibration_method is None and not self._needs_path):
+            every = torch.arange(len(target), device=target.device)
+            return every, every
+        is_calibrating = torch.zeros(number, dtype=torch.bool, device=target.device)
+        is_calibrating[order[: calibration_units(number)]] = True
+        chosen = is_calibrating[units]
+        return chosen.nonzero().squeeze(1), (~chosen).nonzero().squeeze(1)
+
+    @property
+    def _needs_path(self) -> bool:
+        """Whether other samples than those that judge must say how limits are used up."""
+        return len(self.limits) > 1 or any(limit.is_of_decided for limit in self.limits)
+
+    def _choose(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        groups: Mapping[str, tuple[list[str], Tensor]],
+        clusters: Tensor | None,
+        calibrating: Tensor,
+        judging: Tensor,
+    ) -> None:
+        """Choose the thresholds: as many samples are decided as the tests of all limits allow."""
+        decision, is_cheaper, probs = (values.cpu() for values in self._decide(preds))
+        target, calibrating, judging = target.cpu(), calibrating.cpu(), judging.cpu()
+        risk = torch.stack([self._expected(probs, loss, decision) for loss in self.losses.cpu()], dim=1).double()
+        counted = torch.stack([limit.counted(target, decision, self.concern) for limit in self.limits], dim=1)
+        path = self._path(risk[calibrating], counted[calibrating]) if self._needs_path else None
+        place = risk[:, 0] if path is None else path.place_of(risk)
+        place = torch.where(is_cheaper | place.isnan(), torch.inf, place)
+        is_of_decided = any(limit.is_of_decided for limit in self.limits)
+        fixing, most = (calibrating, MOST_STEPS) if is_of_decided else (judging, None)
+        ends = ends_of_steps(place[fixing], rounding=ROUNDING, most=most)
+        decided_at = torch.bucketize(place, ends, right=True)  # samples with an infinite place never
+        of_all = self._rates(target, decision, counted, groups, clusters)
+        rates = [rate.at(judging) for rate in of_all]
+        self._check_attainable(rates, splits=len(judging) < len(target))
+        first = 0
+        if is_of_decided:
+            times = len(judging) / len(calibrating)
+            foreseen = [rate.at(calibrating) for rate in of_all]
+            first = first_step(foreseen, decided_at[calibrating], len(ends), times=times)
+        last = last_step(rates, decided_at[judging], len(ends), first=first)
+        end = -torch.inf if last < 0 else float(ends[last])
+        chosen = torch.tensor([end]) if path is None or abs(end) == torch.inf else path.thresholds_at(end)
+        self.thresholds.copy_(chosen.expand(len(self.limits)).to(self.thresholds))
+
+    def _path(self, risk: Tensor, counted: Tensor) -> RiskPath:
+        limits = [
+            limit.at_most
+            / highest
+            * (1.0 if limit.is_of_decided else max(counted[:, number].double().mean().item(), 1e-9))
+            for number, (limit, highest) in enumerate(zip(self.limits, self.highest_losses, strict=True))
+        ]
+        of_decided = [limit.is_of_decided for limit in self.limits]
+        kept = torch.where(counted | ~torch.tensor(of_decided), risk, torch.inf)
+        return RiskPath(kept, torch.tensor(limits, dtype=torch.float64), of_decided)
+
+    def _rates(
+        self,
+        target: Tensor,
+        decision: Tensor,
+        counted: Tensor,
+        groups: Mapping[str, tuple[list[str], Tensor]],
+        clusters: Tensor | None,
+    ) -> list[LimitedRate]:
+        """Return what each limit limits, of all samples or of each group of them."""
+        rates = []
+        for limit, losses, of, highest in zip(
+            self.limits, self.losses.cpu(), counted.T, self.highest_losses, strict=True
+        ):
+            names, codes = (["all"], torch.zeros_like(target)) if limit.by is None else groups[limit.by]
+            for code, name in enumerate(names):
+                rates.append(
+                    LimitedRate(
+                        f"the limit '{limit}'" + ("" if limit.by is None else f", {limit.by} {name}"),
+                        limit.at_most / highest,
+                        limit.confidence,
+                        losses[target, decision].double(),
+                        of & (codes == code),
+                        limit.is_of_decided,
+                        clusters,
+                        unit=limit.unit if clusters is None else f"clusters with {limit.unit}",
+                    )
+                )
+        return rates
+
+    def _check_attainable(self, rates: list[LimitedRate], *, splits: bool) -> None:
+        """Refuse limits that too few samples judge, with the number of samples that are needed.
+
+        Raises:
+            UnattainableLimitError: If there are too few of them for a limit.
+        """
+        for rate in rates:
+            try:
+                rate.check_attainable()
+            except UnattainableLimitError as error:
+                needed = given_units(error.needed) if splits else error.needed
+                highest = max(1.0, *self.highest_losses)  # only limits of costs have another one, and they are alone
+                raise UnattainableLimitError(
+                    error.name, error.limit * highest, error.samples, error.lowest * highest, needed, error.unit
+                ) from None
+
+    def _warn_of_rare_classes(self, target: Tensor) -> None:
+        counts = target.bincount(minlength=len(self.costs)).tolist()
+        limited = {limit.of for limit in self.limits}
+        is_dangerous = self.dangerous.any(dim=1).tolist()
+        rare = [
+            f"{name} ({count})"
+            for name, count, dangerous in zip(self.concern.classes, counts, is_dangerous, strict=True)
+            if dangerous and count < FEWEST_OF_CLASS and name not in limited
+        ]
+        if rare and self.limits:
+            few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
+            warnings.warn(
+                f"few samples of classes that are dangerous to miss, {few}: the limits say nothing about how many of "
+                "them are missed. A limit of such a class does.",
+                RareClassWarning,
+                stacklevel=3,
+            )
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
@@ -209,13 +409,13 @@ class DecisionRule(nn.Module):
         path = Path(path)
         if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
-        settings = {"calibration": self.calibration_method, "priors": self.priors, "seed": self.seed}
         content = {
             "kind": KIND,
             "concern": concern_as_plain(self.concern),
-            "settings": settings | asdict(self.limit),
+            "settings": {"calibration": self.calibration_method, "priors": self.priors, "seed": self.seed},
+            "limits": [asdict(limit) for limit in self.limits],
             "state": dict(self.state_dict()),
-            "report": None if self.report is None else self.report._asdict(),
+            "report": None if self.report is None else self.report.plain(),
         }
         replace_whole(path, lambda file: torch.save(content, file))
 
@@ -237,10 +437,10 @@ class DecisionRule(nn.Module):
         check_whole_tensors([*state.values(), *content["settings"].values()])
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):
             raise ValueError("the costs must have a row for each class")
-        wrong = [name for name, value in (report or {}).items() if not isinstance(value, int | float)]
-        if wrong:
-            raise ValueError(f"{quoted(wrong)} of the report must be numbers")
-        rule = cls(ConcernSpec(**content["concern"]), **content["settings"])
+        limits = [Limit(**limit) for limit in content["limits"]]
+        if len(state["losses"]) != len(limits):
+            raise ValueError("the losses must have a matrix for each limit")
+        rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
         rule.load_state_dict(state)
-        rule.report = None if report is None else RuleReport(**report)
+        rule.report = None if report is None else RuleReport.restored(report)
         return rule

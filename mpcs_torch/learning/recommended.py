@@ -1,5 +1,6 @@
 """The recommended recipe: the loss to train with and the rule to decide by."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -7,6 +8,7 @@ import torch
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
+from mpcs_torch.learning.rule_limit import Limit
 
 MARGIN = 2.0
 """In nats, for the errors that matter most."""
@@ -24,7 +26,7 @@ class Recipe(NamedTuple):
     """Fit it on validation samples, then decide by it."""
 
 
-def recommended(concern: ConcernSpec, *, max_dangerous: float | None = None, confidence: float | None = None) -> Recipe:
+def recommended(concern: ConcernSpec, limits: Limit | Sequence[Limit] = ()) -> Recipe:
     """Make the loss and the decision rule that make few dangerous errors in our studies of digits (``mpcs study``).
 
     It is a `SoftmaxMarginLoss` with a margin of 2 nats and label smoothing of 0.02, and a `DecisionRule` with a fitted
@@ -33,9 +35,8 @@ def recommended(concern: ConcernSpec, *, max_dangerous: float | None = None, con
 
     Args:
         concern: What errors cost, and which are dangerous.
-        max_dangerous: Limit on dangerous errors per sample that the rule guarantees by referring samples. Default: it
-            refers none, unless the concern has a cost of referral.
-        confidence: The probability with which that limit holds. Default: it holds in expectation.
+        limits: What the rule guarantees by referring samples. Default: it refers none, unless the concern has a cost of
+            referral.
 
     Raises:
         ValueError: If a limit breaks the rules of `DecisionRule`.
@@ -52,7 +53,7 @@ def recommended(concern: ConcernSpec, *, max_dangerous: float | None = None, con
         >>> validation_logits = 2 * torch.eye(3)[target] + torch.randn(30, 3)
         >>> decisions = recipe.rule.fit(validation_logits, target)(validation_logits)
     """
-    rule = DecisionRule(concern, max_dangerous=max_dangerous, confidence=confidence)
+    rule = DecisionRule(concern, limits)
     costs = concern.matrix().fill_diagonal_(0)
     shares = costs / costs.max()  # of the full margin
     if concern.weights is None:

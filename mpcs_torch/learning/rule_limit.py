@@ -1,17 +1,254 @@
-"""The limit that a decision rule guarantees, the samples that it is fitted to, and what a rule does to samples."""
+"""The limits that a decision rule guarantees, the samples that it is fitted to, and what a rule does to samples."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import ceil, log, log1p
+from typing import Any, NamedTuple, Self
 
+import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import UnattainableLimitError, dangerous_errors_details, expected_concern, risk_threshold
+from mpcs_torch.errors import quoted
+from mpcs_torch.functional import clopper_pearson, dangerous_errors_details, expected_concern
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 
 CALIBRATION_SHARE = 0.2
+SAMPLES, DECIDED = "samples", "decided"
+DEFAULT_CONFIDENCE = 0.95
+TEXT = re.compile(
+    r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?(?:\s+by\s+(?P<by>.+?))?"
+    r"(?:\s+(?:with confidence\s+(?P<confidence>\S+)|(?P<mean>in expectation)))?"
+)
+RULE = "dangerous <= 0.01 of malignant by site with confidence 0.95"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Say how many errors are acceptable, of which kind, among which samples, and how surely.
+
+    A referred sample is no error. A limit ``of`` a class is the one that stays true if classes become more or less
+    frequent; that of all samples and that of decided ones do not.
+
+    Args:
+        at_most: The highest acceptable rate of errors, above 0 and below 1; of ``"cost"`` the highest mean cost.
+        errors: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs of class names, each a
+            true class and the class that it must not be mistaken for.
+        of: ``"samples"`` for all samples, the name of a class for its true samples, ``"decided"`` for the samples that
+            are not referred, or ``"decided NAME"`` for those that are decided as a class.
+        by: A column of groups, such as ``"site"``: each of them keeps the limit. Default: all samples together.
+        confidence: The probability, over the samples of the fit, that the limit holds for new samples. None: it holds
+            in expectation over them, which limits of decided samples cannot.
+
+    Raises:
+        ValueError: If an argument breaks its rule.
+
+    Example:
+        >>> print(Limit(0.01, of="malignant", by="site"))
+        dangerous <= 0.01 of malignant by site with confidence 0.95
+        >>> Limit.parse("any <= 5 % of decided with confidence 0.9")
+        Limit(at_most=0.05, errors='any', of='decided', by=None, confidence=0.9)
+    """
+
+    at_most: float
+    errors: str | tuple[tuple[str, str], ...] = "dangerous"
+    of: str = SAMPLES
+    by: str | None = None
+    confidence: float | None = DEFAULT_CONFIDENCE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.at_most, int | float) or not 0 < self.at_most < float("inf"):
+            raise ValueError(f"at_most must be finite and above 0, but got {quoted(self.at_most)}.")
+        if self.errors != "cost" and self.at_most >= 1:
+            raise ValueError(f"at_most must be below 1, a share of samples, but got {self.at_most}.")
+        if isinstance(self.errors, str) and self.errors not in ("dangerous", "any", "cost"):
+            rule = "errors must be 'dangerous', 'any', 'cost' or pairs of class names"
+            raise ValueError(f"{rule}, but got {quoted(self.errors)}.")
+        if self.confidence is not None and not 0 < self.confidence < 1:
+            raise ValueError(f"confidence must be above 0 and below 1, but got {self.confidence}.")
+        if self.errors == "cost" and self.confidence is not None:
+            raise ValueError("confidence must be None for costs, whose limit holds in expectation.")
+        if self.is_of_decided and self.confidence is None:
+            raise ValueError(f"confidence must be given for a limit of {self.of}: it cannot hold in expectation.")
+        if not isinstance(self.errors, str):
+            pairs = tuple((str(true), str(other)) for true, other in self.errors)
+            object.__setattr__(self, "errors", pairs)
+
+    def __str__(self) -> str:
+        """Return the limit in words, which `parse` reads."""
+        errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self._pairs)
+        by = "" if self.by is None else f" by {self.by}"
+        sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:g}"
+        return f"{errors} <= {self.at_most:g} of {self.of}{by} {sure}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a limit, such as ``dangerous <= 1 % of malignant by site``; the default confidence is 0.95.
+
+        Raises:
+            ValueError: If the text is no limit.
+        """
+        match = TEXT.fullmatch(text.strip())
+        try:
+            if match is None:
+                raise ValueError(f"must read like {RULE!r}")
+            errors: Any = match["errors"]
+            if "->" in errors:
+                errors = tuple(tuple(name.strip() for name in pair.split("->")) for pair in errors.split(","))
+                if any(len(pair) != 2 for pair in errors):
+                    raise ValueError("errors must be pairs like red->green, with commas between")
+            at_most = float(match["at_most"]) / (100 if match["percent"] else 1)
+            is_sure = not match["mean"] and errors != "cost"
+            confidence = float(match["confidence"] or DEFAULT_CONFIDENCE) if is_sure else None
+            return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence)
+        except ValueError as error:
+            raise ValueError(f"limit {quoted(text)}: {error}") from None
+
+    @property
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        return () if isinstance(self.errors, str) else self.errors
+
+    @property
+    def is_of_decided(self) -> bool:
+        """Whether referred samples do not count."""
+        return self.of == DECIDED or self.of.startswith(f"{DECIDED} ")
+
+    @property
+    def is_of_true_class(self) -> bool:
+        """Whether the true samples of a class count, so that the limit holds at any class frequencies."""
+        return self.of != SAMPLES and not self.is_of_decided
+
+    @property
+    def fewest(self) -> int:
+        """The fewest samples that can show that the limit holds, if none of them is wrong."""
+        return ceil(log(1 - (self.confidence or 0.5)) / log1p(-self.at_most))
+
+    @property
+    def unit(self) -> str:
+        """The samples that count, in words."""
+        return (
+            SAMPLES
+            if self.of == SAMPLES
+            else f"samples of {self.of}"
+            if self.is_of_true_class
+            else f"{self.of} samples"
+        )
+
+    def class_of(self, concern: ConcernSpec) -> int | None:
+        """Return the class whose true or decided samples count; None for all.
+
+        Raises:
+            ValueError: If there is no such class, or its name means something else.
+        """
+        name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
+        if self.of in (SAMPLES, DECIDED):
+            if self.of in concern.classes:
+                raise ValueError(f"of must not be {self.of!r} where a class is called so.")
+            return None
+        if name not in concern.classes:
+            known = [SAMPLES, DECIDED, *concern.classes]
+            raise ValueError(f"of must be one of {quoted(known)}, or {DECIDED} and a class, but got {quoted(self.of)}.")
+        return concern.classes.index(name)
+
+    def losses(self, concern: ConcernSpec) -> Tensor:
+        """Return the loss of each decision (column) by true class: (C, C), float64.
+
+        Losses of samples that the limit does not count are 0.
+        """
+        classes = list(concern.classes)
+        if self.errors == "cost":
+            loss = concern.costs()[:, : len(classes)]
+        elif self.errors == "dangerous":
+            loss = concern.dangerous_pairs().double()
+        elif self.errors == "any":
+            loss = 1 - torch.eye(len(classes), dtype=torch.float64)
+        else:
+            loss = torch.zeros(len(classes), len(classes), dtype=torch.float64)
+            for true, other in self._pairs:
+                if true not in classes or other not in classes or true == other:
+                    raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
+                loss[classes.index(true), classes.index(other)] = 1
+        label = self.class_of(concern)
+        if label is not None:
+            of_class = torch.arange(len(classes)) == label
+            loss = loss * (of_class if self.is_of_decided else of_class.unsqueeze(1))
+        return loss
+
+    def counted(self, target: Tensor, decided: Tensor, concern: ConcernSpec) -> Tensor:
+        """Return which samples count, (N,), of true classes and of decisions that would be made: (N,), bool."""
+        label = self.class_of(concern)
+        if label is None:
+            return torch.ones_like(target, dtype=torch.bool)
+        return (decided if self.is_of_decided else target) == label
+
+
+class ClassErrors(NamedTuple):
+    """The dangerous errors of the samples of a class."""
+
+    errors: int
+    samples: int
+
+    def __str__(self) -> str:
+        """Return both with the rate and its 95 % interval."""
+        if not self.samples:
+            return "no sample"
+        low, high = clopper_pearson(self.errors, self.samples)
+        return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (95 %: {low:.3g} to {high:.3g})"
+
+
+class RuleReport(NamedTuple):
+    """The effect of a rule on samples; after a fit with a limit, on those that guarantee it."""
+
+    calibrated_by: int
+    """The number of samples of the fit that went to the calibration."""
+    judged_by: int
+    """The number of samples that the other values are measured on."""
+    coverage: float
+    """The share of samples that are decided, not referred."""
+    dangerous_rate: float
+    """Dangerous errors per sample; a referred sample is no error."""
+    cost: float
+    """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
+    by_class: Mapping[str, ClassErrors]
+    """The dangerous errors among the samples of each class that is dangerous to miss."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return the report as dictionaries, lists and numbers."""
+        return {**self._asdict(), "by_class": {name: list(errors) for name, errors in self.by_class.items()}}
+
+    @classmethod
+    def restored(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the report that `plain` gave.
+
+        Raises:
+            ValueError: If it holds something else.
+        """
+        by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
+        report = cls(**{**plain, "by_class": by_class})
+        numbers = list(report[:-1]) + [number for errors in by_class.values() for number in errors]
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError("the values of the report must be numbers")
+        return report
+
+
+def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleReport:
+    """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
+    classes, device = len(concern.classes), target.device
+    dangerous = concern.dangerous_pairs().to(device)
+    counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
+    costs = concern.costs() if concern.refer is not None else nn.functional.pad(concern.costs(), (0, 1))
+    cost = expected_concern(decisions, target, num_classes=classes, concern=costs.to(device), normalize=False)
+    coverage, dangerous_rate = counts.decided / counts.samples, counts.dangerous / counts.samples
+    is_error = nn.functional.pad(dangerous, (0, 1))[target, decisions]  # -1 is the last column
+    samples, errors = (target[chosen].bincount(minlength=classes).tolist() for chosen in (slice(None), is_error))
+    by_class = {
+        name: ClassErrors(errors[label], samples[label])
+        for label, name in enumerate(concern.classes)
+        if dangerous[label].any()
+    }
+    return RuleReport(0, len(target), coverage.item(), dangerous_rate.item(), cost.item(), by_class)
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
@@ -36,86 +273,24 @@ def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
     return counts / len(target)
 
 
-def calibration_samples(given: int) -> int:
-    """Return how many of the given samples fit the calibration if the others guarantee a limit."""
+def calibration_units(given: int) -> int:
+    """Return how many of the given samples or clusters fit the calibration if the others guarantee a limit."""
     return max(1, round(CALIBRATION_SHARE * given))
 
 
-def given_samples(judging: int) -> int:
-    """Return how many samples must be given so that a number of them is left to judge."""
+def given_units(judging: int) -> int:
+    """Return how many samples or clusters must be given so that a number of them is left to judge."""
     given = judging
-    while given - calibration_samples(given) < judging:
+    while given - calibration_units(given) < judging:
         given += 1
     return given
 
 
-@dataclass(frozen=True)
-class RuleLimit:
-    """A limit on dangerous errors or on costs per sample, or none."""
-
-    max_dangerous: float | None
-    max_cost: float | None
-    confidence: float | None
-
-    def __post_init__(self) -> None:
-        if self.max_dangerous is not None and self.max_cost is not None:
-            raise ValueError(f"max_cost must not be given together with max_dangerous, but got {self.max_cost}.")
-        if self.max_dangerous is not None and not 0 < self.max_dangerous < 1:
-            raise ValueError(f"max_dangerous must be above 0 and below 1, but got {self.max_dangerous}.")
-        if self.max_cost is not None and not 0 < self.max_cost < float("inf"):
-            raise ValueError(f"max_cost must be finite and above 0, but got {self.max_cost}.")
-        if self.confidence is not None and (self.max_dangerous is None or not 0 < self.confidence < 1):
-            rule = "must be above 0 and below 1, and goes with max_dangerous"
-            raise ValueError(f"confidence {rule}, but got {self.confidence}.")
-
-    def __bool__(self) -> bool:
-        """Tell whether there is a limit."""
-        return self.max_dangerous is not None or self.max_cost is not None
-
-    def threshold(self, risk: Tensor, loss: Tensor, *, highest_loss: float, splits: bool) -> Tensor:
-        """Choose the threshold on the estimated risk of decisions that guarantees the limit.
-
-        Args:
-            risk: ``(N,)`` estimates, of the samples that choose.
-            loss: ``(N,)`` losses of the decisions.
-            highest_loss: The highest possible loss.
-            splits: Whether other samples were split off to calibrate.
-
-        Raises:
-            ValueError: If so few samples cannot guarantee it.
-        """
-        name, value = ("max_dangerous", self.max_dangerous) if self.max_cost is None else ("max_cost", self.max_cost)
-        assert value is not None
-        if value >= highest_loss:  # no decision can cost more
-            raise ValueError(f"{name} must be below the highest possible loss {highest_loss:g}, but got {value}.")
-        try:
-            limited = risk_threshold(risk, loss, max_loss=value, confidence=self.confidence, highest_loss=highest_loss)
-        except UnattainableLimitError as error:
-            raise error.named(name, needed=given_samples(error.needed) if splits else error.needed) from None
-        return limited.threshold
-
-
-class RuleReport(NamedTuple):
-    """The effect of a rule on samples; after a fit with a limit, on those that guarantee it."""
-
-    calibrated_by: int
-    """The number of samples of the fit that went to the calibration."""
-    judged_by: int
-    """The number of samples that the other values are measured on."""
-    coverage: float
-    """The share of samples that are decided, not referred."""
-    dangerous_rate: float
-    """Dangerous errors per sample; a referred sample is no error."""
-    cost: float
-    """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
-
-
-def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleReport:
-    """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
-    classes, device = len(concern.classes), target.device
-    dangerous = concern.dangerous_pairs().to(device)
-    counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
-    costs = concern.costs() if concern.refer is not None else nn.functional.pad(concern.costs(), (0, 1))
-    cost = expected_concern(decisions, target, num_classes=classes, concern=costs.to(device), normalize=False)
-    coverage, dangerous_rate = counts.decided / counts.samples, counts.dangerous / counts.samples
-    return RuleReport(0, len(target), coverage.item(), dangerous_rate.item(), cost.item())
+def group_codes(argument: str, names: Sequence[object] | Tensor, samples: int) -> tuple[list[str], Tensor]:
+    """Return the different names of groups, and the place of the name of each sample among them: (N,), int64."""
+    texts = [str(name) for name in (names.tolist() if isinstance(names, Tensor) else names)]
+    if len(texts) != samples:
+        raise ValueError(f"{argument} must have a name for each of the {samples} samples, but has {len(texts)}.")
+    places: dict[str, int] = {}
+    codes = [places.setdefault(text, len(places)) for text in texts]
+    return list(places), torch.tensor(codes, dtype=torch.int64)

@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, dangerous_errors_details, risk_coverage_curve
-from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.study.plans import METHODS, RECIPE
 from mpcs_torch.study.results import Effect, paired_effect
 from mpcs_torch.tables import Table
@@ -118,13 +118,14 @@ def _decide(demonstration: Demonstration, name: str, validation: Split, test: Sp
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
         rule = DecisionRule(concern).fit(validation.inputs, validation.labels)
-        limited = DecisionRule(concern, max_dangerous=MAX_DANGEROUS, confidence=CONFIDENCE)
+        limited = DecisionRule(concern, Limit(MAX_DANGEROUS, confidence=CONFIDENCE))
         limited.fit(validation.inputs, validation.labels)
     decisions = test.inputs.argmax(dim=1) if name == PLAIN else rule(test.inputs)
     counts = confusion_matrix(decisions, test.labels, num_classes=len(concern.classes))
     demonstration.confusions[name] = demonstration.confusions.get(name, torch.zeros_like(counts)) + counts
-    decided, risk = limited.estimate(test.inputs)
-    demonstration.risks.setdefault(name, []).append((risk, limited.risk[test.labels, decided]))
+    assessed = limited.assess(test.inputs)
+    is_error = limited.dangerous[test.labels, assessed.decision]
+    demonstration.risks.setdefault(name, []).append((assessed.risk, is_error))
     demonstration.add(name, decisions, test.labels)
     demonstration.add(name + WITH_REFERRAL, limited(test.inputs), test.labels)
 

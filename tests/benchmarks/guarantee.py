@@ -54,7 +54,7 @@ class Setting(NamedTuple):
 
     def names(self) -> list[str]:
         """Return the first cells of the row."""
-        return [self.data, str(self.samples), f"{self.limit.max_dangerous:g}", self.method]
+        return [self.data, str(self.samples), f"{self.limit.at_most:g}", self.method]
 
 
 def settings(confidence: float | None) -> Iterator[Setting]:
@@ -63,7 +63,7 @@ def settings(confidence: float | None) -> Iterator[Setting]:
         for samples in sizes:
             for limit in LIMITS:
                 for method in METHODS:
-                    yield Setting(data, samples, Limit(limit, confidence), method)
+                    yield Setting(data, samples, Limit(limit, confidence=confidence), method)
 
 
 def highest_share(splits: int) -> float:
@@ -154,7 +154,8 @@ def results(pools: Mapping[str, HeldOut], confidence: float | None, splits: int)
 def risk_coverage(pool: HeldOut, *, samples: int = 2000, limit: float = 0.005) -> Figure:
     """Draw dangerous errors against coverage for four estimates of the risk, and two rules with a guarantee."""
     probs = pool.logits.double().softmax(dim=1)
-    decided, risk = DecisionRule(pool.concern, calibration=None, max_dangerous=limit).estimate(pool.logits)
+    assessed = DecisionRule(pool.concern, calibration=None).assess(pool.logits)
+    decided, risk = assessed.decision, assessed.risk
     largest = probs.topk(2).values
     scores = {
         "largest probability": 1 - largest[:, 0],
@@ -165,7 +166,7 @@ def risk_coverage(pool: HeldOut, *, samples: int = 2000, limit: float = 0.005) -
     curves |= {name: _curve(score, probs.argmax(dim=1), pool) for name, score in scores.items()}
     marks = {}
     for name in ("rule", "largest probability"):
-        rest = on_the_rest(pool, METHODS[name].fit, Limit(limit, CONFIDENCE), samples, 0)
+        rest = on_the_rest(pool, METHODS[name].fit, Limit(limit, confidence=CONFIDENCE), samples, 0)
         marks[f"{name}, at most {limit:g} with confidence {CONFIDENCE:g}"] = rest.coverage, rest.rate / rest.coverage
     return risk_coverage_figure(curves, marks=marks)
 

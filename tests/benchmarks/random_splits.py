@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.functional import risk_threshold
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning import DecisionRule, Limit, RareClassWarning
 from mpcs_torch.learning.decision_rule import CalibrationMethod
 from mpcs_torch.learning.rule_limit import CALIBRATION_SHARE
 from tests.benchmarks.held_out import HeldOut
@@ -21,13 +21,6 @@ ROUNDING = 1e-9
 
 Decide = Callable[[Tensor], Tensor]
 """From logits (N, C) to classes (N,), or -1 for a referral."""
-
-
-class Limit(NamedTuple):
-    """A limit on dangerous errors per sample, as `DecisionRule` takes it."""
-
-    max_dangerous: float
-    confidence: float | None
 
 
 Fit = Callable[[HeldOut, Limit], Decide]
@@ -49,8 +42,9 @@ def by_rule(calibration: CalibrationMethod) -> Fit:
     """Return the fit of a `DecisionRule`."""
 
     def fit(held_out: HeldOut, limit: Limit) -> Decide:
-        rule = DecisionRule(held_out.concern, calibration=calibration, **limit._asdict())
+        rule = DecisionRule(held_out.concern, limit, calibration=calibration)
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RareClassWarning)
             warnings.simplefilter("ignore", CalibrationWarning)  # no error among a few digits: the temperature is 1
             return rule.fit(held_out.logits, held_out.target)
 
@@ -61,7 +55,7 @@ def by_largest_probability(held_out: HeldOut, limit: Limit) -> Decide:
     """Choose a threshold on the largest probability, for the most probable class, under the same guarantee."""
     decided, doubt = _most_probable(held_out.logits)
     loss = held_out.concern.dangerous_pairs()[held_out.target, decided]
-    found = risk_threshold(doubt, loss, max_loss=limit.max_dangerous, confidence=limit.confidence)
+    found = risk_threshold(doubt, loss, max_loss=limit.at_most, confidence=limit.confidence)
 
     def decide(logits: Tensor) -> Tensor:
         decided, doubt = _most_probable(logits)
@@ -98,7 +92,7 @@ class Outcome(NamedTuple):
 
     def exceeds(self, limit: Limit) -> bool:
         """Tell whether the rate is above the limit."""
-        return self.dangerous > limit.max_dangerous * self.samples + ROUNDING
+        return self.dangerous > limit.at_most * self.samples + ROUNDING
 
 
 def outcome_of(decide: Decide, held_out: HeldOut) -> Outcome:
@@ -132,7 +126,7 @@ def on_the_population(pool: HeldOut, fit: Fit, limit: Limit, samples: int, seed:
 def allowed_errors(judged: int, limit: Limit) -> int:
     """Return how many dangerous errors the exact binomial test allows among the samples that choose the threshold."""
     assert limit.confidence is not None
-    return int(binom.ppf(1 - limit.confidence, judged, limit.max_dangerous)) - 1
+    return int(binom.ppf(1 - limit.confidence, judged, limit.at_most)) - 1
 
 
 def share_on_the_rest(judged: int, rest: int, limit: Limit) -> float:
@@ -145,11 +139,11 @@ def share_on_the_rest(judged: int, rest: int, limit: Limit) -> float:
     itself an estimate; with an infinite rest, it would be.
     """
     allowed = allowed_errors(judged, limit)
-    too_many = floor(limit.max_dangerous * rest + ROUNDING) + 1
+    too_many = floor(limit.at_most * rest + ROUNDING) + 1
     return float(hypergeom.cdf(allowed, judged + rest, allowed + too_many, judged))
 
 
 def share_on_the_population(judged: int, population: int, limit: Limit) -> float:
     """Compute the probability that the rate in the population exceeds the limit: at most 1 - confidence."""
-    too_many = floor(limit.max_dangerous * population + ROUNDING) + 1
+    too_many = floor(limit.at_most * population + ROUNDING) + 1
     return float(binom.cdf(allowed_errors(judged, limit), judged, too_many / population))

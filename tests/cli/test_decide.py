@@ -8,7 +8,7 @@ import torch
 
 from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.evaluation.files.predictions import write_predictions
-from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning import DecisionRule, Limit
 from tests.calibration.data import logits
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
@@ -37,11 +37,11 @@ def test_a_rule_decides_or_refers_each_row(
     flags = ["--logits"] if scale == "logits" else []
     for name, values, labels in (("dev.csv", scores, target), ("new.csv", new, new_target)):
         write_predictions(tmp_path / name, values if flags else values.softmax(dim=1), labels, NAMES)
-    limit = ("--max-dangerous", "0.1", "--confidence", "0.9")
+    limit = ("--limit", "dangerous <= 10 % with confidence 0.9")
     rule = tmp_path / "rule.pt"
     assert run("decide", "fit", tmp_path / "dev.csv", "--concern", concern, "--out", rule, *limit, *flags) == 0
     printed = capsys.readouterr().out
-    assert "Guaranteed for samples like these, with confidence 0.9: at most 0.1 dangerous errors per sample." in printed
+    assert "Guaranteed for samples like these: dangerous <= 0.1 of samples with confidence 0.9." in printed
     [fitted] = printed_tables(printed)
     assert fitted.rows[:2] == [["samples that calibrated", "80"], ["samples judged", "320"]], "one of five calibrates"
     out = tmp_path / "decisions.csv"
@@ -50,13 +50,18 @@ def test_a_rule_decides_or_refers_each_row(
     with out.open() as file:
         rows = list(csv.DictReader(file))
     decided = [row["decision"] for row in rows]
-    expected = DecisionRule(load_concern(concern), max_dangerous=0.1, confidence=0.9)
+    expected = DecisionRule(load_concern(concern), Limit(0.1, confidence=0.9))
     expected.fit(scores, target)
     assert decided == [[*NAMES, "refer"][i] for i in expected(new).tolist()]
     assert f"{len(rows)} decisions, {decided.count('refer')} of them referrals" in printed
     assert 0 < decided.count("refer") < len(rows)
-    _, risk = expected.estimate(new)
-    assert [float(row["risk"]) for row in rows] == pytest.approx(risk.tolist(), rel=1e-4)
+    assessed = expected.assess(new)
+    assert [float(row["risk"]) for row in rows] == pytest.approx(assessed.risk.tolist(), rel=1e-4)
+    assert [row["best"] for row in rows] == [NAMES[i] for i in assessed.decision.tolist()]
+    assert {row["reason"] for row in rows if row["decision"] != "refer"} == {""}
+    reason = "its risk is too high for 'dangerous <= 0.1 of samples with confidence 0.9'"
+    assert {row["reason"] for row in rows if row["decision"] == "refer"} == {reason}
+    assert [row["target"] for row in rows] == [NAMES[i] for i in new_target.tolist()]
     wrong = [(NAMES[label], name) for label, name in zip(new_target.tolist(), decided, strict=True)]
     wrong = [(label, name) for label, name in wrong if name not in (label, "refer")]
     released = sum({"red", "yellow"} == set(pair) for pair in wrong)
@@ -67,9 +72,10 @@ def test_a_rule_decides_or_refers_each_row(
         "coverage",
         "dangerous errors per sample",
         "cost per sample",
+        *(f"dangerous errors of {name}" for name in NAMES),
     ]
     counts = [400, 400 - decided.count("refer"), len(wrong) - released, len(wrong) - 0.5 * released]
-    assert [float(value) for _, value in applied.rows] == pytest.approx([400, *(n / 400 for n in counts[1:])])
+    assert [float(value) for _, value in applied.rows[:4]] == pytest.approx([400, *(n / 400 for n in counts[1:])])
 
 
 def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,8 +94,8 @@ def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
     loaded = DecisionRule.load(rule)
     assert loaded.priors is not None
     assert torch.allclose(loaded.priors, torch.tensor([0.1, 0.2, 0.3, 0.4]))
-    assert run(*fit, "--out", rule, "--max-cost", "0.2", "--overwrite") == 0
-    assert DecisionRule.load(rule).limit.max_cost == 0.2
+    assert run(*fit, "--out", rule, "--limit", "cost <= 0.2", "--overwrite") == 0
+    assert DecisionRule.load(rule).limits == (Limit(0.2, "cost", confidence=None),)
 
 
 def test_a_class_that_is_named_like_a_referral_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,10 +110,10 @@ def test_a_limit_out_of_reach_says_what_is_in_reach(
     tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dev, rule = predictions(tmp_path / "dev.npz", 0), tmp_path / "rule.pt"
-    limit = ("--max-dangerous", "0.001", "--confidence", "0.95")
+    limit = ("--limit", "dangerous <= 0.1 %")
     assert run("decide", "fit", dev, "--concern", concern, "--logits", "--out", rule, *limit) == 2
     told = one_line(capsys.readouterr().err)
-    assert "max_dangerous 0.001 cannot be guaranteed with confidence 0.95 by 320 samples" in told
+    assert "the limit 'dangerous <= 0.001 of samples with confidence 0.95' cannot be guaranteed by 320 samples" in told
     assert "they can guarantee 0.00932, and 0.001 takes 3744 samples" in told
     assert not rule.exists()
 
@@ -122,3 +128,62 @@ def test_no_file_is_replaced_unless_asked(tmp_path: Path, concern: Path, capsys:
     assert run(*fit, "--overwrite") == 0
     assert run("decide", "apply", dev, dev, "--out", tmp_path / "out.csv") == 2
     assert "is not a file of a decision rule" in one_line(capsys.readouterr().err)
+
+
+CASES = "classes: [benign, malignant]\nreleases: [[benign, malignant]]\nfactor: 0.1\n"
+
+
+def write_cases(path: Path, seed: int, patients: int = 400) -> None:
+    """Write predictions for five images of each patient, of whom one in five is malignant, at two sites."""
+    generator = torch.Generator().manual_seed(seed)
+    malignant = torch.arange(patients) % 5 == 0
+    shared = 0.8 * torch.randn(patients, generator=generator)
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["image", "benign", "malignant", "target", "site", "patient", "age"])
+        for patient in range(patients):
+            for image in range(5):
+                score = 4 * malignant[patient] - 2.5 + shared[patient] + torch.randn(1, generator=generator).item()
+                p = score.sigmoid().item()
+                label = ["benign", "malignant"][int(malignant[patient])]
+                site = ["north", "south"][patient % 2]
+                rows.writerow([f"i{patient}-{image}", 1 - p, p, label, site, f"p{patient}", 30 + patient % 50])
+
+
+def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("concern.yaml").write_text(CASES)
+    write_cases(Path("validation.csv"), 0)
+    write_cases(Path("new.csv"), 1)
+    fit = ("decide", "fit", "validation.csv", "--concern", "concern.yaml", "--out", "rule.pt")
+    limits = ("--limit", "dangerous <= 20 % of malignant by site", "--limit", "any <= 10 % of decided")
+    assert run(*fit, *limits) == 0
+    told = one_line(capsys.readouterr().err)
+    assert "Column 'patient' has 400 values in 2000 rows" in told
+    assert "nothing is guaranteed without --cluster patient" in told
+    assert "'site'" not in told, "it is the group of a limit"
+    assert run(*fit, *limits, "--cluster", "patient", "--overwrite") == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert "Guaranteed for the samples of new clusters (patient) like these: dangerous <= 0.2 of mal" in printed.out
+    assert "dangerous errors of malignant" in printed.out
+    assert (
+        run("calibrate", "fit", "validation.csv", "--method", "temperature", "--out", "cal.pt", "--ignore", "age") == 0
+    )
+    assert run("calibrate", "apply", "cal.pt", "new.csv", "--out", "calibrated.csv") == 0
+    assert run("decide", "apply", "rule.pt", "calibrated.csv", "--out", "decisions.csv") == 0
+    with Path("new.csv").open() as first, Path("decisions.csv").open() as last:
+        rows, decisions = list(csv.DictReader(first)), list(csv.DictReader(last))
+    kept = ("image", "site", "patient", "age", "target")
+    assert [[row[name] for name in kept] for row in decisions] == [[row[name] for name in kept] for row in rows]
+    referred = [row for row in decisions if row["decision"] == "refer"]
+    assert 0 < len(referred) < len(rows)
+    assert {row["reason"].split("'")[1].split(" <=")[0] for row in referred} <= {"dangerous", "any"}
+    score = ("score", "calibrated.csv", "--by", "site", "--cluster", "patient", "--concern", "concern.yaml")
+    assert run(*score, "--ignore", "age") == 0
+    assert run(*fit, "--limit", "any <= 0.1 by camera", "--overwrite") == 2
+    assert "must have a column 'camera'" in one_line(capsys.readouterr().err)
+    assert run(*fit, "--limit", "any < 0.1", "--overwrite") == 2
+    assert "limit 'any < 0.1': must read like 'dangerous <= 0.01 of" in one_line(capsys.readouterr().err)

@@ -53,9 +53,9 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "detect s.csv --no-intervals": lambda found: found["targets"] == 2,
     "calibrate fit p.csv --method temperature --out cal.pt": lambda found: found["parameters"] != {},
     "calibrate fit p.csv --method vector --out vector.pt": lambda found: found["parameters"] == {},
-    "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: found["guaranteed"] is None,
-    "decide fit p.csv --concern c.yaml --out limited.pt --max-dangerous 0.5": lambda found: (
-        found["guaranteed"]["max_dangerous"] == 0.5
+    "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: found["guaranteed"] == [],
+    "decide fit p.csv --concern c.yaml --out limited.pt --limit dangerous<=0.5": lambda found: (
+        found["guaranteed"] == ["dangerous <= 0.5 of samples with confidence 0.95"]
     ),
     "select .": lambda found: found["best"][0]["epoch"] == 3,
     "data list": lambda found: {"name", "state"} == set(found[0]),

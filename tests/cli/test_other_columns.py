@@ -28,16 +28,20 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
     for command in (
         ("score", path, "--concern", concern, "--no-intervals"),
         ("calibrate", "fit", path, "--method", "temperature", "--out", calibration),
-        ("calibrate", "apply", calibration, path, "--out", tmp_path / "out.csv"),
-        ("decide", "fit", path, "--concern", concern, "--out", rule),
-        ("decide", "apply", rule, path, "--out", tmp_path / "decisions.csv"),
     ):
         assert run(*command) == 2, command
         assert "--ignore" in one_line(capsys.readouterr().err)
         assert run(*command, *OPTIONS) == 0, command
         told = capsys.readouterr()
         assert "'id' (id" in told.out + told.err, command
-    assert (tmp_path / "out.csv").read_text().startswith("red,green,target\n")
+    for command in (  # the classes are known, and other columns are kept
+        ("calibrate", "apply", calibration, path, "--out", tmp_path / "out.csv"),
+        ("decide", "fit", path, "--concern", concern, "--out", rule),
+        ("decide", "apply", rule, path, "--out", tmp_path / "decisions.csv"),
+    ):
+        assert run(*command, *OPTIONS) == 0, command
+    for name, header in (("out", "red,green,target"), ("decisions", "target,decision,risk,reason,best")):
+        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == f"id,other,age,{header}"
 
 
 def test_a_column_of_logits_that_is_no_label_is_doubted(

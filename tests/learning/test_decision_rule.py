@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
 from mpcs_torch.functional import UnattainableLimitError, least_concern_decision
-from mpcs_torch.learning import DecisionFileError, DecisionRule
+from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 
@@ -28,16 +28,26 @@ def world(samples: int, seed: int, overconfident: float = 2.0) -> tuple[Tensor, 
 
 FIT = world(3000, 0)
 NEW = world(20_000, 1)
+COSTS = ConcernSpec(3, weights=[[0, 1, 9], [1, 0, 1], [9, 1, 0]])
 RULES: dict[str, dict[str, Any]] = {
     "without referral": {"concern": LIGHTS},
     "not calibrated": {"concern": LIGHTS, "calibration": None},
     "vector": {"concern": LIGHTS, "calibration": "vector"},
     "priors": {"concern": LIGHTS, "priors": torch.tensor([0.2, 0.2, 0.6])},
     "Chow": {"concern": ConcernSpec(3, refer=0.1)},
-    "dangerous": {"concern": LIGHTS, "max_dangerous": 0.02},
-    "dangerous with confidence": {"concern": LIGHTS, "max_dangerous": 0.02, "confidence": 0.9},
-    "cost": {"concern": ConcernSpec(3, weights=[[0, 1, 9], [1, 0, 1], [9, 1, 0]]), "max_cost": 0.05},
-    "Chow and a limit": {"concern": ConcernSpec(3, refer=0.2), "max_dangerous": 0.02},
+    "dangerous": {"concern": LIGHTS, "limits": Limit(0.02, confidence=None)},
+    "dangerous with confidence": {"concern": LIGHTS, "limits": Limit(0.02, confidence=0.9)},
+    "cost": {
+        "concern": ConcernSpec(3, weights=[[0, 1, 9], [1, 0, 1], [9, 1, 0]]),
+        "limits": Limit(0.05, "cost", confidence=None),
+    },
+    "Chow and a limit": {"concern": ConcernSpec(3, refer=0.2), "limits": Limit(0.02, confidence=None)},
+    "of a class": {"concern": LIGHTS, "limits": Limit(0.05, of="green")},
+    "of decided": {"concern": LIGHTS, "limits": Limit(0.05, "any", of="decided")},
+    "several": {
+        "concern": LIGHTS,
+        "limits": [Limit(0.03, "any"), Limit(0.05, of="red"), Limit(0.1, of="decided green")],
+    },
 }
 
 
@@ -75,10 +85,11 @@ def test_priors_of_the_deployment_shift_decisions_to_the_frequent_class() -> Non
 
 
 def test_only_samples_below_the_threshold_are_decided(rule: DecisionRule) -> None:
-    decided, risk = rule.estimate(NEW[0])
+    assessed = rule.assess(NEW[0])
     decisions = rule(NEW[0])
-    assert torch.equal(decisions == -1, ~(risk < rule.threshold))
-    assert torch.equal(decisions[decisions >= 0], decided[decisions >= 0])
+    assert torch.equal(decisions == -1, assessed.reason != 0)
+    assert torch.equal(decisions[decisions >= 0], assessed.decision[decisions >= 0])
+    assert assessed.risk.isfinite().all(), "a reviewer needs the risk of what is referred"
     assert torch.equal(torch.cat([rule(part) for part in NEW[0].split(7000)]), decisions)
 
 
@@ -99,7 +110,7 @@ def test_the_limit_holds_for_new_samples(confidence: float | None, calibration: 
     limit, worlds = 0.03, 100
     found = []
     for seed in range(worlds):
-        rule = DecisionRule(LIGHTS, calibration=calibration, max_dangerous=limit, confidence=confidence)
+        rule = DecisionRule(LIGHTS, Limit(limit, confidence=confidence), calibration=calibration)
         found.append(rates(rule.fit(*world(300, seed + 10)), (NEW[0][:4000], NEW[1][:4000]))[0])
     if confidence is None:
         assert np.mean(found) <= limit + 2 * np.std(found) / worlds**0.5
@@ -112,7 +123,10 @@ def test_a_limit_on_costs_holds_in_expectation() -> None:
     limit, worlds = 0.05, 100
     concern = RULES["cost"]["concern"]
     found = [
-        rates(DecisionRule(concern, max_cost=limit).fit(*world(1500, seed + 10)), (NEW[0][:4000], NEW[1][:4000]))[1]
+        rates(
+            DecisionRule(concern, Limit(limit, "cost", confidence=None)).fit(*world(1500, seed + 10)),
+            (NEW[0][:4000], NEW[1][:4000]),
+        )[1]
         for seed in range(worlds)
     ]
     assert np.mean(found) <= limit + 2 * np.std(found) / worlds**0.5
@@ -122,14 +136,9 @@ def test_a_limit_on_costs_holds_in_expectation() -> None:
 def test_logits_that_differ_by_a_constant_in_each_row_mean_the_same(rule: DecisionRule) -> None:
     moved = NEW[0][:2000] + 10 * torch.randn(2000, 1, generator=torch.Generator().manual_seed(0))
     assert (rule(moved) == rule(NEW[0][:2000])).double().mean() > 0.999  # but for rounding at a threshold
-    again = DecisionRule(
-        rule.concern,
-        calibration=rule.calibration_method,
-        priors=rule.priors,
-        max_dangerous=rule.limit.max_dangerous,
-        max_cost=rule.limit.max_cost,
-        confidence=rule.limit.confidence,
-    ).fit(FIT[0] - 5 * torch.arange(len(FIT[0]))[:, None].float() / len(FIT[0]), FIT[1])
+    again = DecisionRule(rule.concern, rule.limits, calibration=rule.calibration_method, priors=rule.priors).fit(
+        FIT[0] - 5 * torch.arange(len(FIT[0]))[:, None].float() / len(FIT[0]), FIT[1]
+    )
     assert (again(NEW[0]) == rule(NEW[0])).double().mean() > 0.999
 
 
@@ -145,7 +154,7 @@ def test_the_number_of_samples_that_a_message_asks_for_is_enough(samples: int) -
     def fit(number: int) -> DecisionRule:
         logits, target = 9 * torch.eye(3)[torch.arange(number) % 3], torch.arange(number) % 3
         logits[0] = torch.tensor([0.0, 1.0, 0.0])  # so that a temperature exists
-        return DecisionRule(LIGHTS, max_dangerous=0.005, confidence=0.95).fit(logits, target)
+        return DecisionRule(LIGHTS, Limit(0.005)).fit(logits, target)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
@@ -157,7 +166,7 @@ def test_the_number_of_samples_that_a_message_asks_for_is_enough(samples: int) -
 
 
 def test_a_rule_is_evaluated_on_other_samples() -> None:
-    rule = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT)
+    rule = DecisionRule(LIGHTS, Limit(0.02, confidence=None), calibration=None).fit(*FIT)
     report = rule.evaluate(*NEW)
     dangerous, cost = rates(rule, NEW)
     assert (report.judged_by, report.dangerous_rate) == (len(NEW[1]), pytest.approx(dangerous))
@@ -167,10 +176,10 @@ def test_a_rule_is_evaluated_on_other_samples() -> None:
 
 
 def test_samples_that_calibrate_do_not_judge() -> None:
-    report = DecisionRule(LIGHTS, max_dangerous=0.02).fit(*FIT).report
+    report = DecisionRule(LIGHTS, Limit(0.02, confidence=None)).fit(*FIT).report
     assert report is not None
     assert (report.calibrated_by, report.judged_by) == (600, 2400)
-    plain = DecisionRule(LIGHTS, calibration=None, max_dangerous=0.02).fit(*FIT).report
+    plain = DecisionRule(LIGHTS, Limit(0.02, confidence=None), calibration=None).fit(*FIT).report
     assert plain is not None
     assert (plain.calibrated_by, plain.judged_by) == (0, 3000)
 
@@ -181,16 +190,16 @@ def test_a_seed_draws_the_samples_that_calibrate(tmp_path: Path) -> None:
         assert isinstance(calibration, TemperatureScaling)
         return calibration.temperature.clone()
 
-    rules = [DecisionRule(LIGHTS, max_dangerous=0.02, seed=seed) for seed in (0, 1, 2)]
+    rules = [DecisionRule(LIGHTS, Limit(0.02, confidence=None), seed=seed) for seed in (0, 1, 2)]
     temperatures = [fitted(rule) for rule in rules]
     assert len({temperature.item() for temperature in temperatures}) == 3
-    assert temperatures[0] == fitted(DecisionRule(LIGHTS, max_dangerous=0.02)), "0 is the default"
+    assert temperatures[0] == fitted(DecisionRule(LIGHTS, Limit(0.02, confidence=None))), "0 is the default"
     rules[1].save(tmp_path / "rule.pt")
     assert temperatures[1] == fitted(DecisionRule.load(tmp_path / "rule.pt")), "a file keeps the seed"
 
 
 def test_a_failed_fit_leaves_the_rule_as_it_was() -> None:
-    rule = DecisionRule(LIGHTS, max_dangerous=0.005, confidence=0.95)
+    rule = DecisionRule(LIGHTS, Limit(0.005))
     with pytest.raises(ValueError, match="cannot be guaranteed"):
         rule.fit(*world(200, 0))
     assert set(rule(NEW[0]).tolist()) == {-1}
@@ -210,7 +219,7 @@ def test_a_saved_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) -> N
     rule.save(tmp_path / "rule.pt")
     loaded = DecisionRule.load(tmp_path / "rule.pt")
     assert torch.equal(loaded(NEW[0]), rule(NEW[0]))
-    assert (loaded.concern, loaded.report, loaded.limit) == (rule.concern, rule.report, rule.limit)
+    assert (loaded.concern, loaded.report, loaded.limits) == (rule.concern, rule.report, rule.limits)
     assert torch.load(tmp_path / "rule.pt", weights_only=True)["kind"] == "mpcs_torch decision rule"
 
 
@@ -235,7 +244,14 @@ def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
     assert DecisionRule.load(path).concern == LIGHTS
 
 
-DAMAGED = {"kind": "mpcs_torch decision rule", "settings": {}, "state": {"costs": torch.zeros(1, 1)}, "report": None}
+REPORT = {"calibrated_by": 0, "judged_by": 1, "coverage": 1.0, "dangerous_rate": 0.0, "cost": 0.0, "by_class": {}}
+DAMAGED: dict[str, Any] = {
+    "kind": "mpcs_torch decision rule",
+    "settings": {},
+    "limits": [],
+    "state": {"costs": torch.zeros(1, 1), "losses": torch.zeros(0, 1, 1)},
+    "report": None,
+}
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
@@ -258,7 +274,10 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     [
         ({"concern": {"classes": 10_000_000}}, "the costs must have a row for each class"),
         ({"state": {"costs": torch.zeros(1).expand(10**6, 10**6)}}, "tensors must hold all of their values"),
-        ({"report": {"coverage": "\x1b[31m"}}, r"['coverage'] of the report must be numbers"),
+        ({"report": {"coverage": "\x1b[31m"}}, "has no 'by_class'"),
+        ({"report": {**REPORT, "coverage": "\x1b[31m"}}, "the values of the report must be numbers"),
+        ({"report": {**REPORT, "by_class": {"red": [1, "2"]}}}, "the values of the report must be numbers"),
+        ({"limits": [{"at_most": 0.5}]}, "the losses must have a matrix for each limit"),
         ({"settings": {"seed": 0, "other": 1}}, "DecisionRule.__init__() got an unexpected keyword argument 'other'"),
         ({"settings": None}, "'NoneType' object has no attribute"),
     ],
@@ -275,24 +294,23 @@ def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], mess
     ("settings", "message"),
     [
         ({"calibration": "isotonic"}, "calibration must be 'temperature', 'vector' or None, but got 'isotonic'."),
-        ({"max_dangerous": 1.0}, "max_dangerous must be above 0 and below 1, but got 1.0."),
-        ({"max_cost": 0.0}, "max_cost must be finite and above 0, but got 0.0."),
+        ({"limits": "dangerous <= 0.1"}, "limits must be of type Limit (Limit.parse reads text), but got 'd'"),
         (
-            {"max_cost": 0.5, "max_dangerous": 0.5},
-            "max_cost must not be given together with max_dangerous, but got",
+            {"limits": Limit(0.1, of="blue")},
+            "of must be one of ['samples', 'decided', 'red', 'yellow', 'green'], or",
         ),
         (
-            {"max_cost": 0.5, "confidence": 0.9},
-            "confidence must be above 0 and below 1, and goes with max_dangero",
+            {"limits": Limit(0.1, (("red", "blue"),))},
+            "errors must be pairs of different classes, but got ('red', 'bl",
         ),
         (
-            {"max_dangerous": 0.5, "confidence": 1.0},
-            "confidence must be above 0 and below 1, and goes with max",
+            {"limits": Limit(2.0, "cost", confidence=None)},
+            "limits must be below the highest possible loss, but that",
         ),
         ({"priors": torch.ones(3)}, "priors must be >= 0 and sum to 1, but got [1.0, 1.0, 1.0]."),
         (
-            {"priors": torch.ones(3) / 3, "max_cost": 0.5},
-            "priors must not be given with a limit, which holds for sam",
+            {"priors": [0.2, 0.3, 0.5], "limits": Limit(0.1)},
+            "priors must only be given with limits of true classes, which hold at any frequencies, but got ['dan",
         ),
     ],
 )
@@ -315,17 +333,17 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
         ),
         ({}, torch.rand(1, 3), torch.tensor([3]), "target must hold class indices from 0 to 2 (or ignore_index), but"),
         (
-            {"max_dangerous": 0.005, "confidence": 0.95, "calibration": None},
+            {"limits": Limit(0.005), "calibration": None},
             *world(400, 0),
-            "max_dangerous 0.005 cannot be guaranteed with confidence 0.95 by 400 samples, unless all are referred: "
-            "they can guarantee 0.00747, and 0.005 takes 598 samples.",
+            "the limit 'dangerous <= 0.005 of samples with confidence 0.95' cannot be guaranteed by 400 samples, "
+            "unless all are referred: they can guarantee 0.00747, and 0.005 takes 598 samples.",
         ),
         (
-            {"max_dangerous": 0.005, "confidence": 0.95, "calibration": "temperature"},
+            {"limits": Limit(0.005), "calibration": "temperature"},
             *world(500, 0),
             "by 400 samples, unless all are referred: they can guarantee 0.00747, and 0.005 takes 747 samples.",
         ),
-        ({"max_cost": 2.0}, *world(400, 0), "max_cost must be below the highest possible loss 1, but got 2.0."),
+        ({"limits": Limit(0.1, by="site")}, *world(400, 0), "groups must hold the columns of limits, ['site'], but"),
         (
             {"priors": torch.ones(3) / 3},
             torch.rand(2, 3),

@@ -6,11 +6,11 @@ from math import sqrt
 import pytest
 import torch
 
+from mpcs_torch.learning import Limit
 from tests.benchmarks import guarantee
 from tests.benchmarks.held_out import HeldOut, digits
 from tests.benchmarks.random_splits import (
     METHODS,
-    Limit,
     Outcome,
     allowed_errors,
     on_the_population,
@@ -20,7 +20,7 @@ from tests.benchmarks.random_splits import (
     share_on_the_rest,
 )
 
-ONE_PERCENT = Limit(0.01, 0.95)
+ONE_PERCENT = Limit(0.01, confidence=0.95)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_the_limit_is_exceeded_as_often_as_chance_says(pool: HeldOut, name: str)
 
 
 def test_in_expectation_the_rate_on_the_rest_is_within_the_limit(pool: HeldOut) -> None:
-    limit = Limit(0.01, None)
+    limit = Limit(0.01, confidence=None)
     rates = torch.tensor([on_the_rest(pool, METHODS["rule"].fit, limit, 500, seed).rate for seed in range(100)])
     assert 0.005 < rates.mean() <= 0.01 + 2 * rates.std() / sqrt(len(rates))
 
@@ -69,7 +69,7 @@ def test_a_rate_equal_to_the_limit_does_not_exceed_it() -> None:
 
 @pytest.mark.parametrize("limit", guarantee.LIMITS)
 def test_chance_keeps_the_confidence_in_the_population_and_almost_in_a_large_rest(limit: float) -> None:
-    asked = Limit(limit, 0.95)
+    asked = Limit(limit, confidence=0.95)
     for judged in (1600, 2000, 5000):
         population = share_on_the_population(judged, 10**7, asked)
         assert 0 < population <= 0.05
@@ -85,7 +85,8 @@ def test_every_setting_has_a_row_or_a_reason(pool: HeldOut) -> None:
     sure = guarantee.results(pools, 0.95, 2)
     assert len(sure.table.rows) == 27
     assert len(sure.reasons) == 6  # two limits and three methods, at n = 500
-    assert sure.reasons[0].startswith("n = 500, rule: max_dangerous 0.002 cannot be guaranteed with confidence 0.95 by")
+    limit = "the limit 'dangerous <= 0.002 of samples with confidence 0.95'"
+    assert sure.reasons[0].startswith(f"n = 500, rule: {limit} cannot be guaranteed by")
     assert sum("not attainable" in row for row in sure.table.rows) == 12
     mean = guarantee.results(pools, None, 2)
     assert sum("not attainable" in row for row in mean.table.rows) == 2

@@ -3,7 +3,7 @@
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning import recommended
+from mpcs_torch.learning import Limit, recommended
 from mpcs_torch.study.plans import METHODS, RECIPE
 from mpcs_torch.trainer.by_name import softmax_margin
 from mpcs_torch.trainer.config.run import load_packaged_config
@@ -28,6 +28,6 @@ def test_margins_are_in_proportion_to_weights_in_any_unit() -> None:
 
 
 def test_the_rule_has_the_concern_and_the_limit() -> None:
-    rule = recommended(LIGHTS, max_dangerous=0.2, confidence=0.9).rule
-    assert (rule.concern, rule.limit.max_dangerous, rule.limit.confidence) == (LIGHTS, 0.2, 0.9)
-    assert not recommended(LIGHTS).rule.limit
+    rule = recommended(LIGHTS, Limit(0.2, confidence=0.9)).rule
+    assert (rule.concern, rule.limits) == (LIGHTS, (Limit(0.2, confidence=0.9),))
+    assert not recommended(LIGHTS).rule.limits

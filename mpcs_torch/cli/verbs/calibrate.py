@@ -118,7 +118,7 @@ def apply(
         if saved.class_names:
             columns = ColumnOptions(target_column, tuple(ignore or ()))
             calibrated = calibrate_predictions(saved, scores, target, advance, columns)
-            write_predictions(out, calibrated.scores, calibrated.target, calibrated.class_names)
+            write_predictions(out, *calibrated[:4])
             notes = calibrated.notes
         else:
             of_classes = {"--target": target, "--target-column": target_column, "--ignore": ignore}

@@ -1,6 +1,5 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,9 +8,9 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import note, print_json, text_of
+from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
+from mpcs_torch.cli.options import AsJson, Cluster, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
@@ -36,16 +35,14 @@ def fit(
     ],
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the rule to write.")],
-    max_dangerous: Annotated[
-        float | None, typer.Option(help="Guarantee at most this many dangerous errors per sample, such as 0.005.")
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.",
+        ),
     ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option(help="Guarantee at most this cost of errors per sample, in expectation.")
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(show_default="in expectation", help="With this probability, such as 0.95, --max-dangerous holds."),
-    ] = None,
+    cluster: Cluster = None,
     calibration: Annotated[Calibration, typer.Option(help="How to calibrate first.")] = Calibration.TEMPERATURE,
     priors: Annotated[
         str | None,
@@ -59,17 +56,21 @@ def fit(
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Fit a decision rule to predictions with labels."""
-    options.check_out(out, overwrite=overwrite)
+    """Fit a decision rule to predictions with labels.
 
-    import torch
+    A limit is ERRORS <= RATE of WHAT by COLUMN with confidence C. ERRORS are dangerous, any, or pairs such as
+    red->green, with commas between; WHAT is samples, the name of a class (its true samples), decided (samples that are
+    not referred), or decided and a class. Only the rate must be given with the errors: the default is of samples, with
+    confidence 0.95. A limit of cost holds in expectation.
+    """
+    options.check_out(out, overwrite=overwrite)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.decision_files import fit_rule
     from mpcs_torch.evaluation.files.columns import ColumnOptions
-    from mpcs_torch.evaluation.files.predictions import Predictions
-    from mpcs_torch.learning import DecisionRule
+    from mpcs_torch.evaluation.files.predictions import open_with_columns
+    from mpcs_torch.learning import DecisionRule, Limit
 
     spec = load_concern(concern)
     method: CalibrationMethod = None
@@ -78,24 +79,31 @@ def fit(
     with options.refused_values():
         rule = DecisionRule(
             spec,
+            [Limit.parse(text) for text in limit or ()],
             calibration=method,
-            priors=None if priors is None else torch.tensor(_numbers(priors)),
-            max_dangerous=max_dangerous,
-            max_cost=max_cost,
-            confidence=confidence,
+            priors=None if priors is None else _numbers(priors),
         )
-    columns = ColumnOptions(target_column, tuple(ignore or ()))
-    predictions = Predictions(validation, target=target, from_logits=logits, class_names=spec.classes, columns=columns)
+    needed = [column for column in (cluster, *(limit.by for limit in rule.limits)) if column is not None]
+    predictions = open_with_columns(
+        validation,
+        target=target,
+        from_logits=logits,
+        class_names=spec.classes,
+        needs_labels=True,
+        options=ColumnOptions(target_column, tuple(ignore or ())),
+        needed=list(dict.fromkeys(needed)),
+    )
     with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
-        fit_rule(rule, predictions, advance)
+        warnings = fit_rule(rule, predictions, advance, cluster=cluster)
     note(*predictions.notes())
+    for warning in warnings:
+        say(f"mpcs: warning: {warning}", err=True)
     rule.save(out, overwrite=overwrite)
     assert rule.report is not None
     if as_json:
-        guaranteed = asdict(rule.limit) if rule.limit else None
-        print_json({"rule": out, **rule.report._asdict(), "guaranteed": guaranteed})
+        print_json({"rule": out, **rule.report.plain(), "guaranteed": [str(limit) for limit in rule.limits]})
         return
-    typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule)}")
+    typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule, cluster)}")
     note(f"wrote {out}")
 
 
@@ -112,7 +120,9 @@ def apply(
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Write the decision for each row, the name of a class or refer, and its estimated risk.
+    """Write the decision for each row, the name of a class or refer, with its estimated risk and the reason.
+
+    All other columns and the label are kept.
 
     If the file has labels, also print what the decisions cost.
     """
@@ -121,17 +131,18 @@ def apply(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.decision_files import apply_rule
     from mpcs_torch.evaluation.files.columns import ColumnOptions
-    from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.evaluation.files.predictions import open_with_columns
     from mpcs_torch.learning import DecisionRule
 
     loaded = DecisionRule.load(rule)
-    opened = Predictions(
+    columns = ColumnOptions(target_column, tuple(ignore or ()))
+    opened = open_with_columns(
         predictions,
         target=target,
         from_logits=logits,
         class_names=loaded.concern.classes,
         needs_labels=False,
-        columns=ColumnOptions(target_column, tuple(ignore or ())),
+        options=columns,
     )
     with row_counter(f"decide {predictions.name}", [predictions]) as advance:
         decided = apply_rule(loaded, opened, advance)
@@ -139,7 +150,7 @@ def apply(
     decided.write(out)
     referred = int((decided.decisions < 0).sum())
     if as_json:
-        report = {} if decided.report is None else decided.report._asdict()
+        report = {} if decided.report is None else decided.report.plain()
         print_json({"decisions": len(decided.decisions), "referrals": referred, **report})
     elif decided.report is not None:
         typer.echo(f"{_table(decided.report)}\n")
@@ -154,20 +165,15 @@ def _table(report: "RuleReport") -> str:
         ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
         ["cost per sample", f"{report.cost:.6g}"],
     ]
+    rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in report.by_class.items()]
     return text_of(Table(["", "value"], rows[0 if report.calibrated_by else 1 :]))
 
 
-def _guarantee(rule: "DecisionRule") -> str:
-    limit = rule.limit
-    if not limit:
+def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
+    if not rule.limits:
         return "No limit was asked for, so nothing is guaranteed; the values are those of the samples of the fit."
-    what = (
-        f"at most {limit.max_dangerous:g} dangerous errors per sample"
-        if limit.max_cost is None
-        else f"a cost of errors of at most {limit.max_cost:g} per sample"
-    )
-    sure = "in expectation" if limit.confidence is None else f"with confidence {limit.confidence:g}"
-    return f"Guaranteed for samples like these, {sure}: {what}."
+    like = "samples like these" if cluster is None else f"the samples of new clusters ({cluster}) like these"
+    return f"Guaranteed for {like}: {'; '.join(map(str, rule.limits))}."
 
 
 def _numbers(text: str) -> list[float]:

@@ -1,6 +1,6 @@
 """Read files of predictions, in the format that their suffix names, check every value, and write them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -8,10 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import quoted, shown
 from mpcs_torch.evaluation.files.arrays import LABELS, SCORES, ArrayFile
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, reading
-from mpcs_torch.evaluation.files.columns import LABEL, ColumnFile, ColumnOptions
+from mpcs_torch.evaluation.files.columns import LABEL, ColumnFile, ColumnOptions, check_texts, names_in
+from mpcs_torch.evaluation.files.columns import LABELS as LABEL_NAMES
 from mpcs_torch.evaluation.files.tables import write_csv_rows
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.processes.world import World
@@ -253,18 +254,78 @@ class Predictions:
             raise PredictionsError(self.path, problem, row=first + row, column=name)
 
 
+def open_with_columns(
+    path: Path,
+    *,
+    target: Path | None,
+    from_logits: bool,
+    class_names: Sequence[str] | None,
+    needs_labels: bool,
+    options: ColumnOptions | None = None,
+    needed: Sequence[str] = (),
+) -> Predictions:
+    """Open predictions with all of their columns that are neither scores nor labels, to keep them.
+
+    Args:
+        path: As in `Predictions`, as are the others.
+        target: The labels of an ``.npy`` file.
+        from_logits: Whether the scores are logits.
+        class_names: The classes in index order. Default: the columns of scores.
+        needs_labels: Whether a file without labels is refused.
+        options: What the user says of the columns.
+        needed: Columns that the file must have.
+
+    Raises:
+        PredictionsError: If the file cannot be read, or lacks one of the columns that are needed.
+    """
+
+    def opened(texts: Sequence[str], options: ColumnOptions | None) -> Predictions:
+        return Predictions(
+            path,
+            target=target,
+            from_logits=from_logits,
+            class_names=class_names,
+            needs_labels=needs_labels,
+            texts=texts,
+            columns=options,
+        )
+
+    if path.suffix not in COLUMNS:
+        if needed:
+            raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(needed[0])}")
+        return opened((), options)
+    check_texts(path, needed)
+    chosen = options or ColumnOptions()
+    classes = opened((), options).class_names if class_names is None else class_names
+    names, numbered = names_in(path), set(map(str, range(len(classes))))
+    if not (numbered <= set(names) or set(classes) <= set(names)):
+        return opened((), options)  # which says what is missing
+    no_texts = {*classes, *numbered, *(LABEL_NAMES if chosen.target is None else (chosen.target,))}
+    texts = [name for name in names if name not in no_texts and name.lower() not in no_texts]
+    ignored = [name for name in chosen.ignored if name not in texts]
+    return opened(texts, None if options is None else chosen._replace(ignored=ignored))
+
+
 SUFFIXES = (".csv", ".npz", ".pt")
 
 
-def write_predictions(path: Path, scores: Tensor, target: Tensor, class_names: Sequence[str]) -> None:
+def write_predictions(
+    path: Path,
+    scores: Tensor,
+    target: Tensor,
+    class_names: Sequence[str],
+    texts: Mapping[str, Sequence[str]] | None = None,
+) -> None:
     """Write scores (N, C) and labels (N,) in the format that the suffix names; labels (N, 0) are left out.
+
+    Further columns of text, by name, are written to csv alone.
 
     Raises:
         PredictionsError: If the suffix is not one of `SUFFIXES`.
     """
     scores = scores.contiguous()  # the readers read arrays row by row
     if path.suffix == ".csv":
-        replace_whole(path, lambda file: _write_csv(file, scores, target, class_names))
+        replace_whole(path, lambda file: _write_csv(file, scores, target, class_names, texts or {}))
     elif path.suffix == ".npz":
         replace_whole(path, lambda file: _write_npz(file, scores, target))
     elif path.suffix == ".pt":
@@ -281,12 +342,17 @@ def _write_npz(file: BinaryIO, scores: Tensor, target: Tensor) -> None:
         np.savez(file, preds=scores.numpy())
 
 
-def _write_csv(file: BinaryIO, scores: Tensor, target: Tensor, class_names: Sequence[str]) -> None:
+def _write_csv(
+    file: BinaryIO,
+    scores: Tensor,
+    target: Tensor,
+    class_names: Sequence[str],
+    texts: Mapping[str, Sequence[str]],
+) -> None:
     is_labelled = target.ndim == 1
-    write_csv_rows(file, [[*class_names, *([LABEL] if is_labelled else [])]])
+    write_csv_rows(file, [[*texts, *class_names, *([LABEL] if is_labelled else [])]])
     for start in range(0, len(scores), 2**14):
-        rows: list[list[object]] = [list(row) for row in scores[start : start + 2**14].tolist()]
-        labels = target[start : start + 2**14].tolist() if is_labelled else []
-        for row, label in zip(rows, labels, strict=False):
-            row.append(class_names[label])
-        write_csv_rows(file, rows)
+        part = slice(start, start + 2**14)
+        columns: list[Sequence[object]] = [*(column[part] for column in texts.values()), *scores[part].T.tolist()]
+        columns += [[class_names[label] for label in target[part].tolist()]] if is_labelled else []
+        write_csv_rows(file, zip(*columns, strict=True))

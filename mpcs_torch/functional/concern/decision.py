@@ -134,11 +134,32 @@ def least_concern_decision(
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the decisions for probabilities (..., C), with C for a referral. Nothing here waits for an accelerator."""
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    costs = without_diagonal(concern)
+    costs = costs / costs.amax().clamp(min=torch.finfo(costs.dtype).tiny)  # of any finite scale
+    decided, is_cheaper = cheapest(rows, costs)
+    return torch.where(is_cheaper, rows.shape[-1], decided)
+
+
+def cheapest(rows: Tensor, costs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the class of minimum expected cost for probabilities (..., C), and whether a referral costs less: (...).
+
+    Costs that differ by rounding alone are equal: the more probable class wins, and any class over a referral. So a
+    sample is decided in the same way in a batch of any size.
+
+    Args:
+        rows: Float32 or float64 probabilities.
+        costs: ``(C, C)``, or with the cost of a referral ``(C, C + 1)``: at most 1, with a diagonal of 0.
+    """
+    classes = rows.shape[-1]
     with torch.autocast(rows.device.type, enabled=False):  # a decision must not depend on the caller's precision
-        risk = rows @ without_diagonal(concern).to(rows)
-    # Among the decisions of minimum risk, the more probable class wins, and any class wins over a referral.
-    preference = rows if risk.shape == rows.shape else torch.cat([rows, torch.full_like(rows[..., :1], -0.5)], dim=-1)
-    return torch.where(risk <= risk.amin(dim=-1, keepdim=True), preference, -1.0).argmax(dim=-1)
+        expected = rows @ costs.to(rows)
+    rounding = 16 * torch.finfo(rows.dtype).eps * classes**0.5
+    of_classes = expected[..., :classes]
+    least = of_classes.amin(dim=-1, keepdim=True)
+    decided = torch.where(of_classes <= least * (1 + rounding), rows, -1.0).argmax(dim=-1)
+    if expected.shape[-1] == classes:
+        return decided, torch.zeros_like(decided, dtype=torch.bool)
+    return decided, expected[..., classes] < least.squeeze(-1) * (1 - rounding)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:

@@ -1,39 +1,256 @@
-"""Thresholds on the estimated risk of a decision that hold the true risk under a limit."""
+r"""How many samples may be decided under limits on errors: thresholds on the estimated risk of decisions.
 
-from math import ceil, expm1, floor, log, log1p, log10
+Samples are decided one after the other along a path: at each step some more, from none to all. The path is fixed before
+the samples that judge it are looked at, or follows one estimated risk. At each step every limit is tested, and the path
+is followed as far as all tests pass (fixed sequence testing). If a limit does not hold at some step, the first such
+step had to pass the test of a limit that does not hold there, which it does with a probability of at most
+:math:`\delta`: so several limits, and limits of several groups, need no correction for each other.
+"""
+
+from math import ceil, expm1, floor, inf, log, log1p, log10
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+Array = NDArray[np.float64]
+SLOPE = 1e-6
+"""Of a path where estimated risks are 0: steps must rise with the risk."""
 
 
 class UnattainableLimitError(ValueError):
     """A limit that so few samples cannot guarantee at any threshold."""
 
     def __init__(
-        self, limit: float, sure: str, samples: int, lowest: float, needed: int, name: str = "max_loss"
+        self, name: str, limit: float, samples: int, lowest: float, needed: int, unit: str = "samples"
     ) -> None:
-        self.limit, self.sure, self.samples, self.lowest, self.needed = limit, sure, samples, lowest, needed
-        super().__init__(limit, sure, samples, lowest, needed, name)
-        self.name = name
+        super().__init__(name, limit, samples, lowest, needed, unit)
+        self.name, self.limit, self.samples, self.lowest, self.needed = name, limit, samples, lowest, needed
+        self.unit = unit
 
     def __str__(self) -> str:
         return (
-            f"{self.name} {self.limit:g} cannot be guaranteed {self.sure} by {self.samples} samples, unless all are "
-            f"referred: they can guarantee {_rounded_up(self.lowest):g}, and {self.limit:g} takes {self.needed} "
-            "samples."
+            f"{self.name} cannot be guaranteed by {self.samples} {self.unit}, unless all are referred: they can "
+            f"guarantee {_rounded_up(self.lowest):g}, and {self.limit:g} takes {self.needed} {self.unit}."
         )
 
-    def named(self, name: str, *, needed: int) -> "UnattainableLimitError":
-        """Return the same error for a limit of another name that takes more samples."""
-        return UnattainableLimitError(self.limit, self.sure, self.samples, self.lowest, needed, name)
+
+class LimitedRate(NamedTuple):
+    r"""Errors that a limit counts, among samples that it counts them of.
+
+    The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples, or over those of new clusters: L is the
+    loss of a decided sample, and D is 1 for a sample that counts.
+    """
+
+    name: str
+    """The limit in words, for errors."""
+    at_most: float
+    r""":math:`\alpha`, above 0 and below the highest loss."""
+    confidence: float | None
+    r""":math:`1 - \delta`: the probability that the limit holds. None: it holds in expectation."""
+    loss: Tensor
+    """(N,): the loss of each decision; with a confidence 0 or 1."""
+    counted: Tensor
+    """(N,), bool: the samples that count; losses of others are not limited."""
+    is_of_decided: bool = False
+    """Whether referred samples do not count."""
+    clusters: Tensor | None = None
+    """(N,), int64 codes: samples of different clusters are independent. None: all samples are."""
+    highest_loss: float = 1.0
+    unit: str = "samples"
+    """The word for what must be many, for errors."""
+
+    def passes(self, decided_at: Tensor, steps: int) -> Tensor:
+        """Return at which steps the test passes: (steps,), bool.
+
+        Args:
+            decided_at: ``(N,)``, int64: the first step at which each sample is decided; ``steps`` for never.
+            steps: Their number.
+        """
+        if self.confidence is None:
+            mean, units, _ = self._means(decided_at, steps)
+            # A sum of losses that meets the limit exactly must not break it by rounding.
+            return units * mean + self.highest_loss * (1 - 1e-9) <= self.at_most * (units + 1)
+        return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
+
+    def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
+        """Return the p-values of the limit at each step, binomial for single samples, else of Hoeffding and Bentkus.
+
+        Args:
+            decided_at: As in `passes`.
+            steps: As in `passes`.
+            times: To foresee those of other samples: how many times as many there are, with one more error here.
+        """
+        from scipy.special import betaincc, rel_entr
+
+        mean, units, size = (
+            np.asarray(value) for value in self._means(decided_at, steps, more=0.0 if times is None else 1.0)
+        )
+        units = units * (1.0 if times is None else times)
+        total = units * mean
+        whole = np.round(total) if size == 1 and times is None else np.ceil(total - 1e-9)
+        rest = units - whole
+        binomial = np.where(rest > 0, betaincc(whole + 1, np.maximum(rest, 1e-9), self.at_most), 1.0)
+        if size == 1:
+            return torch.from_numpy(binomial)
+        low = np.clip(mean, 0, self.at_most)
+        divergence = rel_entr(low, self.at_most) + rel_entr(1 - low, 1 - self.at_most)
+        return torch.from_numpy(np.minimum(np.exp(-units * divergence), np.e * binomial))
+
+    def _means(self, decided_at: Tensor, steps: int, *, more: float = 0.0) -> tuple[Tensor, Tensor, float]:
+        """Return means over units of a loss in [0, highest_loss], which exceed at_most exactly if the limit is broken.
+
+        Returns:
+            The means (steps,), the number of units (steps,), and the most samples of a unit.
+        """
+        counted = self.counted.double()
+        errors = _up_to(decided_at, self.loss.double() * counted, steps) + more
+        of = _up_to(decided_at, counted, steps) if self.is_of_decided else counted.sum().expand(steps)
+        units, size = self._units(decided_at, steps)
+        return self.at_most + (errors - self.at_most * of) / (units * size).clamp(min=1), units, size
+
+    def at(self, places: Tensor) -> "LimitedRate":
+        """Return the limit of some of the samples."""
+        clusters = None if self.clusters is None else self.clusters[places]
+        return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters)
+
+    def check_attainable(self) -> None:
+        """Refuse a limit that so few samples or clusters cannot guarantee.
+
+        Raises:
+            UnattainableLimitError: If it cannot be guaranteed without referring all samples that count.
+        """
+        units = int(self._units(torch.zeros(len(self.loss), dtype=torch.int64), 1)[0])
+        if self.confidence is None:
+            needed = ceil(self.highest_loss * (1 - 1e-9) / self.at_most) - 1
+            lowest = self.highest_loss / (units + 1)
+        else:
+            needed = ceil((log(1 - self.confidence) + 5e-13) / log1p(-self.at_most))
+            lowest = -expm1(log(1 - self.confidence) / units) if units else 1.0
+        if units < needed:
+            raise UnattainableLimitError(self.name, self.at_most, units, lowest, needed, self.unit)
+
+    def _units(self, decided_at: Tensor, steps: int) -> tuple[Tensor, float]:
+        """Return how many independent units count at each step, (steps,), and the most samples that one counts."""
+        counted = self.counted.double()
+        if self.clusters is None:
+            of = _up_to(decided_at, counted, steps) if self.is_of_decided else counted.sum().expand(steps)
+            return of, 1.0
+        number = int(self.clusters.max()) + 1
+        sizes = torch.zeros(number, dtype=torch.float64).index_add_(0, self.clusters, counted)
+        seen = torch.full((number,), steps).scatter_reduce_(
+            0, self.clusters[self.counted], decided_at[self.counted], "amin"
+        )
+        is_there = (sizes > 0).double()
+        units = _up_to(seen, is_there, steps) if self.is_of_decided else is_there.sum().expand(steps)
+        return units, max(1.0, sizes.max().item())
+
+
+def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
+    """Return the last step up to which, from a first one on, the tests of all limits pass; -1 if the first fails.
+
+    Args:
+        rates: The limits.
+        decided_at: ``(N,)``, int64: the first step at which each sample is decided; ``steps`` for never.
+        steps: Their number.
+        first: Where to begin: before it, too few samples may be decided to show anything.
+    """
+    passed = torch.ones(steps, dtype=torch.bool)
+    for rate in rates:
+        passed &= rate.passes(decided_at, steps)
+    failed = (~passed[first:]).nonzero()
+    last = steps - 1 if not len(failed) else first + int(failed[0]) - 1
+    return -1 if last < first else last
+
+
+def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float) -> int:
+    """Return where to begin to test limits of decided samples, as other samples than those that judge foresee it.
+
+    Before it, too few samples are decided to show that a limit holds.
+
+    Args:
+        rates: The limits, of the other samples.
+        decided_at: ``(P,)``: as in `last_step`.
+        steps: The number of steps.
+        times: How many times as many samples will judge.
+    """
+    foreseen = torch.zeros(steps, dtype=torch.float64)
+    for rate in rates:
+        if rate.confidence is not None:
+            p_values = rate.p_values(decided_at, steps, times=times) / (1 - rate.confidence)
+            foreseen = torch.maximum(foreseen, p_values)
+    passing = (foreseen <= 1).nonzero()
+    return int(passing[0] if len(passing) else foreseen.argmin())
+
+
+def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -> Tensor:
+    """Return the ends of the steps of a path, rising, the last infinite: (steps,), float64.
+
+    They are midway between different places, so that no sample is decided by the last bit of its risk.
+
+    Args:
+        places: ``(N,)``: of samples; those that are never decided have infinite ones.
+        rounding: The relative difference of places that may come from rounding.
+        most: The most steps. Default: one for each different place.
+    """
+    different = places[places.isfinite()].double().unique()  # type: ignore[no-untyped-call]
+    if most is not None and len(different) > most:
+        different = different[torch.linspace(0, len(different) - 1, most).long()]
+    low, high = different[:-1], different[1:]
+    ends = (low + high)[high - low > rounding * high.abs()] / 2
+    return torch.cat([ends, ends.new_tensor([inf])])
+
+
+class RiskPath:
+    """One scale for the estimated risks of several limits, on which each limit is used up alike.
+
+    At a place s of the scale, each limit allows decisions up to a threshold at which, by the model's own estimates, the
+    share s of the limit is used.
+
+    Args:
+        risk: ``(P, J)``, float64: the estimated risks of samples that judge nothing else.
+        limits: ``(J,)``: the limit by the share of samples that it counts errors of.
+        is_of_decided: By limit: whether it is on the mean risk of decided samples instead of all.
+    """
+
+    def __init__(self, risk: Tensor, limits: Tensor, is_of_decided: list[bool]) -> None:
+        self._knots = list[tuple[Array, Array]]()
+        for risks, limit, of_decided in zip(risk.double().T, limits.tolist(), is_of_decided, strict=True):
+            ordered = risks[risks.isfinite()].sort().values
+            number = torch.arange(1, len(ordered) + 1) if of_decided else len(ordered)
+            used = ordered.cumsum(0) / number / limit + SLOPE * ordered
+            last = ordered[-1:] if len(ordered) else ordered.new_zeros(1)
+            top = used[-1:] if len(used) else used.new_zeros(1)
+            # Ties have one place, the last of them.
+            keep = torch.cat([ordered.diff() > 0, torch.ones(min(1, len(ordered)), dtype=torch.bool)]) & (ordered > 0)
+            zero = ordered.new_zeros(1)
+            at = torch.cat([zero, ordered[keep], last + 1])
+            place = torch.cat([zero, used[keep], top + 1 / limit])
+            self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
+
+    def place_of(self, risk: Tensor) -> Tensor:
+        """Return the place of samples by their risks (N, J): (N,), the highest of their limits."""
+        places = [np.interp(risks.double().numpy(), *knots) for risks, knots in zip(risk.T, self._knots, strict=True)]
+        return torch.from_numpy(np.max(places, axis=0))
+
+    def thresholds_at(self, place: float) -> Tensor:
+        """Return the threshold of each limit at a place of the scale: (J,), float64."""
+        return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)
+
+
+def _up_to(decided_at: Tensor, values: Tensor, steps: int) -> Tensor:
+    """Return the sums of values that are decided up to each step: (steps,), float64."""
+    return torch.zeros(steps + 1, dtype=torch.float64).index_add_(0, decided_at, values)[:steps].cumsum(0)
 
 
 class RiskThreshold(NamedTuple):
     """A threshold, and what it does to the samples that it was chosen by."""
 
     threshold: Tensor
-    """Scalar: a sample is decided if its estimated risk is below it, and referred otherwise; infinite if all are."""
+    """Scalar: a sample is decided if its estimated risk is below it, and referred otherwise. It is midway between two
+    risks, infinite if all are decided, and minus infinity if none is."""
     coverage: Tensor
     """Scalar: the share of samples that are decided."""
     loss: Tensor
@@ -80,47 +297,19 @@ def risk_threshold(
         >>> risk = torch.arange(1000) / 1000
         >>> loss = torch.arange(1000) >= 900  # the riskiest tenth is wrong
         >>> risk_threshold(risk, loss, max_loss=0.01, confidence=0.95).threshold
-        tensor(0.9040)
+        tensor(0.9035)
     """
     _check(risk, loss, max_loss=max_loss, confidence=confidence, highest_loss=highest_loss)
-    losses = loss.double()
-    budget = _budget(len(risk), max_loss, confidence, highest_loss)
-    order = risk.sort(stable=True)
-    # The first sample, from the lowest risk on, that would break the budget, and all of the same risk, are referred.
-    breaks = losses[order.indices].cumsum(0) > budget
-    first = int(breaks.int().argmax()) if breaks.any() else None
-    threshold = torch.tensor(torch.inf, dtype=risk.dtype) if first is None else order.values[first].cpu()
-    decided = risk.cpu() < threshold
-    return RiskThreshold(threshold, decided.double().mean(), (losses.cpu() * decided).mean())
-
-
-def _budget(samples: int, max_loss: float, confidence: float | None, highest_loss: float) -> float:
-    """Return how much loss the decided samples may have."""
-    if confidence is None:
-        budget = max_loss * (samples + 1) - highest_loss
-        # A sum of losses that meets the limit exactly must not break it by rounding.
-        if budget >= -1e-9 * highest_loss:
-            return budget + 1e-9 * highest_loss
-        lowest, needed = highest_loss / (samples + 1), ceil(highest_loss * (1 - 1e-9) / max_loss) - 1
-        raise UnattainableLimitError(max_loss, "in expectation", samples, lowest, needed)
-    allowed = _binomial_quantile(samples, max_loss, 1 - confidence)
-    if allowed >= 0:
-        return float(allowed)
-    lowest = -expm1(log(1 - confidence) / samples) if samples else 1.0
-    needed = ceil((log(1 - confidence) + 5e-13) / log1p(-max_loss))  # rounding must not ask for one more either
-    raise UnattainableLimitError(max_loss, f"with confidence {confidence:g}", samples, lowest, needed)
-
-
-def _binomial_quantile(samples: int, rate: float, level: float) -> int:
-    """Return the largest k with P[Bin(samples, rate) <= k] <= level; -1 if there is none."""
-    k = torch.arange(floor(samples * rate) + 1, dtype=torch.float64)  # above its mean, the probability exceeds 1/4
-    if level > 0.25:
-        k = torch.arange(samples + 1, dtype=torch.float64)
-    n = torch.tensor(float(samples), dtype=torch.float64)
-    choose = torch.lgamma(n + 1) - torch.lgamma(k + 1) - torch.lgamma(n - k + 1)
-    cumulative = (choose + k * log(rate) + (n - k) * log1p(-rate)).exp().cumsum(0)
-    # Where a sum meets the level exactly, rounding must not decide; the error grows with the samples (lgamma).
-    return int((cumulative <= level * (1 + 1e-14 * max(samples, 100))).sum()) - 1
+    sure = "in expectation" if confidence is None else f"with confidence {confidence:g}"
+    losses, risks = loss.double().cpu(), risk.cpu()
+    every = torch.ones(len(risk), dtype=torch.bool)
+    rate = LimitedRate(f"max_loss {max_loss:g} {sure}", max_loss, confidence, losses, every, highest_loss=highest_loss)
+    rate.check_attainable()
+    ends = ends_of_steps(risks, rounding=64 * torch.finfo(risk.dtype).eps)
+    last = last_step([rate], torch.bucketize(risks.double(), ends, right=True), len(ends))
+    threshold = (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)
+    decided = risks < threshold
+    return RiskThreshold(threshold, decided.double().mean(), (losses * decided).mean())
 
 
 def _check(risk: Tensor, loss: Tensor, *, max_loss: float, confidence: float | None, highest_loss: float) -> None:

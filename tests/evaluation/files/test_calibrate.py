@@ -87,7 +87,7 @@ def test_what_is_written_is_read_again(suffix: str, is_labelled: bool, tmp_path:
     path, saved = tmp_path / f"p{suffix}", SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
     logits, labels = LOGITS.repeat(41, 1), TARGET.repeat(41)  # more rows than csv is written at a time
     write_predictions(path, logits.t().contiguous().t(), labels if is_labelled else torch.empty(16400, 0), NAMES)
-    scores, target, names, _ = calibrate_predictions(saved, path, None, ignore)
+    scores, target, names, _, _ = calibrate_predictions(saved, path, None, ignore)
     assert torch.equal(scores, logits)
     assert names == NAMES
     assert torch.equal(target, labels) if is_labelled else target.shape == (16400, 0)

@@ -1,0 +1,177 @@
+"""Limits of classes, groups, decided samples and clusters through `DecisionRule`; decisions in batches of any size."""
+
+import warnings
+from math import sqrt
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.calibration import CalibrationWarning
+from mpcs_torch.functional import UnattainableLimitError
+from mpcs_torch.learning import DecisionRule, Limit, RareClassWarning
+
+SKIN = ConcernSpec(
+    ["benign", "unclear", "malignant"],
+    releases=[["benign", "unclear"], ["unclear", "benign"], ["benign", "malignant"], ["unclear", "malignant"]],
+    factor=0.2,
+)
+FREQUENCIES = torch.tensor([0.75, 0.2, 0.05])
+
+
+def world(samples: int, generator: torch.Generator, size: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw overconfident logits and labels of patients, each with images that share most of their noise."""
+    patients = samples // size
+    target = FREQUENCIES.multinomial(patients, replacement=True, generator=generator).repeat_interleave(size)
+    patient = torch.arange(patients).repeat_interleave(size)
+    shared = torch.randn(patients, 3, generator=generator)[patient] * (0.9**0.5 if size > 1 else 0)
+    noise = shared + torch.randn(samples, 3, generator=generator) * (0.1**0.5 if size > 1 else 1)
+    return 1.7 * (1.3 * noise + 3 * torch.eye(3)[target] + FREQUENCIES.log()), target, patient
+
+
+def rate(rule: DecisionRule, limit: Limit, preds: Tensor, target: Tensor) -> float:
+    """Return the rate that a limit is on, counted one condition at a time."""
+    decisions = rule(preds)
+    is_error = (decisions >= 0) & (limit.losses(SKIN)[target, decisions] > 0)
+    if limit.of == "decided":
+        return (is_error.sum() / (decisions >= 0).sum()).item()
+    if limit.of == "malignant":
+        return (is_error & (target == 2)).sum().item() / int((target == 2).sum())
+    return is_error.double().mean().item()
+
+
+LIMITS = {
+    "of a class": ([Limit(0.1, of="malignant")], 1500, 1),
+    "of decided samples": ([Limit(0.05, "any", of="decided")], 800, 1),
+    "several": ([Limit(0.06, "any"), Limit(0.2, of="malignant"), Limit(0.05, "any", of="decided")], 1500, 1),
+    "of clusters": ([Limit(0.05, "any")], 1500, 5),
+    "of a class, of clusters": ([Limit(0.2, of="malignant")], 6000, 5),
+}
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_each_kind_of_limit_holds_for_new_samples(kind: str) -> None:
+    limits, samples, size = LIMITS[kind]
+    generator = torch.Generator().manual_seed(0)
+    new, target, _ = world(50_000, generator, size)
+    fits, above, coverage = 60, 0, 0.0
+    for seed in range(fits):
+        preds, labels, patients = world(samples, generator, size)
+        rule = DecisionRule(SKIN, limits, seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RareClassWarning)
+            rule.fit(preds, labels, clusters=patients if size > 1 else None)
+        above += any(rate(rule, limit, new, target) > limit.at_most for limit in limits)
+        coverage += (rule(new) >= 0).double().mean().item() / fits
+    assert above / fits <= 0.05 + 2 * sqrt(0.05 * 0.95 / fits)
+    assert coverage > 0.7, "a rule that refers everything would keep to any limit"
+
+
+def test_images_of_a_patient_count_once() -> None:
+    preds, target, patients = world(1500, torch.Generator().manual_seed(0), 5)
+    limit = Limit(0.01, "any")
+    DecisionRule(SKIN, limit).fit(preds, target)
+    with pytest.raises(UnattainableLimitError, match=r"by 240 clusters with samples, .* 0.01 takes 374 clusters"):
+        DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
+    with pytest.raises(ValueError, match="clusters must have a name for each of the 1500 samples, but has 3"):
+        DecisionRule(SKIN, limit).fit(preds, target, clusters=["a", "b", "c"])
+
+
+def test_each_group_keeps_the_limit_and_a_small_one_is_named() -> None:
+    generator = torch.Generator().manual_seed(0)
+    preds, target, _ = world(3000, generator)
+    site = torch.arange(3000) % 2
+    preds[site == 1] += 2 * torch.randn(1500, 3, generator=generator)  # a worse camera
+    limits = {by: Limit(0.08, "any", by=by) for by in (None, "site")}
+    rates = {}
+    for by, limit in limits.items():
+        rule = DecisionRule(SKIN, limit).fit(preds, target, groups={"site": site})
+        decisions = rule(preds)
+        rates[by] = ((decisions >= 0) & (decisions != target))[site == 1].double().mean().item()
+    assert rates["site"] <= 0.08 < rates[None]
+    with pytest.raises(UnattainableLimitError, match=r"'any <= 0.08 of samples by site .*', site b cannot .* by \d+"):
+        DecisionRule(SKIN, limits["site"]).fit(preds, target, groups={"site": ["a"] * 2980 + ["b"] * 20})
+
+
+def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limit_needs_it() -> None:
+    preds, target, _ = world(2000, torch.Generator().manual_seed(0))
+    few = target != 2
+    with pytest.warns(RareClassWarning, match=r"malignant \(0\): the limits say nothing about how many of them"):
+        report = DecisionRule(SKIN, Limit(0.02)).fit(preds[few], target[few]).report
+    assert report is not None
+    assert str(report.by_class["malignant"]) == "no sample"
+    with pytest.raises(UnattainableLimitError, match=r"by 0 samples of malignant, .* guarantee 1, and 0.05 takes"):
+        DecisionRule(SKIN, Limit(0.05, of="malignant")).fit(preds[few], target[few])
+
+
+def test_a_limit_of_a_class_holds_at_other_frequencies_and_goes_with_priors() -> None:
+    generator = torch.Generator().manual_seed(0)
+    limit, new = Limit(0.1, of="malignant"), world(100_000, generator)
+    rule = DecisionRule(SKIN, limit, priors=[0.3, 0.3, 0.4]).fit(*world(3000, generator)[:2])
+    is_malignant = new[1] == 2
+    more = torch.cat([is_malignant.nonzero().squeeze(1)] * 10 + [(~is_malignant).nonzero().squeeze(1)])
+    shares = [rate(rule, limit, new[0][rows], new[1][rows]) for rows in (more, torch.arange(100_000))]
+    assert shares[0] == pytest.approx(shares[1])
+    assert shares[0] <= 0.1
+
+
+@pytest.mark.parametrize("classes", [2, 10, 1000])
+@pytest.mark.parametrize("distinct", [1, 5, 20])
+def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, distinct: int) -> None:
+    generator = torch.Generator().manual_seed(classes + distinct)
+    votes = torch.randint(1, 5, (distinct, classes), generator=generator).double()
+    rows = torch.randint(distinct, (700,), generator=generator)
+    logits = votes[rows].log()
+    target = votes[rows].multinomial(1, generator=generator).squeeze(1)
+    concern = ConcernSpec(classes, refer=0.9)
+    for limits in (Limit(0.5, "any"), [Limit(0.5, "any"), Limit(0.6, "any", of="decided")]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)
+            warnings.simplefilter("ignore", RareClassWarning)
+            rule = DecisionRule(concern, limits).fit(logits, target)
+        whole = rule(logits)
+        for size in (1, 7, 32):
+            assert torch.equal(torch.cat([rule(part) for part in logits.split(size)]), whole)
+        assert len({(row, decision) for row, decision in zip(rows.tolist(), whole.tolist(), strict=True)}) == distinct
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-42, 1e37, 1e300])
+def test_costs_of_any_finite_scale_decide_alike(scale: float) -> None:
+    preds, target, _ = world(1000, torch.Generator().manual_seed(0))
+    costs = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 5.0, 0.0]], dtype=torch.float64)
+    concerns = [ConcernSpec(3, weights=(costs * by).tolist()) for by in (1.0, scale)]
+    one, other = (DecisionRule(concern).fit(preds, target)(preds) for concern in concerns)
+    assert torch.equal(one, other)
+
+
+NAMES = st.sampled_from(["samples", "decided", "red", "decided red", "a b"])
+
+
+@given(
+    st.floats(1e-6, 0.99),
+    st.sampled_from(["dangerous", "any", (("red", "green"),), (("red", "a b"), ("a b", "green"))]),
+    NAMES,
+    st.sampled_from([None, "site", "kind of camera"]),
+    st.sampled_from([0.5, 0.95, 0.999]),
+)
+def test_a_limit_in_words_is_read_again(
+    at_most: float, errors: str, of: str, by: str | None, confidence: float
+) -> None:
+    limit = Limit(float(f"{at_most:g}"), errors, of, by, confidence)
+    assert Limit.parse(str(limit)) == limit
+
+
+def test_words_that_are_no_limit_are_refused() -> None:
+    for text, message in {
+        "dangerous < 0.1": "must read like 'dangerous <= 0.01 of malignant by site with confidence 0.95'",
+        "dangerous <= much": "could not convert string to float: 'much'",
+        "dangerous <= 150 %": "at_most must be below 1, a share of samples, but got 1.5",
+        "bad <= 0.1": "errors must be 'dangerous', 'any', 'cost' or pairs of class names, but got 'bad'",
+        "a->b->c <= 0.1": "errors must be pairs like red->green, with commas between",
+        "any <= 0.1 of decided in expectation": "confidence must be given for a limit of decided",
+    }.items():
+        with pytest.raises(ValueError, match=f"limit '{text}': {message}".replace("(", r"\(")):
+            Limit.parse(text)
