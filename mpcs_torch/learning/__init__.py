@@ -1,7 +1,14 @@
 """Losses, a learning-rate scheduler, a checkpoint selector and a decision rule for any training loop."""
 
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
-from mpcs_torch.learning.decision_rule import Assessment, DecisionFileError, DecisionRule, RareClassWarning
+from mpcs_torch.learning.decision_rule import (
+    Assessment,
+    DecisionFileError,
+    DecisionRule,
+    ProbabilitiesWarning,
+    RareClassWarning,
+    UnfittedRuleWarning,
+)
 from mpcs_torch.learning.losses import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftF1Loss, SoftmaxMarginLoss
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.recommended import Recipe, recommended
@@ -18,11 +25,13 @@ __all__ = [
     "DecisionRule",
     "GeneralizedMeanLoss",
     "Limit",
+    "ProbabilitiesWarning",
     "RareClassWarning",
     "Recipe",
     "RuleReport",
     "SelectionRule",
     "SoftF1Loss",
     "SoftmaxMarginLoss",
+    "UnfittedRuleWarning",
     "recommended",
 ]

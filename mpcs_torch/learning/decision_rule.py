@@ -58,6 +58,14 @@ class RareClassWarning(UserWarning):
     """A class that is dangerous to miss has few samples or none, and no limit of its own."""
 
 
+class UnfittedRuleWarning(UserWarning):
+    """A rule that has something to fit decides or is saved before it was fitted."""
+
+
+class ProbabilitiesWarning(UserWarning):
+    """Logits that look like probabilities."""
+
+
 class Assessment(NamedTuple):
     """What a rule makes of each sample, also of those that it refers."""
 
@@ -155,6 +163,8 @@ class DecisionRule(nn.Module):
             self.calibration = TemperatureScaling() if calibration == "temperature" else VectorScaling(classes)
         self.report: RuleReport | None = None
         """The findings of `fit`; None before."""
+        self.is_fitted = False
+        """Whether `fit` was called, here or before the rule was saved."""
         costs = concern.costs()
         losses = [limit.losses(concern) for limit in self.limits]
         self.highest_losses = [float(loss.max()) for loss in losses]
@@ -179,7 +189,17 @@ class DecisionRule(nn.Module):
         return torch.where(assessed.reason == IS_DECIDED, assessed.decision, REFERRED)
 
     def assess(self, preds: Tensor) -> Assessment:
-        """Return the best decision for logits (N, C), its risk, and why it is made or referred."""
+        """Return the best decision for logits (N, C), its risk, and why it is made or referred.
+
+        Raises:
+            ValueError: If the logits have another shape.
+
+        Warns:
+            UnfittedRuleWarning: If the rule has no limits, but a calibration or priors, and was not fitted.
+        """
+        if preds.ndim != 2 or preds.shape[1] != len(self.costs):
+            raise ValueError(f"preds must have shape (N, {len(self.costs)}), but got {tuple(preds.shape)}.")
+        self._warn_if_unfitted()
         decision, is_cheaper, probs = self._decide(preds)
         risk = self._expected(probs, self.dangerous, decision)
         reason = torch.where(is_cheaper, IS_CHEAPER, IS_DECIDED)
@@ -227,18 +247,27 @@ class DecisionRule(nn.Module):
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
+            ProbabilitiesWarning: If the logits look like probabilities.
             RareClassWarning: If a class that is dangerous to miss has fewer than 59 samples, and no limit.
         """
         preds, target = checked_logits(preds, target, len(self.costs))
+        if bool((preds >= 0).all() and ((preds.sum(dim=1) - 1).abs() < 1e-3).all()):
+            warnings.warn(
+                "preds look like probabilities, but must be logits: pass their logarithms.",
+                ProbabilitiesWarning,
+                stacklevel=2,
+            )
         columns = {limit.by for limit in self.limits if limit.by is not None}
         if not columns <= set(groups or {}):
             raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")
         codes = {column: group_codes(column, (groups or {})[column], len(target)) for column in sorted(columns)}
         of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))[1]
-        before = {name: value.clone() for name, value in self.state_dict().items()}
+        before, was_fitted = {name: value.clone() for name, value in self.state_dict().items()}, self.is_fitted
+        self.is_fitted = True
         try:
             self._fit(preds, target, codes, of_clusters)
         except BaseException:
+            self.is_fitted = was_fitted
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
         self._warn_of_rare_classes(target)
@@ -369,6 +398,10 @@ class DecisionRule(nn.Module):
                     error.name, error.limit * highest, error.samples, error.lowest * highest, needed, error.unit
                 ) from None
 
+    def _warn_if_unfitted(self) -> None:
+        if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):
+            warnings.warn("the rule was not fitted: call fit first.", UnfittedRuleWarning, stacklevel=4)
+
     def _warn_of_rare_classes(self, target: Tensor) -> None:
         counts = target.bincount(minlength=len(self.costs)).tolist()
         limited = {limit.of for limit in self.limits}
@@ -406,6 +439,7 @@ class DecisionRule(nn.Module):
         Raises:
             FileExistsError: If the file exists, unless ``overwrite``.
         """
+        self._warn_if_unfitted()
         path = Path(path)
         if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
@@ -442,5 +476,5 @@ class DecisionRule(nn.Module):
             raise ValueError("the losses must have a matrix for each limit")
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
         rule.load_state_dict(state)
-        rule.report = None if report is None else RuleReport.restored(report)
+        rule.report, rule.is_fitted = None if report is None else RuleReport.restored(report), report is not None
         return rule

@@ -100,7 +100,7 @@ def test_priors_and_costs_reach_the_rule(tmp_path: Path, concern: Path) -> None:
 
 def test_a_class_that_is_named_like_a_referral_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = ["refer", *NAMES[1:]]
-    DecisionRule(ConcernSpec(names)).save(tmp_path / "rule.pt")
+    DecisionRule(ConcernSpec(names), calibration=None).save(tmp_path / "rule.pt")
     write_predictions(tmp_path / "new.csv", *logits(0), names)
     assert run("decide", "apply", tmp_path / "rule.pt", tmp_path / "new.csv", "--out", tmp_path / "d.csv") == 2
     assert "a class must not be named 'refer', which stands for a referral" in one_line(capsys.readouterr().err)

@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
 from mpcs_torch.functional import UnattainableLimitError, least_concern_decision
-from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit
+from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, ProbabilitiesWarning, UnfittedRuleWarning
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 
@@ -158,6 +158,7 @@ def test_the_number_of_samples_that_a_message_asks_for_is_enough(samples: int) -
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", ProbabilitiesWarning)
         with pytest.raises(UnattainableLimitError) as told:
             fit(samples)
         assert fit(told.value.needed).report is not None
@@ -236,7 +237,7 @@ def test_an_exported_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) 
 def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
     path = tmp_path / "rule.pt"
     path.write_text("mine")
-    rule = DecisionRule(LIGHTS)
+    rule = DecisionRule(LIGHTS, calibration=None)
     with pytest.raises(FileExistsError, match=r"rule.pt exists: choose another file or pass overwrite=True"):
         rule.save(path)
     assert path.read_text() == "mine"
@@ -283,7 +284,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    DecisionRule(LIGHTS).save(tmp_path / "rule")
+    DecisionRule(LIGHTS, calibration=None).save(tmp_path / "rule")
     held = torch.load(tmp_path / "rule", weights_only=True)
     torch.save({**held, **changed}, tmp_path / "rule")
     with pytest.raises(DecisionFileError, match=re.escape(f"the decision rule is damaged: {message}")):
@@ -362,3 +363,18 @@ def test_a_concern_that_is_no_spec_is_named() -> None:
         DecisionRule(["a", "b"])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"got 'lights.yaml': mpcs_torch.load_concern reads a file"):
         DecisionRule(Path("lights.yaml"))  # type: ignore[arg-type]
+
+
+def test_what_looks_wrong_is_warned_of(tmp_path: Path) -> None:
+    rule = DecisionRule(LIGHTS)
+    for use in (lambda: rule(NEW[0]), lambda: rule.save(tmp_path / "rule.pt")):
+        with pytest.warns(UnfittedRuleWarning, match=r"the rule was not fitted: call fit first\."):
+            use()
+    with pytest.warns(UnfittedRuleWarning):
+        DecisionRule.load(tmp_path / "rule.pt")(NEW[0])
+    with pytest.warns(ProbabilitiesWarning, match=r"look like probabilities, but must be logits"):
+        rule.fit(FIT[0].softmax(dim=1), FIT[1])
+    DecisionRule(LIGHTS, calibration=None)(NEW[0])  # it has nothing to fit
+    for wrong in (NEW[0][0], NEW[0][:, :2], NEW[0][None]):
+        with pytest.raises(ValueError, match=r"preds must have shape \(N, 3\), but got \("):
+            rule(wrong)
