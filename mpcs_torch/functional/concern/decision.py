@@ -135,7 +135,7 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the decisions for probabilities (..., C), with C for a referral. Nothing here waits for an accelerator."""
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
     costs = without_diagonal(concern)
-    costs = costs / costs.amax().clamp(min=torch.finfo(costs.dtype).tiny)  # of any finite scale
+    costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # of any finite scale; a copy
     decided, is_cheaper = cheapest(rows, costs)
     return torch.where(is_cheaper, rows.shape[-1], decided)
 

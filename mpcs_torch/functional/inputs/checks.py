@@ -82,9 +82,11 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
     With ``referral``, one more column may hold costs of a referral.
     """
     _check_matrix(concern, num_classes, referral=referral)
-    off_diagonal = _off_diagonal(concern)
-    _refuse(off_diagonal, ~(off_diagonal.isfinite() & (off_diagonal >= 0)), "finite costs >= 0 off its diagonal")
-    if not (off_diagonal > 0).any():
+    costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
+    lowest, highest = costs.aminmax()  # one pass; both are NaN if a cost is
+    if not (lowest >= 0 and highest < float("inf")):
+        _refuse(costs, ~(costs.isfinite() & (costs >= 0)), "finite costs >= 0 off its diagonal")
+    if not highest > 0:
         raise ValueError("concern must hold a cost above 0 off its diagonal, but all are 0.")
 
 
