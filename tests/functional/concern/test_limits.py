@@ -102,9 +102,9 @@ def test_the_rate_of_decided_samples_is_limited_on_steps_that_were_fixed_before(
 
 def test_few_samples_of_a_class_guarantee_nothing_of_it() -> None:
     loss, malignant = torch.zeros(1000), torch.arange(1000) < 40
-    rate = LimitedRate("missed of malignant", 0.05, 0.95, loss, malignant)
+    rate = LimitedRate("the limit", 0.05, 0.95, loss, malignant)
     with pytest.raises(
-        UnattainableLimitError, match=r"missed of malignant 0\.05 .* by 40 samples.* 0\.0722, .* 59 samp"
+        UnattainableLimitError, match=r"the limit cannot .* by 40 samples, .* 0\.0722, and 0\.05 takes 59"
     ):
         rate.check_attainable()
     rate._replace(at_most=0.08).check_attainable()
