@@ -7,8 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.calibration.fitting import REVERSED, CalibrationWarning, labelled_trials, upcast_half
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.errors import count_errors
+from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 
 
 class PAVCalibration(nn.Module):

@@ -4,24 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mpcs_torch.evaluation.scores import Direction, Interval, Scores, interval_text
+from mpcs_torch.evaluation.scores import Interval, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.tables import Table
 
 EQUAL_ERROR, AREA, H_MEASURE, CLLR = "equal error rate", "area under the ROC", "H-measure", "Cllr"
 INTERPOLATED = f"{EQUAL_ERROR} (interpolated)"
-
-
-class DetectorMetric(NamedTuple):
-    """A metric of a detector, as tables show it; the fields mean what they mean in `MetricEntry`."""
-
-    name: str
-    direction: Direction = "min"
-    in_group_tables: bool = False
-    group_rank: int | None = None
-    compared_as: str = ""
-    section: str = "main"
-    is_count: bool = False
 
 
 class ErrorsAt(NamedTuple):

@@ -17,14 +17,13 @@ from mpcs_torch.evaluation.detector_scores import (
     EQUAL_ERROR,
     H_MEASURE,
     INTERPOLATED,
-    DetectorMetric,
     DetectorScores,
     ErrorsAt,
 )
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
 from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Interval, Reason
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.scores import DetectorMetric, GroupScores
 from mpcs_torch.evaluation.trial_means import (
     Mean,
     TrialUnits,

@@ -8,10 +8,9 @@ from torch import Tensor
 
 from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.cost import min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
-from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, middle_of
+from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, hull_vertices, middle_of
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 EVEN = OperatingPoint(0.5)

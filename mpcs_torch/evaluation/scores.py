@@ -9,7 +9,6 @@ from mpcs_torch.errors import shown
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.evaluation.detector_scores import DetectorMetric
     from mpcs_torch.metrics.by_name import MetricEntry
 
 Interval = tuple[float, float]
@@ -21,6 +20,18 @@ ABOUT_AVERAGES = (
     "decisions are a right no, so average_accuracy is near 1 and error_rate near 0 "
     "however many predictions are wrong."
 )
+
+
+class DetectorMetric(NamedTuple):
+    """A metric of a detector, as tables show it; the fields mean what they mean in `MetricEntry`."""
+
+    name: str
+    direction: Direction = "min"
+    in_group_tables: bool = False
+    group_rank: int | None = None
+    compared_as: str = ""
+    section: str = "main"
+    is_count: bool = False
 
 
 def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[tuple[str, list[str]]]:

@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
 
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorRates
+from mpcs_torch.functional.detection.errors import ErrorRates, hull_vertices
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points

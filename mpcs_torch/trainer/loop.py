@@ -1,10 +1,10 @@
-"""Training batches, indexed out of data that stay on the device of the model."""
+"""The training loop: batches, optimizer steps, and epochs that evaluate and call the hooks."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +18,6 @@ from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator, forward_pass
-
-if TYPE_CHECKING:
-    from mpcs_torch.trainer.resume import RunKeeper
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,16 @@ Hook = Callable[[MeasuredEpoch, LoopState], None]
 """Called after each evaluation: loggers, schedulers and selectors are hooks."""
 
 
+class Keeper(Protocol):
+    """Saves runs between two steps, so that they can be resumed."""
+
+    def asks(self) -> tuple[bool, bool]:
+        """Tell whether to save after the next step, and whether to stop then."""
+
+    def save(self, run: "PreparedRun", *, stop: bool) -> None:
+        """Save a run, and raise an error if it has to stop."""
+
+
 @dataclass(frozen=True)
 class PreparedRun:
     """A run that is ready to start: every error that its config can cause has been raised."""
@@ -128,7 +135,7 @@ class PreparedRun:
     scheduler: Step | None = None
     """The step of the config's scheduler, which may have a state."""
 
-    def start(self, hooks: Sequence[Hook] = (), keeper: "RunKeeper | None" = None) -> LoopState:
+    def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
 
         Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps.

@@ -5,8 +5,7 @@ import resource
 import torch
 
 from mpcs_torch.functional import OperatingPoint, detection_summary
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.errors import count_errors
+from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 from tests.benchmarks.rounds import quickest
 
 LIMIT = 1.5

@@ -14,8 +14,7 @@ from mpcs_torch.functional.detection.binary_trials import (
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
-from mpcs_torch.functional.detection.errors import ErrorCounts, middle_of
+from mpcs_torch.functional.detection.errors import ErrorCounts, hull_vertices, middle_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
 
 

@@ -14,8 +14,7 @@ from mpcs_torch.functional.detection.binary_trials import (
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.convex_hull import edge_of_equal_rates
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, edge_of_equal_rates
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]

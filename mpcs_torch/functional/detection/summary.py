@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.convex_hull import hull_vertices
 from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, crossing_of
-from mpcs_torch.functional.detection.errors import ErrorCounts, area_under_roc, observed_errors
+from mpcs_torch.functional.detection.errors import ErrorCounts, area_under_roc, hull_vertices, observed_errors
 from mpcs_torch.functional.detection.llr_cost import min_cllr_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
 

@@ -40,8 +40,7 @@ from mpcs_torch.functional import (
     precision_recall_break_even,
     roc_convex_hull,
 )
-from mpcs_torch.functional.detection.convex_hull import edge_of_equal_rates, hull_vertices
-from mpcs_torch.functional.detection.errors import count_errors
+from mpcs_torch.functional.detection.errors import count_errors, edge_of_equal_rates, hull_vertices
 from tests.conftest import load_oracle
 from tests.oracles import naive_detection
 
