@@ -1,6 +1,7 @@
 """Fit decision rules to files of predictions, and decide or refer the rows of others."""
 
 import csv
+import warnings
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -15,15 +16,14 @@ from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import LABEL
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.learning import Assessment, DecisionRule, RuleReport
+from mpcs_torch.learning import Assessment, DecisionRule, ProbabilitiesWarning, RuleReport
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED
-from mpcs_torch.learning.rule_limit import report_on
+from mpcs_torch.learning.rule_limit import look_like_probabilities, report_on
 
 REFERRAL = "refer"
 """Stands for a referral in a file of decisions."""
 WRITTEN = ("decision", "risk", "reason", "best")
 """The columns that a file of decisions adds to those of the predictions."""
-FEWEST_CLUSTERS = 10
 MOST_CLUSTERS = 0.7
 """A column with so few different values for its rows may name what rows share."""
 
@@ -88,18 +88,24 @@ def fit_rule(
     _refuse_name(rule, predictions)
     rows = all_rows(predictions, advance)
     by = {limit.by for limit in rule.limits if limit.by is not None}
+    for column in (*by, *([] if cluster is None else [cluster])):
+        if "" in rows.texts[column]:
+            row = rows.texts[column].index("") + 1
+            raise PredictionsError(predictions.path, "must name a group, but is missing", row=row, column=column)
     try:
         clusters = None if cluster is None else rows.texts[cluster]
         rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
     except ValueError as error:
         raise PredictionsError(predictions.path, str(error)) from None
-    if not rule.limits or cluster is not None:
+    counts = {name: len(set(texts)) for name, texts in rows.texts.items() if name not in by}
+    most = MOST_CLUSTERS * len(rows.target)
+    shown = [f"{quoted(name)} ({count})" for name, count in counts.items() if 2 <= count <= most]
+    if not rule.limits or cluster is not None or not shown:
         return []
+    shared = f"Several of the {len(rows.target)} rows share a value of {', '.join(shown)}."
     return [
-        f"Column {quoted(name)} has {len(set(texts))} values in {len(texts)} rows. If rows that share one are not "
-        f"independent, nothing is guaranteed without --cluster {name}."
-        for name, texts in rows.texts.items()
-        if name not in by and FEWEST_CLUSTERS <= len(set(texts)) <= MOST_CLUSTERS * len(texts)
+        f"{shared} If rows that share one, such as a patient, are not independent, nothing is guaranteed without "
+        "--cluster COLUMN."
     ]
 
 
@@ -111,6 +117,12 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
     """
     _refuse_name(rule, predictions)
     rows = all_rows(predictions, advance)
+    clash = next((name for name in WRITTEN if name in rows.texts), None)
+    if clash is not None:
+        problem = f"has a column {quoted(clash)}, which decisions are written to: rename it, or --ignore it"
+        raise PredictionsError(predictions.path, problem)
+    if predictions.from_logits and look_like_probabilities(rows.logits):
+        warnings.warn("the logits look like probabilities: leave out --logits.", ProbabilitiesWarning, stacklevel=2)
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
     reasons = ["", "a referral costs less", "its scores are not sound"]

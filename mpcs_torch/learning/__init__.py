@@ -2,6 +2,7 @@
 
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
 from mpcs_torch.learning.decision_rule import (
+    AllReferredWarning,
     Assessment,
     DecisionFileError,
     DecisionRule,
@@ -17,6 +18,7 @@ from mpcs_torch.learning.selection import SelectionRule
 
 __all__ = [
     "MPCSLR",
+    "AllReferredWarning",
     "Assessment",
     "CheckpointSelector",
     "ConcernLoss",

@@ -35,6 +35,7 @@ from mpcs_torch.learning.rule_limit import (
     class_frequencies,
     given_units,
     group_codes,
+    look_like_probabilities,
     report_on,
 )
 
@@ -56,6 +57,10 @@ class DecisionFileError(MpcsError, ValueError):
 
 class RareClassWarning(UserWarning):
     """A class that is dangerous to miss has few samples or none, and no limit of its own."""
+
+
+class AllReferredWarning(UserWarning):
+    """A fit whose limits allow no decision."""
 
 
 class UnfittedRuleWarning(UserWarning):
@@ -248,10 +253,11 @@ class DecisionRule(nn.Module):
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
             ProbabilitiesWarning: If the logits look like probabilities.
+            AllReferredWarning: If the limits allow no decision.
             RareClassWarning: If a class that is dangerous to miss has fewer than 59 samples, and no limit.
         """
         preds, target = checked_logits(preds, target, len(self.costs))
-        if bool((preds >= 0).all() and ((preds.sum(dim=1) - 1).abs() < 1e-3).all()):
+        if look_like_probabilities(preds):
             warnings.warn(
                 "preds look like probabilities, but must be logits: pass their logarithms.",
                 ProbabilitiesWarning,
@@ -271,6 +277,13 @@ class DecisionRule(nn.Module):
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
         self._warn_of_rare_classes(target)
+        assert self.report is not None
+        if self.limits and self.report.coverage == 0:
+            warnings.warn(
+                "every sample is referred: no decision keeps the limits so surely, by these samples.",
+                AllReferredWarning,
+                stacklevel=2,
+            )
         return self
 
     def _fit(
@@ -284,11 +297,14 @@ class DecisionRule(nn.Module):
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
         if self.priors is not None:
-            self.prior_ratio.copy_(self.priors.to(preds) / class_frequencies(target, self.concern.classes).to(preds))
+            frequencies = class_frequencies(target[calibrating], self.concern.classes)  # not of those that judge
+            self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
             self._choose(preds, target, groups, clusters, calibrating, judging)
         calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
-        self.report = self.evaluate(preds[judging], target[judging])._replace(calibrated_by=calibrated_by)
+        decisions = self(preds[judging])
+        report = report_on(decisions, target[judging], self.concern, is_clustered=clusters is not None)
+        self.report = report._replace(calibrated_by=calibrated_by)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the places of samples that calibrate and fix the path, and of those that judge: all, without need."""
@@ -306,7 +322,7 @@ class DecisionRule(nn.Module):
     @property
     def _needs_path(self) -> bool:
         """Whether other samples than those that judge must say how limits are used up."""
-        return len(self.limits) > 1 or any(limit.is_of_decided for limit in self.limits)
+        return len(self.limits) > 1 or self.priors is not None or any(limit.is_of_decided for limit in self.limits)
 
     def _choose(
         self,
@@ -378,7 +394,8 @@ class DecisionRule(nn.Module):
                         limit.is_of_decided,
                         clusters,
                         unit=limit.unit if clusters is None else f"clusters with {limit.unit}",
-                    )
+                        scale=highest,
+                    ).with_largest()
                 )
         return rates
 
@@ -393,9 +410,8 @@ class DecisionRule(nn.Module):
                 rate.check_attainable()
             except UnattainableLimitError as error:
                 needed = given_units(error.needed) if splits else error.needed
-                highest = max(1.0, *self.highest_losses)  # only limits of costs have another one, and they are alone
                 raise UnattainableLimitError(
-                    error.name, error.limit * highest, error.samples, error.lowest * highest, needed, error.unit
+                    error.name, error.limit, error.samples, error.lowest, needed, error.unit
                 ) from None
 
     def _warn_if_unfitted(self) -> None:
@@ -404,7 +420,7 @@ class DecisionRule(nn.Module):
 
     def _warn_of_rare_classes(self, target: Tensor) -> None:
         counts = target.bincount(minlength=len(self.costs)).tolist()
-        limited = {limit.of for limit in self.limits}
+        limited = {limit.of for limit in self.limits if limit.errors in ("dangerous", "any")}
         is_dangerous = self.dangerous.any(dim=1).tolist()
         rare = [
             f"{name} ({count})"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, log, log1p
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -20,7 +21,7 @@ SAMPLES, DECIDED = "samples", "decided"
 DEFAULT_CONFIDENCE = 0.95
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?(?:\s+by\s+(?P<by>.+?))?"
-    r"(?:\s+(?:with confidence\s+(?P<confidence>\S+)|(?P<mean>in expectation)))?"
+    r"(?:\s+(?:with confidence\s+(?P<confidence>[^\s%]+)(?P<of_100>\s*%)?|(?P<mean>in expectation)))?"
 )
 RULE = "dangerous <= 0.01 of malignant by site with confidence 0.95"
 
@@ -59,8 +60,16 @@ class Limit:
     confidence: float | None = DEFAULT_CONFIDENCE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.at_most, int | float) or not 0 < self.at_most < float("inf"):
-            raise ValueError(f"at_most must be finite and above 0, but got {quoted(self.at_most)}.")
+        for name in ("at_most", "confidence"):
+            value = getattr(self, name)
+            if name == "at_most" or value is not None:
+                if not isinstance(value, Real):
+                    raise ValueError(f"{name} must be a number, but got {quoted(value)}.")
+                object.__setattr__(self, name, float(value))  # not a number of NumPy, which a file would not hold
+        if not 0 < self.at_most < float("inf"):
+            raise ValueError(f"at_most must be finite and above 0, but got {self.at_most}.")
+        if not isinstance(self.of, str) or not isinstance(self.by, str | None):
+            raise ValueError(f"of and by must be text, but got {quoted(self.of)} and {quoted(self.by)}.")
         if self.errors != "cost" and self.at_most >= 1:
             raise ValueError(f"at_most must be below 1, a share of samples, but got {self.at_most}.")
         if isinstance(self.errors, str) and self.errors not in ("dangerous", "any", "cost"):
@@ -73,15 +82,17 @@ class Limit:
         if self.is_of_decided and self.confidence is None:
             raise ValueError(f"confidence must be given for a limit of {self.of}: it cannot hold in expectation.")
         if not isinstance(self.errors, str):
-            pairs = tuple((str(true), str(other)) for true, other in self.errors)
+            pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
+            if not pairs or any(isinstance(pair, str) or len(pair) != 2 for pair in self.errors):
+                raise ValueError(f"errors must be pairs of class names, but got {quoted(self.errors)}.")
             object.__setattr__(self, "errors", pairs)
 
     def __str__(self) -> str:
         """Return the limit in words, which `parse` reads."""
         errors = self.errors if isinstance(self.errors, str) else ", ".join("->".join(pair) for pair in self._pairs)
         by = "" if self.by is None else f" by {self.by}"
-        sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:g}"
-        return f"{errors} <= {self.at_most:g} of {self.of}{by} {sure}"
+        sure = "in expectation" if self.confidence is None else f"with confidence {self.confidence:.12g}"
+        return f"{errors} <= {self.at_most:.12g} of {self.of}{by} {sure}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -100,8 +111,10 @@ class Limit:
                 if any(len(pair) != 2 for pair in errors):
                     raise ValueError("errors must be pairs like red->green, with commas between")
             at_most = float(match["at_most"]) / (100 if match["percent"] else 1)
-            is_sure = not match["mean"] and errors != "cost"
+            is_sure = not match["mean"] and (errors != "cost" or match["confidence"])
             confidence = float(match["confidence"] or DEFAULT_CONFIDENCE) if is_sure else None
+            if match["of_100"] and confidence is not None:
+                confidence /= 100
             return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence)
         except ValueError as error:
             raise ValueError(f"limit {quoted(text)}: {error}") from None
@@ -143,9 +156,9 @@ class Limit:
             ValueError: If there is no such class, or its name means something else.
         """
         name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
+        if self.of in concern.classes and (self.of == SAMPLES or self.is_of_decided):
+            raise ValueError(f"of must not be {self.of!r} where a class is called so.")
         if self.of in (SAMPLES, DECIDED):
-            if self.of in concern.classes:
-                raise ValueError(f"of must not be {self.of!r} where a class is called so.")
             return None
         if name not in concern.classes:
             known = [SAMPLES, DECIDED, *concern.classes]
@@ -189,11 +202,15 @@ class ClassErrors(NamedTuple):
 
     errors: int
     samples: int
+    has_interval: bool = True
+    """Whether the samples are independent."""
 
     def __str__(self) -> str:
         """Return both with the rate and its 95 % interval."""
         if not self.samples:
             return "no sample"
+        if not self.has_interval:
+            return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (in clusters: without interval)"
         low, high = clopper_pearson(self.errors, self.samples)
         return f"{self.errors} of {self.samples}, {self.errors / self.samples:.3g} (95 %: {low:.3g} to {high:.3g})"
 
@@ -233,8 +250,8 @@ class RuleReport(NamedTuple):
         return report
 
 
-def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleReport:
-    """Measure decisions (N,), with -1 for referrals, against labels (N,)."""
+def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec, *, is_clustered: bool = False) -> RuleReport:
+    """Measure decisions (N,), with -1 for referrals, against labels (N,), of which those of a cluster are alike."""
     classes, device = len(concern.classes), target.device
     dangerous = concern.dangerous_pairs().to(device)
     counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
@@ -244,7 +261,7 @@ def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec) -> RuleRe
     is_error = nn.functional.pad(dangerous, (0, 1))[target, decisions]  # -1 is the last column
     samples, errors = (target[chosen].bincount(minlength=classes).tolist() for chosen in (slice(None), is_error))
     by_class = {
-        name: ClassErrors(errors[label], samples[label])
+        name: ClassErrors(errors[label], samples[label], not is_clustered)
         for label, name in enumerate(concern.classes)
         if dangerous[label].any()
     }
@@ -264,6 +281,11 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int) -> tuple[Ten
     return samples.scores, samples.labels.target
 
 
+def look_like_probabilities(preds: Tensor) -> bool:
+    """Return whether logits (N, C) are all at least 0 with sums of 1."""
+    return bool((preds >= 0).all() and ((preds.sum(dim=1) - 1).abs() < 1e-3).all())
+
+
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
     """Return the share of each class among labels (N,): (C,); refuse a class without samples."""
     counts = target.bincount(minlength=len(class_names))
@@ -280,7 +302,7 @@ def calibration_units(given: int) -> int:
 
 def given_units(judging: int) -> int:
     """Return how many samples or clusters must be given so that a number of them is left to judge."""
-    given = judging
+    given = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)
     while given - calibration_units(given) < judging:
         given += 1
     return given
@@ -288,7 +310,10 @@ def given_units(judging: int) -> int:
 
 def group_codes(argument: str, names: Sequence[object] | Tensor, samples: int) -> tuple[list[str], Tensor]:
     """Return the different names of groups, and the place of the name of each sample among them: (N,), int64."""
-    texts = [str(name) for name in (names.tolist() if isinstance(names, Tensor) else names)]
+    values = names.tolist() if isinstance(names, Tensor) else list(names)
+    if any(value is None or value != value or value == "" for value in values):
+        raise ValueError(f"{argument} must have a name for each sample, but has none for some.")
+    texts = [str(value) for value in values]
     if len(texts) != samples:
         raise ValueError(f"{argument} must have a name for each of the {samples} samples, but has {len(texts)}.")
     places: dict[str, int] = {}

@@ -161,9 +161,8 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     limits = ("--limit", "dangerous <= 20 % of malignant by site", "--limit", "any <= 10 % of decided")
     assert run(*fit, *limits) == 0
     told = one_line(capsys.readouterr().err)
-    assert "Column 'patient' has 400 values in 2000 rows" in told
-    assert "nothing is guaranteed without --cluster patient" in told
-    assert "'site'" not in told, "it is the group of a limit"
+    assert "Several of the 2000 rows share a value of 'patient' (400), 'age' (50). If rows" in told
+    assert "nothing is guaranteed without --cluster COLUMN" in told
     assert run(*fit, *limits, "--cluster", "patient", "--overwrite") == 0
     printed = capsys.readouterr()
     assert printed.err == ""
@@ -185,5 +184,16 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     assert run(*score, "--ignore", "age") == 0
     assert run(*fit, "--limit", "any <= 0.1 by camera", "--overwrite") == 2
     assert "must have a column 'camera'" in one_line(capsys.readouterr().err)
+    assert run(*fit, "--limit", "any <= 0.1 by target", "--overwrite") == 2
+    assert "column 'target' holds scores or labels, so it cannot name groups" in one_line(capsys.readouterr().err)
+    Path("gaps.csv").write_text(Path("validation.csv").read_text().replace(",p7,", ",,"))
+    gaps = ("decide", "fit", "gaps.csv", *fit[3:], *limits, "--cluster", "patient", "--overwrite")
+    assert run(*gaps) == 2
+    assert "row 36, column patient: must name a group, but is missing" in one_line(capsys.readouterr().err)
+    Path("clash.csv").write_text(Path("new.csv").read_text().replace(",age", ",risk", 1))
+    assert run("decide", "apply", "rule.pt", "clash.csv", "--out", "clash-decisions.csv") == 2
+    assert "has a column 'risk', which decisions are written to: rename it" in one_line(capsys.readouterr().err)
+    assert run("decide", "apply", "rule.pt", "new.csv", "--out", "again.csv", "--logits") == 0
+    assert "the logits look like probabilities: leave out --logits." in one_line(capsys.readouterr().err)
     assert run(*fit, "--limit", "any < 0.1", "--overwrite") == 2
     assert "limit 'any < 0.1': must read like 'dangerous <= 0.01 of" in one_line(capsys.readouterr().err)

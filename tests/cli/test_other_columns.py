@@ -41,7 +41,7 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
     ):
         assert run(*command, *OPTIONS) == 0, command
     for name, header in (("out", "red,green,target"), ("decisions", "target,decision,risk,reason,best")):
-        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == f"id,other,age,{header}"
+        assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == f"id,other,{header}"
 
 
 def test_a_column_of_logits_that_is_no_label_is_doubted(

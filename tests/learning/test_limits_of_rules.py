@@ -1,8 +1,12 @@
 """Limits of classes, groups, decided samples and clusters through `DecisionRule`; decisions in batches of any size."""
 
+import re
 import warnings
 from math import sqrt
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -12,7 +16,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.learning import DecisionRule, Limit, RareClassWarning
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, RareClassWarning
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
@@ -123,6 +127,8 @@ def test_a_limit_of_a_class_holds_at_other_frequencies_and_goes_with_priors() ->
 def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, distinct: int) -> None:
     generator = torch.Generator().manual_seed(classes + distinct)
     votes = torch.randint(1, 5, (distinct, classes), generator=generator).double()
+    favourite = torch.randint(classes, (distinct,), generator=generator)
+    votes[torch.arange(distinct), favourite] *= 6 * classes * (1 + torch.arange(distinct) % 3)
     rows = torch.randint(distinct, (700,), generator=generator)
     logits = votes[rows].log()
     target = votes[rows].multinomial(1, generator=generator).squeeze(1)
@@ -133,6 +139,7 @@ def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, dis
             warnings.simplefilter("ignore", RareClassWarning)
             rule = DecisionRule(concern, limits).fit(logits, target)
         whole = rule(logits)
+        assert (whole >= 0).any(), "else nothing could differ"
         for size in (1, 7, 32):
             assert torch.equal(torch.cat([rule(part) for part in logits.split(size)]), whole)
         assert len({(row, decision) for row, decision in zip(rows.tolist(), whole.tolist(), strict=True)}) == distinct
@@ -175,3 +182,62 @@ def test_words_that_are_no_limit_are_refused() -> None:
     }.items():
         with pytest.raises(ValueError, match=f"limit '{text}': {message}".replace("(", r"\(")):
             Limit.parse(text)
+
+
+def test_a_huge_cluster_that_calibrates_counts_too() -> None:
+    sizes = torch.where(torch.arange(300) % 100 == 0, 200, 1)
+    patients = torch.arange(300).repeat_interleave(sizes)
+    is_huge = sizes[patients] > 1
+    target = torch.zeros(len(patients), dtype=torch.int64)
+    preds = 4 * torch.eye(3)[target] + 0.1 * torch.randn(len(target), 3, generator=torch.Generator().manual_seed(0))
+    preds[is_huge, :] = preds[is_huge, :].roll(1, dims=1)  # all of their decisions are wrong
+    target[0] = 2
+    for seed in range(4):
+        rule = DecisionRule(SKIN, Limit(0.1, "any"), calibration="temperature", seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(UnattainableLimitError, match=r"by 240 clusters .* 0.1 takes \d{4,} clusters"):
+                rule.fit(preds, target, clusters=patients)
+
+
+def test_a_fit_that_refers_every_sample_says_so() -> None:
+    generator = torch.Generator().manual_seed(0)
+    preds, target, _ = world(1500, generator)
+    wrong = (target + torch.randint(1, 3, (1500,), generator=generator)) % 3
+    with pytest.warns(AllReferredWarning, match="every sample is referred"):
+        DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(5 * torch.eye(3)[wrong] + 0 * preds, target)
+
+
+def test_numbers_of_numpy_and_clusters_survive_a_file(tmp_path: Path) -> None:
+    preds, target, patients = world(3000, torch.Generator().manual_seed(0), 5)
+    rule = DecisionRule(SKIN, Limit(np.float64(0.05), "any", confidence=np.float32(0.9)))  # type: ignore[arg-type]
+    rule.fit(preds, target, clusters=patients).save(tmp_path / "rule.pt")
+    loaded = DecisionRule.load(tmp_path / "rule.pt")
+    assert (loaded.limits, loaded.report) == (rule.limits, rule.report)
+    assert loaded.report is not None
+    assert str(loaded.report.by_class["malignant"]).endswith("(in clusters: without interval)")
+
+
+def test_a_very_low_limit_is_refused_at_once() -> None:
+    preds, target, _ = world(1500, torch.Generator().manual_seed(0))
+    with pytest.raises(UnattainableLimitError, match="1e-09 takes 37446"):
+        DecisionRule(SKIN, Limit(1e-9)).fit(preds, target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None,), "at_most must be a number, but got None"),
+        ((0.1, ["red", "green"]), "errors must be pairs of class names, but got"),
+        ((0.1, "any", 3), "of and by must be text, but got 3 and None"),
+        ((0.1, "any", "samples", None, "0.95"), "confidence must be a number, but got '0.95'"),
+        ((0.1, "cost"), "confidence must be None for costs, whose limit holds in expectation"),
+    ],
+)
+def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Limit(*arguments)
+    with pytest.raises(ValueError, match="of must not be 'decided x' where a class is called so"):
+        DecisionRule(ConcernSpec(["x", "decided x"]), Limit(0.1, of="decided x"))
+    with pytest.raises(ValueError, match="clusters must have a name for each sample, but has none for some"):
+        DecisionRule(SKIN, Limit(0.1)).fit(torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None])

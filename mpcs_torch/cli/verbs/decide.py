@@ -144,7 +144,7 @@ def apply(
         needs_labels=False,
         options=columns,
     )
-    with row_counter(f"decide {predictions.name}", [predictions]) as advance:
+    with told_warnings(), row_counter(f"decide {predictions.name}", [predictions]) as advance:
         decided = apply_rule(loaded, opened, advance)
     note(*opened.notes())
     decided.write(out)

@@ -300,10 +300,15 @@ def open_with_columns(
     names, numbered = names_in(path), set(map(str, range(len(classes))))
     if not (numbered <= set(names) or set(classes) <= set(names)):
         return opened((), options)  # which says what is missing
-    no_texts = {*classes, *numbered, *(LABEL_NAMES if chosen.target is None else (chosen.target,))}
+    usual = (LABEL,) if LABEL in names else LABEL_NAMES
+    no_texts = {*classes, *numbered, *(usual if chosen.target is None else (chosen.target,))}
     texts = [name for name in names if name not in no_texts and name.lower() not in no_texts]
-    ignored = [name for name in chosen.ignored if name not in texts]
-    return opened(texts, None if options is None else chosen._replace(ignored=ignored))
+    wrong = [name for name in needed if name not in texts]
+    if wrong:
+        raise PredictionsError(path, f"column {quoted(wrong[0])} holds scores or labels, so it cannot name groups")
+    kept = [name for name in texts if name in needed or name not in chosen.ignored]
+    ignored = [name for name in chosen.ignored if name not in kept]
+    return opened(kept, None if options is None else chosen._replace(ignored=ignored))
 
 
 SUFFIXES = (".csv", ".npz", ".pt")

@@ -61,6 +61,10 @@ class LimitedRate(NamedTuple):
     highest_loss: float = 1.0
     unit: str = "samples"
     """The word for what must be many, for errors."""
+    scale: float = 1.0
+    """The unit of at_most, for errors."""
+    largest: float = 1.0
+    """The most samples that count of a cluster, also of those that are not among these."""
 
     def passes(self, decided_at: Tensor, steps: int) -> Tensor:
         """Return at which steps the test passes: (steps,), bool.
@@ -111,26 +115,48 @@ class LimitedRate(NamedTuple):
         units, size = self._units(decided_at, steps)
         return self.at_most + (errors - self.at_most * of) / (units * size).clamp(min=1), units, size
 
+    def with_largest(self) -> "LimitedRate":
+        """Return the limit with the size of the largest of these clusters, which its parts may not have."""
+        return self._replace(largest=self._units(torch.zeros(len(self.loss), dtype=torch.int64), 1)[1])
+
     def at(self, places: Tensor) -> "LimitedRate":
         """Return the limit of some of the samples."""
         clusters = None if self.clusters is None else self.clusters[places]
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters)
 
     def check_attainable(self) -> None:
-        """Refuse a limit that so few samples or clusters cannot guarantee.
+        """Refuse a limit that so few samples or clusters cannot guarantee, even if no decision is wrong.
 
         Raises:
             UnattainableLimitError: If it cannot be guaranteed without referring all samples that count.
         """
-        units = int(self._units(torch.zeros(len(self.loss), dtype=torch.int64), 1)[0])
+        at_once = torch.zeros(len(self.loss), dtype=torch.int64)
+        units = int(self._units(at_once, 1)[0])
         if self.confidence is None:
             needed = ceil(self.highest_loss * (1 - 1e-9) / self.at_most) - 1
             lowest = self.highest_loss / (units + 1)
         else:
-            needed = ceil((log(1 - self.confidence) + 5e-13) / log1p(-self.at_most))
-            lowest = -expm1(log(1 - self.confidence) / units) if units else 1.0
+            level = 1 - self.confidence
+            right = self._replace(loss=torch.zeros_like(self.loss))
+
+            def logarithm_at(at_most: float) -> float:
+                return log(max(right._replace(at_most=at_most).p_values(at_once, 1).item(), 1e-300))
+
+            if units and self.clusters is not None:
+                # The logarithm is in proportion to the number of clusters, if all have their sizes.
+                needed = ceil(units * log(level) / min(logarithm_at(self.at_most), -1e-12) - 1e-9)
+                low, high = 0.0, 1.0
+                for _ in range(40):
+                    middle = (low + high) / 2
+                    low, high = (low, middle) if logarithm_at(middle) <= log(level) else (middle, high)
+                lowest = high
+            else:
+                needed = ceil((log(level) + 5e-13) / log1p(-self.at_most))
+                lowest = -expm1(log(level) / units) if units else 1.0
         if units < needed:
-            raise UnattainableLimitError(self.name, self.at_most, units, lowest, needed, self.unit)
+            raise UnattainableLimitError(
+                self.name, self.at_most * self.scale, units, lowest * self.scale, needed, self.unit
+            )
 
     def _units(self, decided_at: Tensor, steps: int) -> tuple[Tensor, float]:
         """Return how many independent units count at each step, (steps,), and the most samples that one counts."""
@@ -145,7 +171,7 @@ class LimitedRate(NamedTuple):
         )
         is_there = (sizes > 0).double()
         units = _up_to(seen, is_there, steps) if self.is_of_decided else is_there.sum().expand(steps)
-        return units, max(1.0, sizes.max().item())
+        return units, max(self.largest, sizes.max().item())
 
 
 def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
