@@ -92,7 +92,7 @@ WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
     "manifest": lambda folder, number: manifest.Manifest({"by": str(number)}, []).write(folder, flush=True),
-    "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), seed=number).save(
+    "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
         folder / "rule.pt", overwrite=True
     ),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
