@@ -1,4 +1,4 @@
-"""What fits calibrations: checked scores and labels in float64, and the minimum of a convex function."""
+"""The fit of calibrations: checked scores and labels in float64, and the minimum of a convex function."""
 
 from collections.abc import Callable
 from typing import NamedTuple

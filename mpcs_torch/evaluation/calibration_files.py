@@ -179,7 +179,7 @@ def calibrate_predictions(
         path: The file; see `Predictions`.
         target: The labels of an npy file, to keep them.
         advance: Called with the number of rows after each chunk.
-        columns: What the user says of the columns.
+        columns: The user's options about columns.
 
     Raises:
         PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.

@@ -214,7 +214,7 @@ def score_models(
 
     Args:
         opened: The file of each model, which has the columns of groups among its texts.
-        concern: Which errors matter, for the metrics that ask.
+        concern: The costs of errors, for the metrics that ask.
         advance: Called with the number of rows that were added, to show progress.
         entries: The metrics. Default: all that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
@@ -385,7 +385,7 @@ def score_confusion(
 
     Args:
         path: The file; see `read_confusion`.
-        concern: Which errors matter, for the metrics that ask.
+        concern: The costs of errors, for the metrics that ask.
         entries: The metrics. Default: all of decisions.
         intervals: Whether values get intervals.
 

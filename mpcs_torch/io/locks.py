@@ -24,7 +24,7 @@ _handles: dict[tuple[int, Path], int] = {}
 By process, because a forked child inherits this and does not hold the folder.
 """
 _holds: Counter[tuple[int, Path]] = Counter()
-"""How many times this process holds each of them."""
+"""The number of times that this process holds each of them."""
 
 
 @contextmanager

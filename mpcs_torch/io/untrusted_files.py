@@ -121,8 +121,8 @@ def load_fitted(
         path: The file.
         kind: The kind that it must be of.
         restore: Makes the module from the content of the file.
-        source: What writes such files, for messages.
-        subject: What they hold, for messages.
+        source: The command or class that writes such files, for messages.
+        subject: Their content, for messages.
         error: Raised for any problem of the file, whose name begins the message.
 
     Raises:

@@ -72,7 +72,7 @@ class ProbabilitiesWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """What a rule makes of each sample, also of those that it refers."""
+    """The best decision for each sample, its risk and the reason of a referral, also for samples that are referred."""
 
     decision: Tensor
     """(N,), int64: the class with the minimum expected cost."""
@@ -359,11 +359,10 @@ class DecisionRule(nn.Module):
         self.thresholds.copy_(chosen.expand(len(self.limits)).to(self.thresholds))
 
     def _path(self, risk: Tensor, counted: Tensor) -> RiskPath:
+        shares = counted.double().mean(dim=0).clamp(min=1e-9).tolist()
         limits = [
-            limit.at_most
-            / highest
-            * (1.0 if limit.is_of_decided else max(counted[:, number].double().mean().item(), 1e-9))
-            for number, (limit, highest) in enumerate(zip(self.limits, self.highest_losses, strict=True))
+            limit.at_most / highest * (1.0 if limit.is_of_decided else share)
+            for limit, highest, share in zip(self.limits, self.highest_losses, shares, strict=True)
         ]
         of_decided = [limit.is_of_decided for limit in self.limits]
         kept = torch.where(counted | ~torch.tensor(of_decided), risk, torch.inf)

@@ -35,8 +35,8 @@ def recommended(concern: ConcernSpec, limits: Limit | Sequence[Limit] = ()) -> R
 
     Args:
         concern: What errors cost, and which are dangerous.
-        limits: What the rule guarantees by referring samples. Default: it refers none, unless the concern has a cost of
-            referral.
+        limits: The limits that the rule guarantees by referring samples. Default: it refers none, unless the concern
+            has a cost of referral.
 
     Raises:
         ValueError: If a limit breaks the rules of `DecisionRule`.

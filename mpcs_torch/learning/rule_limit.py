@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, log, log1p
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -134,20 +133,11 @@ class Limit:
         return self.of != SAMPLES and not self.is_of_decided
 
     @property
-    def fewest(self) -> int:
-        """The fewest samples that can show that the limit holds, if none of them is wrong."""
-        return ceil(log(1 - (self.confidence or 0.5)) / log1p(-self.at_most))
-
-    @property
     def unit(self) -> str:
         """The samples that count, in words."""
-        return (
-            SAMPLES
-            if self.of == SAMPLES
-            else f"samples of {self.of}"
-            if self.is_of_true_class
-            else f"{self.of} samples"
-        )
+        if self.is_of_true_class:
+            return f"samples of {self.of}"
+        return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
 
     def class_of(self, concern: ConcernSpec) -> int | None:
         """Return the class whose true or decided samples count; None for all.

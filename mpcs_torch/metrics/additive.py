@@ -1,4 +1,4 @@
-"""AdditiveMetric: the base of all Metrics whose value is a function of sums over samples."""
+"""AdditiveMetric: the base of all Metrics whose value is a function of sums, and its form for probabilities."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,10 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import detached
+from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
@@ -110,3 +113,25 @@ class AdditiveMetric(SumMetric):
     def sums(self) -> Any:
         """Return the sums of all samples so far."""
         return self.sums_type(*(getattr(self, name) for name in self.sums_type._fields))
+
+
+class ProbabilityMetric(AdditiveMetric):
+    """A metric of sums over samples with a probability for each class."""
+
+    def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str] | None = None) -> None:
+        """Take the ``locals()`` of a constructor, with ``num_classes`` and the ``scale`` of the scores."""
+        num_classes = arguments["num_classes"]
+        check_num_classes(num_classes)
+        rules = sample_rules(num_classes, scale=arguments["scale"])
+        super().__init__(arguments, value_rules=rules, state_settings=state_settings)
+
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Return a batch as flat samples."""
+        return flatten_samples(
+            detached(preds),
+            target,
+            num_classes=self.num_classes,
+            scale=self.scale,
+            ignore_index=self.ignore_index,
+            sample_weight=sample_weight,
+        )

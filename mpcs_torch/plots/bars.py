@@ -103,7 +103,7 @@ def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figu
 
     Args:
         counts: The counts of the baseline and of the other way, by name; one for each seed, in the same order.
-        ylabel: What is counted.
+        ylabel: The name of the counts.
     """
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
@@ -144,7 +144,7 @@ def condition_chart(
         pooled: The value of each system over all samples.
         conditions: The names of the conditions; at most `MOST` are drawn.
         metric: The name of the metric.
-        column: What the conditions are conditions of.
+        column: The name of the column that the conditions are values of.
         intervals: The 95 % interval of each value of a system, NaN where there is none. Default: none are drawn.
     """
     shown = conditions[:MOST]

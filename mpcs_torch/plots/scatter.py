@@ -96,7 +96,7 @@ def accuracy_against_danger(
         points: Methods by the name that the key shows.
         lines: The points of a method, by its label; the first line is the baseline's.
         baseline_accuracy: Accuracy of the baseline, in [0, 1].
-        allowance: How much accuracy a method may cost; a dotted line is drawn there.
+        allowance: The accuracy that a method may cost; a dotted line is drawn there.
     """
     figure, axes = canvas(4.6, width=7, xlabel="dangerous test errors (mean over seeds)", ylabel="test accuracy, %")
     for (label, line), colour in zip(lines.items(), (style.CROSS_ENTROPY, style.MPCS), strict=True):

@@ -97,7 +97,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = 
 
     Args:
         risks: By model, the estimated risk of each decision, and whether it is such an error, bool, both ``(N,)``.
-        counted: Which errors these are.
+        counted: The kind of these errors.
     """
     curves = {}
     for name, (risk, is_error) in risks.items():

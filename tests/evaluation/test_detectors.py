@@ -301,7 +301,7 @@ DEGENERATE = {
     "clusters", [None, range(400), [0] * 200 + [1] * 200, [0] * 400], ids=["rows", "400", "2", "1"]
 )
 def test_degenerate_scores_are_not_certain(clusters: Any) -> None:
-    """Where no trial, or few, differ from the others, intervals say that rare ones may be missing by chance."""
+    """Intervals say that rare trials may be missing by chance where no trial, or few, differ from the others."""
     labels = torch.arange(400) % 4 == 0
     scores = {name: of(labels) for name, of in DEGENERATE.items()}
     fixed = given_threshold(0.5, POINTS)

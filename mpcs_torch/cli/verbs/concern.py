@@ -16,7 +16,7 @@ concern = group_of_commands("Check or draft a concern file, which says how much 
 
 
 Source = StrEnum("Source", ["TSNE", "EMBEDDING", "TREE", "COSTS", "ORDER"])
-"""What a suggestion is derived from."""
+"""The source of a suggestion."""
 OPTIONS = {
     Source.TSNE: {"min_share", "pairs", "factor", "seeds", "data_root"},
     Source.EMBEDDING: {"min_share", "pairs", "factor"},

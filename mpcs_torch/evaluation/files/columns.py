@@ -63,7 +63,7 @@ def find_roles(
         names: The columns, without those of groups.
         peek: Reads the first values of the columns; not called if the names say everything.
         class_names: The names of the classes, which are always scores.
-        options: What the user says of the columns.
+        options: The user's options about columns.
 
     Returns:
         Columns that may be classes, in the order of the table; the column of labels; columns of soft labels; and

@@ -272,7 +272,7 @@ def open_with_columns(
         from_logits: Whether the scores are logits.
         class_names: The classes in index order. Default: the columns of scores.
         needs_labels: Whether a file without labels is refused.
-        options: What the user says of the columns.
+        options: The user's options about columns.
         needed: Columns that the file must have.
 
     Raises:

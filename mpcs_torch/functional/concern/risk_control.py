@@ -1,4 +1,4 @@
-r"""How many samples may be decided under limits on errors: thresholds on the estimated risk of decisions.
+r"""Thresholds on the estimated risk of decisions that keep limits on errors.
 
 Samples are decided one after the other along a path: at each step some more, from none to all. The path is fixed before
 the samples that judge it are looked at, or follows one estimated risk. At each step every limit is tested, and the path
@@ -181,7 +181,7 @@ def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first
         rates: The limits.
         decided_at: ``(N,)``, int64: the first step at which each sample is decided; ``steps`` for never.
         steps: Their number.
-        first: Where to begin: before it, too few samples may be decided to show anything.
+        first: The step to begin with: before it, too few samples may be decided to show anything.
     """
     passed = torch.ones(steps, dtype=torch.bool)
     for rate in rates:
@@ -200,7 +200,7 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
         rates: The limits, of the other samples.
         decided_at: ``(P,)``: as in `last_step`.
         steps: The number of steps.
-        times: How many times as many samples will judge.
+        times: The number of samples that will judge, divided by that of these.
     """
     foreseen = torch.zeros(steps, dtype=torch.float64)
     for rate in rates:

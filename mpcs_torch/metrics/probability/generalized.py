@@ -15,8 +15,7 @@ from mpcs_torch.functional.probability.generalized import (
     mean_of,
     power_sums_of,
 )
-from mpcs_torch.metrics.additive import IntervalRule
-from mpcs_torch.metrics.probability.base import ProbabilityMetric
+from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 
 
 class GeometricAccuracy(ProbabilityMetric):

@@ -16,7 +16,7 @@ from mpcs_torch.functional.probability.scoring_rules import (
     entropy_scale,
     entropy_sums,
 )
-from mpcs_torch.metrics.probability.base import ProbabilityMetric
+from mpcs_torch.metrics.additive import ProbabilityMetric
 
 
 class BrierScore(ProbabilityMetric):

@@ -60,7 +60,7 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
 
     Args:
         data: A data set without a validation split of its own.
-        fraction: How much of the training samples to move, in (0, 1); with groups at most 1/2.
+        fraction: The share of the training samples to move, in (0, 1); with groups at most 1/2.
         seed: Of the draw; the global random generators are not touched.
 
     Raises:
