@@ -18,7 +18,8 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Assessment, DecisionRule, ProbabilitiesWarning, RuleReport
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED
-from mpcs_torch.learning.rule_limit import look_like_probabilities, report_on
+from mpcs_torch.learning.rule_limit import report_on
+from mpcs_torch.learning.rule_samples import look_like_probabilities
 
 REFERRAL = "refer"
 """Stands for a referral in a file of decisions."""

@@ -14,37 +14,25 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.concern.decision import cheapest
-from mpcs_torch.functional.concern.risk_control import (
-    LimitedRate,
-    RiskPath,
-    UnattainableLimitError,
-    ends_of_steps,
-    first_step,
-    last_step,
-)
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
-from mpcs_torch.learning.rule_limit import (
-    Limit,
-    RuleReport,
+from mpcs_torch.learning.rule_limit import Limit, RuleReport, report_on
+from mpcs_torch.learning.rule_samples import (
+    FitSamples,
     calibration_units,
     checked_logits,
+    choose_thresholds,
     class_frequencies,
-    given_units,
     group_codes,
     look_like_probabilities,
-    report_on,
+    needs_path,
 )
 
 KIND = "mpcs_torch decision rule"
 """Names the kind of the file in its field ``kind``."""
-MOST_STEPS = 500
-"""Of a path that is fixed by the samples that calibrate."""
-ROUNDING = 1e-5
-"""Risks that differ by no more than this share may be equal but for rounding."""
 FEWEST_OF_CLASS = 59
 """With fewer samples of a class, none of them missed, its rate of misses may exceed 5 % (at confidence 95 %)."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
@@ -172,12 +160,12 @@ class DecisionRule(nn.Module):
         """Whether `fit` was called, here or before the rule was saved."""
         costs = concern.costs()
         losses = [limit.losses(concern) for limit in self.limits]
-        self.highest_losses = [float(loss.max()) for loss in losses]
-        for limit, highest in zip(self.limits, self.highest_losses, strict=True):
+        highest_losses = [float(loss.max()) for loss in losses]
+        for limit, highest in zip(self.limits, highest_losses, strict=True):
             if limit.at_most >= highest:
                 rule = f"limits must be below the highest possible loss, but that of '{limit}' is {highest:g}"
                 raise ValueError(f"{rule}: no decision can break it.")
-        scaled = [loss / highest for loss, highest in zip(losses, self.highest_losses, strict=True)]
+        scaled = [loss / highest for loss, highest in zip(losses, highest_losses, strict=True)]
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
         self.register_buffer("losses", torch.stack(scaled).float() if scaled else torch.zeros(0, classes, classes))
@@ -300,7 +288,11 @@ class DecisionRule(nn.Module):
             frequencies = class_frequencies(target[calibrating], self.concern.classes)  # not of those that judge
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
-            self._choose(preds, target, groups, clusters, calibrating, judging)
+            decision, is_cheaper, probs = self._decide(preds)
+            risk = torch.stack([self._expected(probs, losses, decision) for losses in self.losses], dim=1)
+            given = FitSamples(target, decision, torch.where(is_cheaper[:, None], torch.inf, risk), groups, clusters)
+            chosen = choose_thresholds(self.limits, self.concern, given.cpu(), calibrating.cpu(), judging.cpu())
+            self.thresholds.copy_(chosen.to(self.thresholds))
         calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
         decisions = self(preds[judging])
         report = report_on(decisions, target[judging], self.concern, is_clustered=clusters is not None)
@@ -311,107 +303,13 @@ class DecisionRule(nn.Module):
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
         number = int(units.max()) + 1
         order = torch.randperm(number, generator=torch.Generator().manual_seed(self.seed)).to(target.device)
-        if not self.limits or (self.calibration_method is None and not self._needs_path):
+        if not self.limits or (self.calibration_method is None and self.priors is None and not needs_path(self.limits)):
             every = torch.arange(len(target), device=target.device)
             return every, every
         is_calibrating = torch.zeros(number, dtype=torch.bool, device=target.device)
         is_calibrating[order[: calibration_units(number)]] = True
         chosen = is_calibrating[units]
         return chosen.nonzero().squeeze(1), (~chosen).nonzero().squeeze(1)
-
-    @property
-    def _needs_path(self) -> bool:
-        """Whether other samples than those that judge must say how limits are used up."""
-        return len(self.limits) > 1 or self.priors is not None or any(limit.is_of_decided for limit in self.limits)
-
-    def _choose(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        groups: Mapping[str, tuple[list[str], Tensor]],
-        clusters: Tensor | None,
-        calibrating: Tensor,
-        judging: Tensor,
-    ) -> None:
-        """Choose the thresholds: as many samples are decided as the tests of all limits allow."""
-        decision, is_cheaper, probs = (values.cpu() for values in self._decide(preds))
-        target, calibrating, judging = target.cpu(), calibrating.cpu(), judging.cpu()
-        risk = torch.stack([self._expected(probs, loss, decision) for loss in self.losses.cpu()], dim=1).double()
-        counted = torch.stack([limit.counted(target, decision, self.concern) for limit in self.limits], dim=1)
-        path = self._path(risk[calibrating], counted[calibrating]) if self._needs_path else None
-        place = risk[:, 0] if path is None else path.place_of(risk)
-        place = torch.where(is_cheaper | place.isnan(), torch.inf, place)
-        is_of_decided = any(limit.is_of_decided for limit in self.limits)
-        fixing, most = (calibrating, MOST_STEPS) if is_of_decided else (judging, None)
-        ends = ends_of_steps(place[fixing], rounding=ROUNDING, most=most)
-        decided_at = torch.bucketize(place, ends, right=True)  # samples with an infinite place never
-        of_all = self._rates(target, decision, counted, groups, clusters)
-        rates = [rate.at(judging) for rate in of_all]
-        self._check_attainable(rates, splits=len(judging) < len(target))
-        first = 0
-        if is_of_decided:
-            times = len(judging) / len(calibrating)
-            foreseen = [rate.at(calibrating) for rate in of_all]
-            first = first_step(foreseen, decided_at[calibrating], len(ends), times=times)
-        last = last_step(rates, decided_at[judging], len(ends), first=first)
-        end = -torch.inf if last < 0 else float(ends[last])
-        chosen = torch.tensor([end]) if path is None or abs(end) == torch.inf else path.thresholds_at(end)
-        self.thresholds.copy_(chosen.expand(len(self.limits)).to(self.thresholds))
-
-    def _path(self, risk: Tensor, counted: Tensor) -> RiskPath:
-        shares = counted.double().mean(dim=0).clamp(min=1e-9).tolist()
-        limits = [
-            limit.at_most / highest * (1.0 if limit.is_of_decided else share)
-            for limit, highest, share in zip(self.limits, self.highest_losses, shares, strict=True)
-        ]
-        of_decided = [limit.is_of_decided for limit in self.limits]
-        kept = torch.where(counted | ~torch.tensor(of_decided), risk, torch.inf)
-        return RiskPath(kept, torch.tensor(limits, dtype=torch.float64), of_decided)
-
-    def _rates(
-        self,
-        target: Tensor,
-        decision: Tensor,
-        counted: Tensor,
-        groups: Mapping[str, tuple[list[str], Tensor]],
-        clusters: Tensor | None,
-    ) -> list[LimitedRate]:
-        """Return what each limit limits, of all samples or of each group of them."""
-        rates = []
-        for limit, losses, of, highest in zip(
-            self.limits, self.losses.cpu(), counted.T, self.highest_losses, strict=True
-        ):
-            names, codes = (["all"], torch.zeros_like(target)) if limit.by is None else groups[limit.by]
-            for code, name in enumerate(names):
-                rates.append(
-                    LimitedRate(
-                        f"the limit '{limit}'" + ("" if limit.by is None else f", {limit.by} {name}"),
-                        limit.at_most / highest,
-                        limit.confidence,
-                        losses[target, decision].double(),
-                        of & (codes == code),
-                        limit.is_of_decided,
-                        clusters,
-                        unit=limit.unit if clusters is None else f"clusters with {limit.unit}",
-                        scale=highest,
-                    ).with_largest()
-                )
-        return rates
-
-    def _check_attainable(self, rates: list[LimitedRate], *, splits: bool) -> None:
-        """Refuse limits that too few samples judge, with the number of samples that are needed.
-
-        Raises:
-            UnattainableLimitError: If there are too few of them for a limit.
-        """
-        for rate in rates:
-            try:
-                rate.check_attainable()
-            except UnattainableLimitError as error:
-                needed = given_units(error.needed) if splits else error.needed
-                raise UnattainableLimitError(
-                    error.name, error.limit, error.samples, error.lowest, needed, error.unit
-                ) from None
 
     def _warn_if_unfitted(self) -> None:
         if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):

@@ -1,7 +1,7 @@
-"""The limits that a decision rule guarantees, the samples that it is fitted to, and what a rule does to samples."""
+"""The limits that a decision rule guarantees, and its effect on samples."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -12,10 +12,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional import clopper_pearson, dangerous_errors_details, expected_concern
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples
 
-CALIBRATION_SHARE = 0.2
 SAMPLES, DECIDED = "samples", "decided"
 DEFAULT_CONFIDENCE = 0.95
 TEXT = re.compile(
@@ -256,56 +253,3 @@ def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec, *, is_clu
         if dangerous[label].any()
     }
     return RuleReport(0, len(target), coverage.item(), dangerous_rate.item(), cost.item(), by_class)
-
-
-def checked_logits(preds: Tensor, target: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Check logits (N, C) and labels (N,), at least one of them; upcast half types."""
-    if preds.ndim != 2:
-        raise ValueError(f"preds must have shape (N, C), but got {tuple(preds.shape)}.")
-    samples = flatten_samples(
-        preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
-    )
-    raise_first(samples.find_faults())
-    if not len(preds):
-        raise ValueError("preds must hold at least one sample, but is empty.")
-    return samples.scores, samples.labels.target
-
-
-def look_like_probabilities(preds: Tensor) -> bool:
-    """Return whether logits (N, C) are all at least 0 with sums of 1."""
-    return bool((preds >= 0).all() and ((preds.sum(dim=1) - 1).abs() < 1e-3).all())
-
-
-def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
-    """Return the share of each class among labels (N,): (C,); refuse a class without samples."""
-    counts = target.bincount(minlength=len(class_names))
-    absent = [class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
-    if absent:
-        raise ValueError(f"target must hold every class to correct for priors, but has no {', '.join(absent)}.")
-    return counts / len(target)
-
-
-def calibration_units(given: int) -> int:
-    """Return how many of the given samples or clusters fit the calibration if the others guarantee a limit."""
-    return max(1, round(CALIBRATION_SHARE * given))
-
-
-def given_units(judging: int) -> int:
-    """Return how many samples or clusters must be given so that a number of them is left to judge."""
-    given = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)
-    while given - calibration_units(given) < judging:
-        given += 1
-    return given
-
-
-def group_codes(argument: str, names: Sequence[object] | Tensor, samples: int) -> tuple[list[str], Tensor]:
-    """Return the different names of groups, and the place of the name of each sample among them: (N,), int64."""
-    values = names.tolist() if isinstance(names, Tensor) else list(names)
-    if any(value is None or value != value or value == "" for value in values):
-        raise ValueError(f"{argument} must have a name for each sample, but has none for some.")
-    texts = [str(value) for value in values]
-    if len(texts) != samples:
-        raise ValueError(f"{argument} must have a name for each of the {samples} samples, but has {len(texts)}.")
-    places: dict[str, int] = {}
-    codes = [places.setdefault(text, len(places)) for text in texts]
-    return list(places), torch.tensor(codes, dtype=torch.int64)

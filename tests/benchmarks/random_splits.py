@@ -14,7 +14,7 @@ from mpcs_torch.functional import risk_threshold
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit, RareClassWarning
 from mpcs_torch.learning.decision_rule import CalibrationMethod
-from mpcs_torch.learning.rule_limit import CALIBRATION_SHARE
+from mpcs_torch.learning.rule_samples import CALIBRATION_SHARE
 from tests.benchmarks.held_out import HeldOut
 
 ROUNDING = 1e-9

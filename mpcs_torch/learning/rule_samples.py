@@ -1,0 +1,191 @@
+"""The samples that a decision rule is fitted to, and the thresholds that keep its limits on them."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.risk_control import (
+    LimitedRate,
+    RiskPath,
+    UnattainableLimitError,
+    ends_of_steps,
+    first_step,
+    last_step,
+)
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.learning.rule_limit import Limit
+
+CALIBRATION_SHARE = 0.2
+MOST_STEPS = 500
+"""Of a path that is fixed by the samples that calibrate."""
+ROUNDING = 1e-5
+"""Risks that differ by no more than this share may be equal but for rounding."""
+
+
+class FitSamples(NamedTuple):
+    """N samples with the decisions that a rule would make."""
+
+    target: Tensor
+    """(N,), int64."""
+    decision: Tensor
+    """(N,), int64: classes."""
+    risk: Tensor
+    """(N, J): the estimated loss of each limit, at most 1; infinite where a referral costs less."""
+    groups: Mapping[str, tuple[list[str], Tensor]]
+    """By column: names, and the place of that of each sample (N,), on the CPU."""
+    clusters: Tensor | None
+    """(N,), int64 codes, on the CPU; None if samples are independent."""
+
+    def cpu(self) -> "FitSamples":
+        """Return the samples on the CPU, with risks in float64."""
+        return self._replace(target=self.target.cpu(), decision=self.decision.cpu(), risk=self.risk.cpu().double())
+
+
+def needs_path(limits: Sequence[Limit]) -> bool:
+    """Return whether other samples than those that judge must say how limits are used up."""
+    return len(limits) > 1 or any(limit.is_of_decided for limit in limits)
+
+
+def choose_thresholds(
+    limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, calibrating: Tensor, judging: Tensor
+) -> Tensor:
+    """Choose the threshold of each limit: as many samples are decided as the tests of all limits allow.
+
+    Args:
+        limits: J limits.
+        concern: The classes and costs.
+        samples: The samples.
+        calibrating: The places of those that calibrate, and fix the path.
+        judging: The places of those that judge.
+
+    Returns:
+        ``(J,)``, float64, of estimated losses divided by the highest one of the limit.
+
+    Raises:
+        UnattainableLimitError: If there are too few samples for a limit.
+    """
+    counted = torch.stack([limit.counted(samples.target, samples.decision, concern) for limit in limits], dim=1)
+    of_all, highest = _rates(limits, concern, samples, counted)
+    path = _path(limits, highest, samples.risk[calibrating], counted[calibrating]) if needs_path(limits) else None
+    place = samples.risk[:, 0] if path is None else path.place_of(samples.risk)
+    place = torch.where(samples.risk.isfinite().all(dim=1), place, torch.inf)
+    is_of_decided = any(limit.is_of_decided for limit in limits)
+    fixing, most = (calibrating, MOST_STEPS) if is_of_decided else (judging, None)
+    ends = ends_of_steps(place[fixing], rounding=ROUNDING, most=most)
+    decided_at = torch.bucketize(place, ends, right=True)  # samples with an infinite place never
+    rates = [rate.at(judging) for rate in of_all]
+    for rate in rates:
+        _check_attainable(rate, splits=len(judging) < len(samples.target))
+    first = 0
+    if is_of_decided:
+        times = len(judging) / len(calibrating)
+        foreseen = [rate.at(calibrating) for rate in of_all]
+        first = first_step(foreseen, decided_at[calibrating], len(ends), times=times)
+    last = last_step(rates, decided_at[judging], len(ends), first=first)
+    end = -torch.inf if last < 0 else float(ends[last])
+    chosen = torch.tensor([end]) if path is None or abs(end) == torch.inf else path.thresholds_at(end)
+    return chosen.expand(len(limits))
+
+
+def _rates(
+    limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
+) -> tuple[list[LimitedRate], list[float]]:
+    """Return the rates that limits are on, of all samples or of each group of them, and the highest losses."""
+    rates, highest_losses = list[LimitedRate](), list[float]()
+    for limit, of in zip(limits, counted.T, strict=True):
+        losses = limit.losses(concern)
+        highest = float(losses.max())
+        highest_losses.append(highest)
+        names, codes = (["all"], torch.zeros_like(samples.target)) if limit.by is None else samples.groups[limit.by]
+        for code, name in enumerate(names):
+            rates.append(
+                LimitedRate(
+                    f"the limit '{limit}'" + ("" if limit.by is None else f", {limit.by} {name}"),
+                    limit.at_most / highest,
+                    limit.confidence,
+                    losses[samples.target, samples.decision] / highest,
+                    of & (codes == code),
+                    limit.is_of_decided,
+                    samples.clusters,
+                    unit=limit.unit if samples.clusters is None else f"clusters with {limit.unit}",
+                    scale=highest,
+                ).with_largest()
+            )
+    return rates, highest_losses
+
+
+def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor, counted: Tensor) -> RiskPath:
+    shares = counted.double().mean(dim=0).clamp(min=1e-9).tolist()
+    used_at = [
+        limit.at_most / highest * (1.0 if limit.is_of_decided else share)
+        for limit, highest, share in zip(limits, highest_losses, shares, strict=True)
+    ]
+    of_decided = [limit.is_of_decided for limit in limits]
+    kept = torch.where(counted | ~torch.tensor(of_decided), risk, torch.inf)
+    return RiskPath(kept, torch.tensor(used_at, dtype=torch.float64), of_decided)
+
+
+def _check_attainable(rate: LimitedRate, *, splits: bool) -> None:
+    """Refuse a limit that too few samples judge; the error counts the samples that calibrate, too."""
+    try:
+        rate.check_attainable()
+    except UnattainableLimitError as error:
+        needed = given_units(error.needed) if splits else error.needed
+        raise UnattainableLimitError(error.name, error.limit, error.samples, error.lowest, needed, error.unit) from None
+
+
+def checked_logits(preds: Tensor, target: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
+    """Check logits (N, C) and labels (N,), at least one of them; upcast half types."""
+    if preds.ndim != 2:
+        raise ValueError(f"preds must have shape (N, C), but got {tuple(preds.shape)}.")
+    samples = flatten_samples(
+        preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
+    )
+    raise_first(samples.find_faults())
+    if not len(preds):
+        raise ValueError("preds must hold at least one sample, but is empty.")
+    return samples.scores, samples.labels.target
+
+
+def look_like_probabilities(preds: Tensor) -> bool:
+    """Return whether logits (N, C) are all at least 0 with sums of 1."""
+    return bool((preds >= 0).all() and ((preds.sum(dim=1) - 1).abs() < 1e-3).all())
+
+
+def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
+    """Return the share of each class among labels (N,): (C,); refuse a class without samples."""
+    counts = target.bincount(minlength=len(class_names))
+    absent = [class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
+    if absent:
+        raise ValueError(f"target must hold every class to correct for priors, but has no {', '.join(absent)}.")
+    return counts / len(target)
+
+
+def calibration_units(given: int) -> int:
+    """Return how many of the given samples or clusters fit the calibration if the others guarantee a limit."""
+    return max(1, round(CALIBRATION_SHARE * given))
+
+
+def given_units(judging: int) -> int:
+    """Return how many samples or clusters must be given so that a number of them is left to judge."""
+    given = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)
+    while given - calibration_units(given) < judging:
+        given += 1
+    return given
+
+
+def group_codes(argument: str, names: Sequence[object] | Tensor, samples: int) -> tuple[list[str], Tensor]:
+    """Return the different names of groups, and the place of the name of each sample among them: (N,), int64."""
+    values = names.tolist() if isinstance(names, Tensor) else list(names)
+    if any(value is None or value != value or value == "" for value in values):
+        raise ValueError(f"{argument} must have a name for each sample, but has none for some.")
+    texts = [str(value) for value in values]
+    if len(texts) != samples:
+        raise ValueError(f"{argument} must have a name for each of the {samples} samples, but has {len(texts)}.")
+    places: dict[str, int] = {}
+    codes = [places.setdefault(text, len(places)) for text in texts]
+    return list(places), torch.tensor(codes, dtype=torch.int64)
