@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import Groups, group_codes
 from mpcs_torch.evaluation.detector_scores import (
     AREA,
     CLLR,
@@ -54,6 +53,7 @@ from mpcs_torch.functional.detection.llr_cost import mean_cost_of, softplus
 from mpcs_torch.functional.detection.operating_point import as_points
 from mpcs_torch.functional.detection.summary import summary_of
 from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.groups import Groups, group_codes
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
 INDEPENDENT = (

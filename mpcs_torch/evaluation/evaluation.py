@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.evaluation.bins import ids_of_names, row_names
+from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
@@ -20,6 +20,7 @@ from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft

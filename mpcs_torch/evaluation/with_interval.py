@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, row_names
+from mpcs_torch.evaluation.bins import BUDGET, ids_of_names
 from mpcs_torch.evaluation.intervals import Units, interval_of, whole_of
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 

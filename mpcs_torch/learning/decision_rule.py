@@ -17,6 +17,7 @@ from mpcs_torch.functional.concern.decision import cheapest
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.functional.inputs.groups import Groups, group_codes
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_limit import Limit, RuleReport, report_on
@@ -26,7 +27,6 @@ from mpcs_torch.learning.rule_samples import (
     checked_logits,
     choose_thresholds,
     class_frequencies,
-    group_codes,
     look_like_probabilities,
     needs_path,
 )
@@ -255,7 +255,7 @@ class DecisionRule(nn.Module):
         if not columns <= set(groups or {}):
             raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")
         codes = {column: group_codes(column, (groups or {})[column], len(target)) for column in sorted(columns)}
-        of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))[1]
+        of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
         before, was_fitted = {name: value.clone() for name, value in self.state_dict().items()}, self.is_fitted
         self.is_fitted = True
         try:
@@ -278,7 +278,7 @@ class DecisionRule(nn.Module):
         self,
         preds: Tensor,
         target: Tensor,
-        groups: Mapping[str, tuple[list[str], Tensor]],
+        groups: Mapping[str, Groups],
         clusters: Tensor | None,
     ) -> None:
         calibrating, judging = self._split(target, clusters)

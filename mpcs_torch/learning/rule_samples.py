@@ -16,6 +16,7 @@ from mpcs_torch.functional.concern.risk_control import (
     last_step,
 )
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.rule_limit import Limit
 
@@ -35,8 +36,8 @@ class FitSamples(NamedTuple):
     """(N,), int64: classes."""
     risk: Tensor
     """(N, J): the estimated loss of each limit, at most 1; infinite where a referral costs less."""
-    groups: Mapping[str, tuple[list[str], Tensor]]
-    """By column: names, and the place of that of each sample (N,), on the CPU."""
+    groups: Mapping[str, Groups]
+    """By column, on the CPU."""
     clusters: Tensor | None
     """(N,), int64 codes, on the CPU; None if samples are independent."""
 
@@ -176,16 +177,3 @@ def given_units(judging: int) -> int:
     while given - calibration_units(given) < judging:
         given += 1
     return given
-
-
-def group_codes(argument: str, names: Sequence[object] | Tensor, samples: int) -> tuple[list[str], Tensor]:
-    """Return the different names of groups, and the place of the name of each sample among them: (N,), int64."""
-    values = names.tolist() if isinstance(names, Tensor) else list(names)
-    if any(value is None or value != value or value == "" for value in values):
-        raise ValueError(f"{argument} must have a name for each sample, but has none for some.")
-    texts = [str(value) for value in values]
-    if len(texts) != samples:
-        raise ValueError(f"{argument} must have a name for each of the {samples} samples, but has {len(texts)}.")
-    places: dict[str, int] = {}
-    codes = [places.setdefault(text, len(places)) for text in texts]
-    return list(places), torch.tensor(codes, dtype=torch.int64)

@@ -80,7 +80,7 @@ def test_images_of_a_patient_count_once() -> None:
     DecisionRule(SKIN, limit).fit(preds, target)
     with pytest.raises(UnattainableLimitError, match=r"by 240 clusters with samples, .* 0.01 takes 374 clusters"):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=patients)
-    with pytest.raises(ValueError, match="clusters must have a name for each of the 1500 samples, but has 3"):
+    with pytest.raises(ValueError, match="clusters must be one name for each of the 1500 rows, but got 3"):
         DecisionRule(SKIN, limit).fit(preds, target, clusters=["a", "b", "c"])
 
 
@@ -239,5 +239,5 @@ def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], message: str)
         Limit(*arguments)
     with pytest.raises(ValueError, match="of must not be 'decided x' where a class is called so"):
         DecisionRule(ConcernSpec(["x", "decided x"]), Limit(0.1, of="decided x"))
-    with pytest.raises(ValueError, match="clusters must have a name for each sample, but has none for some"):
+    with pytest.raises(ValueError, match="clusters must name something for every row, but row 1"):
         DecisionRule(SKIN, Limit(0.1)).fit(torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None])

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import import_pyarrow
 from mpcs_torch.evaluation.files.trial_hdf5 import batches_of_hdf5
@@ -23,6 +22,7 @@ from mpcs_torch.evaluation.files.trial_table import (
 from mpcs_torch.evaluation.files.trial_text import PAIR, batches_of_text
 from mpcs_torch.evaluation.files.trials import TrialBatch, Trials, TrialTable, other_columns
 from mpcs_torch.functional.detection.errors import missing_kind
+from mpcs_torch.functional.inputs.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow

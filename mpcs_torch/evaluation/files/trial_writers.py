@@ -12,7 +12,6 @@ from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files.chunks import PredictionsError, lines_of, reading
 from mpcs_torch.evaluation.files.hdf5 import SUFFIXES, import_h5py, is_hdf5
 from mpcs_torch.evaluation.files.tables import CsvFile, import_pyarrow, parquet_names, write_csv_rows
@@ -20,6 +19,7 @@ from mpcs_torch.evaluation.files.trial_hdf5 import check_matrix, fill_key, fill_
 from mpcs_torch.evaluation.files.trial_table import LABELS, MOST_CHARACTERS, SCORES
 from mpcs_torch.evaluation.files.trial_text import PAIR, numbered_rows, refuse_binary, split_lines
 from mpcs_torch.evaluation.files.trials import TrialTable, scores_of, texts_of
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
 ROWS = 2**16

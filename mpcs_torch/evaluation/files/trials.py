@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.tables import Batch, labels_of, numbers_of
+from mpcs_torch.functional.inputs.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow

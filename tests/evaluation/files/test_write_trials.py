@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from mpcs_torch.evaluation.bins import Groups
 from mpcs_torch.evaluation.files import hdf5 as key
 from mpcs_torch.evaluation.files import trial_hdf5
 from mpcs_torch.evaluation.files import trial_writers as write_table
@@ -20,6 +19,7 @@ from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
 from mpcs_torch.evaluation.files.trial_readers import columns_of, read_trial_table
 from mpcs_torch.evaluation.files.trial_writers import write_trials
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
+from mpcs_torch.functional.inputs.groups import Groups
 
 ODD = ['a,"b"', "Änn", "two\nlines", " x "]
 

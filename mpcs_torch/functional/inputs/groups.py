@@ -1,0 +1,52 @@
+"""Names of the groups or clusters that rows belong to, as codes."""
+
+from math import isnan
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Groups(NamedTuple):
+    """A column that says to which group each row belongs, such as a speaker or a recording condition."""
+
+    names: list[str]
+    """(G,), in the order in which they occur."""
+    codes: Tensor
+    """(N,), int64: indices of the names."""
+
+
+def row_names(argument: str, values: Any, number: int) -> list[str]:
+    """Return the names of what each row belongs to.
+
+    Raises:
+        ValueError: If there is not one name for each of the rows, or one is missing.
+    """
+    plain = values.tolist() if hasattr(values, "tolist") else values
+    names = [] if isinstance(plain, str) else list(plain)
+    if len(names) != number or any(isinstance(name, list) for name in names):
+        raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(names)}.")
+    missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
+    if missing is not None:
+        raise ValueError(f"{argument} must name something for every row, but row {missing} (from 0) has none.")
+    return [str(name) for name in names]
+
+
+def group_codes(argument: str, values: Any, number: int) -> Groups:
+    """Return the groups of rows, in the order in which they occur.
+
+    Raises:
+        ValueError: As `row_names`.
+    """
+    if isinstance(values, Groups):
+        if len(values.codes) != number:
+            raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
+        return values
+    codes = dict[str, int]()
+    of_rows = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
+    return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))
+
+
+def _is_missing(name: object) -> bool:
+    is_nan = isinstance(name, float) and isnan(name)
+    return name is None or is_nan or type(name).__name__ in ("NAType", "NaTType") or name == ""  # pandas'
