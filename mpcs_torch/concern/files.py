@@ -97,6 +97,8 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
         plain["dangerous"] = named(spec.dangerous) if isinstance(spec.dangerous, Sequence) else spec.dangerous
     if spec.refer is not None:
         plain["refer"] = list(spec.refer) if isinstance(spec.refer, Sequence) else spec.refer
+    if spec.answers:
+        plain["answers"] = dict(spec.answers)
     if spec.concession is not None:
         plain["concession"] = spec.concession
     return plain

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 import torch
@@ -76,6 +77,8 @@ def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
         yield from _dangerous_problems(spec, names)
     if spec.refer is not None:
         yield from _refer_problems(spec.refer, names)
+    if spec.answers:
+        yield from _answer_problems(spec, names)
     if spec.concession is not None and not (is_number(spec.concession) and 2e-9 <= spec.concession < 0.5):
         yield Problem(("concession",), f"must be a number from 2e-9 to below 0.5, but got {quoted(spec.concession)}")
 
@@ -196,6 +199,35 @@ def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Pr
             yield Problem(("refer", i), f"must be a finite cost >= 0, but got {quoted(cost)}")
 
 
+def _answer_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> Iterator[Problem]:
+    answers: object = spec.answers
+    if not isinstance(answers, Mapping):
+        rule = f"must be a mapping such as {{'red{OR}yellow': 0.3}}"
+        yield Problem(("answers",), f"{rule}, but got {quoted(answers)}")
+        return
+    if spec.refer is None:
+        yield Problem(("answers",), "must come with the cost of a referral (refer), which is the coarsest answer")
+    ambiguous = [name for name in names or () if OR in name]
+    if ambiguous:
+        yield Problem(("answers",), f"must not be given where a class name has {OR!r} in it, as {quoted(ambiguous[0])}")
+    before = set[frozenset[str]]()
+    for answer, cost in answers.items():
+        members = str(answer).split(OR)
+        if len(set(members)) < max(2, len(members)):
+            rule = f"must name different classes with {OR!r} between"
+            yield Problem(("answers",), f"{rule}, but got {quoted(answer)}")
+        elif names is not None and not ambiguous and not set(members) <= set(names):
+            unknown = next(member for member in members if member not in names)
+            yield Problem(("answers",), f"must name classes, but {quoted(answer)} names {quoted(unknown)}")
+        elif len(members) == len(names or ()):
+            yield Problem(("answers",), f"must leave out a class: {quoted(answer)} is a referral")
+        if frozenset(members) in before:
+            yield Problem(("answers",), f"must differ, but {quoted(answer)} has the classes of another")
+        before.add(frozenset(members))
+        if not is_number(cost) or cost < 0:
+            yield Problem(("answers",), f"must have a finite cost >= 0, but {quoted(answer)} has {quoted(cost)}")
+
+
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
@@ -209,6 +241,8 @@ LARGEST_DENSE = 1024
 """Up to this number of classes, MPCS takes a dense matrix (8 MB)."""
 MOST_SHOWN = 30
 """Up to this number of classes, a notebook shows the matrix."""
+OR = " or "
+"""Stands between the classes of a coarse answer."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 
@@ -229,6 +263,9 @@ class ConcernSpec:
             Default: every error that is not in ``releases`` and has a weight above 0.
         refer: The cost of referring a sample to somebody else instead of deciding, on the scale of the concern and
             >= 0: one number, or one for each true class. Default: decisions refer no sample.
+        answers: Coarse answers, such as ``{"red or yellow": 0.3}``: sets of classes, by their names with " or "
+            between, and the cost of each if the true class is in the set. Otherwise it costs as much as the worst of
+            its classes. They are finer than a referral, whose cost must be given too. Default: none.
         concession: How far a confidence may fall short of certainty without being punished by MPCS, from 2e-9 to below
             1/2. Default: MPCS uses 200 intervals, which is a concession of just below 0.005.
 
@@ -260,6 +297,8 @@ class ConcernSpec:
     dangerous: tuple[tuple[int, ...], ...] | float | None
     refer: tuple[float, ...] | float | None
     concession: float | None
+    answers: tuple[tuple[str, float], ...]
+    """The coarse answers by name, with their costs."""
 
     def __init__(
         self,
@@ -270,6 +309,7 @@ class ConcernSpec:
         dangerous: Pairs | float | None = None,
         refer: Sequence[float] | float | None = None,
         concession: float | None = None,
+        answers: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
         self._set(given)
@@ -284,6 +324,7 @@ class ConcernSpec:
                 "weights": None if weights is None else tuple(tuple(map(float, row)) for row in weights),
                 "dangerous": indices_of(dangerous, names) if isinstance(dangerous, Sequence) else dangerous,
                 "refer": tuple(map(float, refer)) if isinstance(refer, Sequence) else refer,
+                "answers": tuple((answer, float(cost)) for answer, cost in answers.items()),
             }
         )
 
@@ -326,14 +367,34 @@ class ConcernSpec:
         """Return the cost of each decision (column) for each true class (row), for decisions with the minimum cost.
 
         Returns:
-            float64 (C, C), the `matrix` with a diagonal of 0; or (C, C + 1), with the cost of a referral in the last
-            column, if ``refer`` is set.
+            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): the costs of the
+            coarse answers follow, and that of a referral in the last column.
         """
         errors = self.matrix().fill_diagonal_(0)
         if self.refer is None:
             return errors
         referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors))
-        return torch.cat([errors, referral.unsqueeze(1)], dim=1)
+        members, answer_costs = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
+        costs = self.over_answers(errors)
+        costs[:, len(errors) :] = torch.where(members.T, answer_costs, costs[:, len(errors) :])
+        return torch.cat([costs, referral.unsqueeze(1)], dim=1)
+
+    def members(self) -> Tensor:
+        """Return which classes each coarse answer holds: bool (A, C)."""
+        answers = [answer.split(OR) for answer, _ in self.answers]
+        rows = [[name in answer for name in self.classes] for answer in answers]
+        return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
+
+    def over_answers(self, pairs: Tensor) -> Tensor:
+        """Return values of errors (C, C), at least 0 with a diagonal of 0, for coarse answers, too: (C, C + A).
+
+        A coarse answer without the true class has the highest value of its classes, and one with it has 0.
+        """
+        columns = [
+            torch.where(member, torch.zeros_like(pairs[:, 0]), pairs[:, member].amax(dim=1))
+            for member in self.members()
+        ]
+        return torch.cat([pairs, *(column.unsqueeze(1) for column in columns)], dim=1) if columns else pairs
 
     def dangerous_pairs(self) -> Tensor:
         """Return the dangerous confusions, bool (C, C): rows true classes, columns predicted ones, diagonal False."""

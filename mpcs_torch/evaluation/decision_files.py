@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.files.columns import LABEL
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Assessment, DecisionRule, ProbabilitiesWarning, RuleReport
-from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED
+from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_limit import report_on
 from mpcs_torch.learning.rule_samples import look_like_probabilities
 
@@ -39,29 +39,25 @@ class FileDecisions(NamedTuple):
     """The other columns of the file."""
     report: RuleReport | None
     """The effect on the rows, if they have labels."""
-    reasons: Sequence[str]
+    reasons: Mapping[int, str]
     """By number of `Assessment.reason`."""
-    class_names: Sequence[str]
-
-    @property
-    def decisions(self) -> Tensor:
-        """(N,), int64: class indices, or -1 for a referral."""
-        return torch.where(self.assessed.reason == IS_DECIDED, self.assessed.decision, -1)
+    names: Sequence[str]
+    """Of the decisions: the classes, the coarse answers, and a referral, which is the last."""
 
     def write(self, path: Path) -> None:
         """Write a csv file with a row for each sample, in the order of the predictions.
 
-        It has the other columns of the predictions, the label if there is one, the decision (the name of a class, or
-        ``refer``), the estimated risk that the best class is a dangerous error, the reason of a referral, and the best
-        class, which is the decision if the sample is not referred.
+        It has the other columns of the predictions, the label if there is one, the decision (the name of a class or of
+        a coarse answer, or ``refer``), the estimated risk that the best class is a dangerous error, the reason why the
+        best class is not the decision, and the best class.
         """
-        names = [*self.class_names, REFERRAL]  # -1 is the last
+        names = self.names
         columns: dict[str, Sequence[object]] = dict(self.texts)
         if self.target.ndim == 1:
             columns[LABEL] = [names[label] for label in self.target.tolist()]
-        best = [names[label] for label in self.assessed.decision.tolist()]
+        best = [names[label] for label in self.assessed.best.tolist()]
         reasons = [self.reasons[reason] for reason in self.assessed.reason.tolist()]
-        decisions = [names[decision] for decision in self.decisions.tolist()]
+        decisions = [names[decision] for decision in self.assessed.decision.tolist()]
         risks = map(repr, self.assessed.risk.tolist())
         columns |= dict(zip(WRITTEN, (decisions, list(risks), reasons, best), strict=True))
         text = StringIO()
@@ -126,13 +122,13 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
         warnings.warn("the logits look like probabilities: leave out --logits.", ProbabilitiesWarning, stacklevel=2)
     with torch.no_grad():
         assessed = rule.assess(rows.logits)
-    reasons = ["", "a referral costs less", "its scores are not sound"]
-    reasons += [f"its risk is too high for '{limit}'" for limit in rule.limits]
-    assert (IS_CHEAPER, IS_LIMITED) == (1, 3)
-    decided = FileDecisions(assessed, rows.target, rows.texts, None, reasons, rule.concern.classes)
-    if rows.target.ndim != 1:
-        return decided
-    return decided._replace(report=report_on(decided.decisions, rows.target, rule.concern))
+    reasons = {IS_DECIDED: "", IS_CHEAPER: "it costs less", IS_UNSOUND: "its scores are not sound"}
+    reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
+    names = [*rule.concern.classes, *(answer for answer, _ in rule.concern.answers), REFERRAL]
+    report = None
+    if rows.target.ndim == 1:
+        report = report_on(assessed.decision, rows.target, rule.concern, priors=rule.priors)
+    return FileDecisions(assessed, rows.target, rows.texts, report, reasons, names)
 
 
 def _refuse_name(rule: DecisionRule, predictions: Predictions) -> None:

@@ -13,7 +13,7 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted
-from mpcs_torch.functional.concern.decision import cheapest
+from mpcs_torch.functional.concern.decision import Choices, cheapest
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
@@ -60,15 +60,17 @@ class ProbabilitiesWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """The best decision for each sample, its risk and the reason of a referral, also for samples that are referred."""
+    """The decision for each sample, and the best class, its risk and why it is not the decision, for all samples."""
 
     decision: Tensor
+    """(N,), int64: a class, C + a for the coarse answer a of the concern, or -1 for a referral."""
+    best: Tensor
     """(N,), int64: the class with the minimum expected cost."""
     risk: Tensor
-    """(N,): the estimated probability that this decision is a dangerous error."""
+    """(N,): the estimated probability that the best class is a dangerous error."""
     reason: Tensor
-    """(N,), int64: 0 if the sample is decided. Else why it is referred: 1 if that costs less, 2 if its logits are not
-    sound, 3 + j if its risk is too high for the limit j."""
+    """(N,), int64: 0 if the best class is the decision. Else why not: 1 if something else costs less, 2 if the logits
+    are not sound, 3 + j if its risk is too high for the limit j."""
 
 
 CalibrationMethod = Literal["temperature", "vector", None]
@@ -78,7 +80,8 @@ class DecisionRule(nn.Module):
     """Decide for the class with the minimum expected cost, or refer the sample to somebody else.
 
     `fit` calibrates the logits on validation samples. A decision is referred (-1) if a referral costs less
-    (``ConcernSpec.refer``), or if its estimated risk is too high for a limit that was asked for (`Limit`). Limits hold
+    (``ConcernSpec.refer``), or if its estimated risk is too high for a limit that was asked for (`Limit`). If the
+    concern has coarse answers, the sample gets the cheapest answer whose risk is low enough. Limits hold
     for new samples, whatever the model: with a probability of at least their ``confidence`` over the samples of the
     fit. Several limits hold together with the lowest confidence of them. For this, a fifth of the samples of the fit go
     to the calibration, and the others choose the thresholds.
@@ -115,11 +118,11 @@ class DecisionRule(nn.Module):
     """
 
     costs: Tensor
-    """``(C, C)`` or ``(C, C + 1)``, float32: `ConcernSpec.costs`, divided by the highest."""
+    """``(C, C)`` or ``(C, C + A + 1)``, float32: `ConcernSpec.costs`, divided by the highest."""
     dangerous: Tensor
     """``(C, C)``, float32: 1 for dangerous errors, rows true classes."""
     losses: Tensor
-    """``(J, C, C)``, float32: for each limit the loss of a decision (column), at most 1."""
+    """``(J, C, C + A)``, float32: for each limit the loss of an answer (column), at most 1."""
     prior_ratio: Tensor
     """``(C,)``, float32: priors of the deployment by those of the samples of the fit."""
     thresholds: Tensor
@@ -143,6 +146,9 @@ class DecisionRule(nn.Module):
         wrong = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
         if wrong is not None:
             raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(wrong)}.")
+        if len(self.limits) > 1 and any(limit.is_budget for limit in self.limits):
+            given = quoted(list(map(str, self.limits)))
+            raise ValueError(f"limits must not have others beside a budget of referrals, but got {given}.")
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
@@ -168,21 +174,20 @@ class DecisionRule(nn.Module):
         scaled = [loss / highest for loss, highest in zip(losses, highest_losses, strict=True)]
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
-        self.register_buffer("losses", torch.stack(scaled).float() if scaled else torch.zeros(0, classes, classes))
+        self.register_buffer("losses", torch.stack(scaled).float() if scaled else torch.zeros(0, classes, 1))
         self.register_buffer("prior_ratio", torch.ones(classes))
         # A rule with a limit refers every sample until it is fitted.
         self.register_buffer("thresholds", torch.full((len(self.limits),), -torch.inf))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Decide for each row of logits (N, C): int64 (N,) class indices, or -1 for a referral.
+        """Decide for each row of logits (N, C): int64 (N,) class indices, C and above for coarse answers, -1 to refer.
 
         Values are not checked: a sample whose logits hold NaN or +inf is referred.
         """
-        assessed = self.assess(preds)
-        return torch.where(assessed.reason == IS_DECIDED, assessed.decision, REFERRED)
+        return self.assess(preds).decision
 
     def assess(self, preds: Tensor) -> Assessment:
-        """Return the best decision for logits (N, C), its risk, and why it is made or referred.
+        """Return the decision for logits (N, C), and the best class, its risk, and why it is not the decision.
 
         Raises:
             ValueError: If the logits have another shape.
@@ -193,27 +198,35 @@ class DecisionRule(nn.Module):
         if preds.ndim != 2 or preds.shape[1] != len(self.costs):
             raise ValueError(f"preds must have shape (N, {len(self.costs)}), but got {tuple(preds.shape)}.")
         self._warn_if_unfitted()
-        decision, is_cheaper, probs = self._decide(preds)
-        risk = self._expected(probs, self.dangerous, decision)
-        reason = torch.where(is_cheaper, IS_CHEAPER, IS_DECIDED)
-        for number in reversed(range(len(self.limits))):
-            is_below = self._expected(probs, self.losses[number], decision) < self.thresholds[number]
-            reason = torch.where(is_below | (reason == IS_CHEAPER), reason, IS_LIMITED + number)
-        return Assessment(decision, risk, torch.where(risk.isfinite(), reason, IS_UNSOUND))
+        (answers, is_worth), probs = self._choices(preds)
+        best = answers.amin(dim=1, keepdim=True)  # coarse answers follow the classes
+        is_best = answers == best
+        is_allowed, reason = is_worth, torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
+        for number in range(len(self.limits)):
+            is_below = self._expected(probs, self.losses[number], answers) < self.thresholds[number]
+            is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
+            is_allowed, reason = is_allowed & is_below, torch.where(is_too_high, IS_LIMITED + number, reason)
+        first = is_allowed.int().argmax(dim=1, keepdim=True)  # the cheapest
+        decision = torch.where(is_allowed.any(dim=1), answers.gather(1, first).squeeze(1), REFERRED)
+        best = best.squeeze(1)
+        reason = torch.where((reason == IS_DECIDED) & (decision != best), IS_CHEAPER, reason)
+        risk = self._expected(probs, self.dangerous, best.unsqueeze(1)).squeeze(1)
+        is_sound = risk.isfinite()
+        decision, reason = torch.where(is_sound, decision, REFERRED), torch.where(is_sound, reason, IS_UNSOUND)
+        return Assessment(decision, best, risk, reason)
 
-    def _decide(self, preds: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the class of minimum expected cost (N,), whether a referral costs less (N,), and probabilities."""
+    def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
+        """Return the answers that samples may get, and their probabilities (N, C)."""
         with torch.autocast(preds.device.type, enabled=False):  # a guarantee must not depend on the caller's precision
             # Log-probabilities, because logits that differ by a constant in each row mean the same.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
             probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
-            decided, is_cheaper = cheapest(probs, self.costs.float())
-        return decided, is_cheaper, probs
+            return cheapest(probs, self.costs.float()), probs
 
-    def _expected(self, probs: Tensor, losses: Tensor, decision: Tensor) -> Tensor:
-        """Return the expected loss of decisions: (N,). Each row is added up alone, so that batches do not matter."""
+    def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
+        """Return the expected loss of answers: (N, K). Each row is added up alone, so that batches do not matter."""
         with torch.autocast(probs.device.type, enabled=False):
-            return (probs * losses.float().T[decision]).sum(dim=1)
+            return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
     @torch.no_grad()
     def fit(
@@ -288,14 +301,15 @@ class DecisionRule(nn.Module):
             frequencies = class_frequencies(target[calibrating], self.concern.classes)  # not of those that judge
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
-            decision, is_cheaper, probs = self._decide(preds)
-            risk = torch.stack([self._expected(probs, losses, decision) for losses in self.losses], dim=1)
-            given = FitSamples(target, decision, torch.where(is_cheaper[:, None], torch.inf, risk), groups, clusters)
+            (answers, is_worth), probs = self._choices(preds)
+            risk = torch.stack([self._expected(probs, losses, answers) for losses in self.losses], dim=2)
+            risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf)
+            given = FitSamples(target, answers, risk, groups, clusters)
             chosen = choose_thresholds(self.limits, self.concern, given.cpu(), calibrating.cpu(), judging.cpu())
             self.thresholds.copy_(chosen.to(self.thresholds))
         calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
         decisions = self(preds[judging])
-        report = report_on(decisions, target[judging], self.concern, is_clustered=clusters is not None)
+        report = self._report(decisions, target[judging], is_clustered=clusters is not None)
         self.report = report._replace(calibrated_by=calibrated_by)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -303,7 +317,9 @@ class DecisionRule(nn.Module):
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
         number = int(units.max()) + 1
         order = torch.randperm(number, generator=torch.Generator().manual_seed(self.seed)).to(target.device)
-        if not self.limits or (self.calibration_method is None and self.priors is None and not needs_path(self.limits)):
+        if not self.limits or (
+            self.calibration_method is None and self.priors is None and not needs_path(self.limits, self.concern)
+        ):
             every = torch.arange(len(target), device=target.device)
             return every, every
         is_calibrating = torch.zeros(number, dtype=torch.bool, device=target.device)
@@ -335,7 +351,7 @@ class DecisionRule(nn.Module):
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Measure coverage, dangerous errors and cost on samples, at their own class frequencies, not at the priors.
+        """Measure coverage, dangerous errors and cost on samples, at their own class frequencies and at the priors.
 
         Args:
             preds: ``(N, C)`` floating point logits.
@@ -344,7 +360,10 @@ class DecisionRule(nn.Module):
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above.
         """
-        return report_on(self(preds), target, self.concern)
+        return self._report(self(preds), target)
+
+    def _report(self, decisions: Tensor, target: Tensor, *, is_clustered: bool = False) -> RuleReport:
+        return report_on(decisions, target, self.concern, priors=self.priors, is_clustered=is_clustered)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rule to a file that `load` reads, in one step.

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -11,9 +12,10 @@ from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
-from mpcs_torch.functional import clopper_pearson, dangerous_errors_details, expected_concern
+from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 
-SAMPLES, DECIDED = "samples", "decided"
+SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
 DEFAULT_CONFIDENCE = 0.95
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?(?:\s+by\s+(?P<by>.+?))?"
@@ -32,7 +34,8 @@ class Limit:
     Args:
         at_most: The highest acceptable rate of errors, above 0 and below 1; of ``"cost"`` the highest mean cost.
         errors: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs of class names, each a
-            true class and the class that it must not be mistaken for.
+            true class and the class that it must not be mistaken for. ``"referrals"`` is a budget instead: the highest
+            share of samples that are referred, those with the highest risk of a dangerous error; errors have no limit.
         of: ``"samples"`` for all samples, the name of a class for its true samples, ``"decided"`` for the samples that
             are not referred, or ``"decided NAME"`` for those that are decided as a class.
         by: A column of groups, such as ``"site"``: each of them keeps the limit. Default: all samples together.
@@ -68,9 +71,11 @@ class Limit:
             raise ValueError(f"of and by must be text, but got {quoted(self.of)} and {quoted(self.by)}.")
         if self.errors != "cost" and self.at_most >= 1:
             raise ValueError(f"at_most must be below 1, a share of samples, but got {self.at_most}.")
-        if isinstance(self.errors, str) and self.errors not in ("dangerous", "any", "cost"):
-            rule = "errors must be 'dangerous', 'any', 'cost' or pairs of class names"
+        if isinstance(self.errors, str) and self.errors not in ("dangerous", "any", "cost", REFERRALS):
+            rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
             raise ValueError(f"{rule}, but got {quoted(self.errors)}.")
+        if self.is_budget and self.of != SAMPLES:
+            raise ValueError(f"of must be {SAMPLES!r} for {REFERRALS}, but got {quoted(self.of)}.")
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(f"confidence must be above 0 and below 1, but got {self.confidence}.")
         if self.errors == "cost" and self.confidence is not None:
@@ -120,6 +125,11 @@ class Limit:
         return () if isinstance(self.errors, str) else self.errors
 
     @property
+    def is_budget(self) -> bool:
+        """Whether referrals are limited, not errors."""
+        return self.errors == REFERRALS
+
+    @property
     def is_of_decided(self) -> bool:
         """Whether referred samples do not count."""
         return self.of == DECIDED or self.of.startswith(f"{DECIDED} ")
@@ -153,35 +163,36 @@ class Limit:
         return concern.classes.index(name)
 
     def losses(self, concern: ConcernSpec) -> Tensor:
-        """Return the loss of each decision (column) by true class: (C, C), float64.
+        """Return the loss of each class or coarse answer (column) by true class: (C, C + A), float64.
 
-        Losses of samples that the limit does not count are 0.
+        Losses of samples that the limit does not count are 0. A budget of referrals has those of dangerous errors.
         """
         classes = list(concern.classes)
         if self.errors == "cost":
-            loss = concern.costs()[:, : len(classes)]
-        elif self.errors == "dangerous":
-            loss = concern.dangerous_pairs().double()
+            loss = concern.costs()[:, : len(classes) + len(concern.answers)]
         elif self.errors == "any":
-            loss = 1 - torch.eye(len(classes), dtype=torch.float64)
+            loss = concern.over_answers(1 - torch.eye(len(classes), dtype=torch.float64))
+        elif isinstance(self.errors, str):
+            loss = concern.over_answers(concern.dangerous_pairs().double())
         else:
-            loss = torch.zeros(len(classes), len(classes), dtype=torch.float64)
+            pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
             for true, other in self._pairs:
                 if true not in classes or other not in classes or true == other:
                     raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
-                loss[classes.index(true), classes.index(other)] = 1
+                pairs[classes.index(true), classes.index(other)] = 1
+            loss = concern.over_answers(pairs)
         label = self.class_of(concern)
         if label is not None:
-            of_class = torch.arange(len(classes)) == label
+            of_class = torch.arange(loss.shape[self.is_of_decided]) == label
             loss = loss * (of_class if self.is_of_decided else of_class.unsqueeze(1))
         return loss
 
-    def counted(self, target: Tensor, decided: Tensor, concern: ConcernSpec) -> Tensor:
-        """Return which samples count, (N,), of true classes and of decisions that would be made: (N,), bool."""
+    def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
+        """Return what counts, of true classes (N,) and of answers that would be given (N, K): (N, K), bool."""
         label = self.class_of(concern)
         if label is None:
-            return torch.ones_like(target, dtype=torch.bool)
-        return (decided if self.is_of_decided else target) == label
+            return torch.ones_like(answers, dtype=torch.bool)
+        return answers == label if self.is_of_decided else (target == label).unsqueeze(1).expand(answers.shape)
 
 
 class ClassErrors(NamedTuple):
@@ -217,10 +228,16 @@ class RuleReport(NamedTuple):
     """The cost of decisions and referrals per sample; a referral without a cost of its own counts 0."""
     by_class: Mapping[str, ClassErrors]
     """The dangerous errors among the samples of each class that is dangerous to miss."""
+    coarse: float = 0.0
+    """The share of samples that get a coarse answer."""
+    at_priors: Mapping[str, float] = MappingProxyType({})
+    """Coverage, dangerous_rate and cost at the priors of the deployment, if the rule has any: each class has its rate
+    here, and its frequency there."""
 
     def plain(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists and numbers."""
-        return {**self._asdict(), "by_class": {name: list(errors) for name, errors in self.by_class.items()}}
+        by_class = {name: list(errors) for name, errors in self.by_class.items()}
+        return {**self._asdict(), "by_class": by_class, "at_priors": dict(self.at_priors)}
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Self:
@@ -231,25 +248,50 @@ class RuleReport(NamedTuple):
         """
         by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
         report = cls(**{**plain, "by_class": by_class})
-        numbers = list(report[:-1]) + [number for errors in by_class.values() for number in errors]
+        values = [value for value in report if not isinstance(value, Mapping)]
+        numbers = [*values, *report.at_priors.values(), *(number for errors in by_class.values() for number in errors)]
         if not all(isinstance(number, int | float) for number in numbers):
             raise ValueError("the values of the report must be numbers")
         return report
 
 
-def report_on(decisions: Tensor, target: Tensor, concern: ConcernSpec, *, is_clustered: bool = False) -> RuleReport:
-    """Measure decisions (N,), with -1 for referrals, against labels (N,), of which those of a cluster are alike."""
-    classes, device = len(concern.classes), target.device
-    dangerous = concern.dangerous_pairs().to(device)
-    counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
+def report_on(
+    decisions: Tensor,
+    target: Tensor,
+    concern: ConcernSpec,
+    *,
+    priors: Tensor | None = None,
+    is_clustered: bool = False,
+) -> RuleReport:
+    """Measure decisions (N,), with -1 for referrals, against labels (N,).
+
+    Args:
+        decisions: ``(N,)`` class indices, C and above for coarse answers, or -1 for a referral.
+        target: ``(N,)`` class indices.
+        concern: The classes and costs.
+        priors: ``(C,)`` class frequencies to report at, too. Default: those of the labels alone.
+        is_clustered: Whether samples are not independent, so that intervals would not hold.
+    """
+    classes = len(concern.classes)
+    severity = severity_of(concern, classes).to(target.device)[target, decisions]  # -1 is the last column
     costs = concern.costs() if concern.refer is not None else nn.functional.pad(concern.costs(), (0, 1))
-    cost = expected_concern(decisions, target, num_classes=classes, concern=costs.to(device), normalize=False)
-    coverage, dangerous_rate = counts.decided / counts.samples, counts.dangerous / counts.samples
-    is_error = nn.functional.pad(dangerous, (0, 1))[target, decisions]  # -1 is the last column
-    samples, errors = (target[chosen].bincount(minlength=classes).tolist() for chosen in (slice(None), is_error))
+    values = {
+        "coverage": (decisions >= 0).double(),
+        "dangerous_rate": (severity == DANGEROUS).double(),
+        "cost": costs.to(target.device)[target, decisions],
+        "coarse": (decisions >= classes).double(),
+    }
+    samples, errors = (
+        target[which].bincount(minlength=classes).tolist() for which in (slice(None), severity == DANGEROUS)
+    )
     by_class = {
         name: ClassErrors(errors[label], samples[label], not is_clustered)
         for label, name in enumerate(concern.classes)
-        if dangerous[label].any()
+        if (concern.dangerous_pairs()[label]).any()
     }
-    return RuleReport(0, len(target), coverage.item(), dangerous_rate.item(), cost.item(), by_class)
+    means = {name: value.mean().item() for name, value in values.items()}
+    at_priors = dict[str, float]()
+    if priors is not None:
+        weights = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
+        at_priors = {name: (value @ weights).item() for name, value in values.items() if name != "coarse"}
+    return RuleReport(0, len(target), by_class=by_class, at_priors=at_priors, **means)

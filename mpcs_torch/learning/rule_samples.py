@@ -28,14 +28,14 @@ ROUNDING = 1e-5
 
 
 class FitSamples(NamedTuple):
-    """N samples with the decisions that a rule would make."""
+    """N samples with the K answers that a rule may give."""
 
     target: Tensor
     """(N,), int64."""
-    decision: Tensor
-    """(N,), int64: classes."""
+    answers: Tensor
+    """(N, K), int64: classes, or C and above for coarse answers, the cheapest first."""
     risk: Tensor
-    """(N, J): the estimated loss of each limit, at most 1; infinite where a referral costs less."""
+    """(N, K, J): the estimated loss of each limit, at most 1; infinite where a referral costs less."""
     groups: Mapping[str, Groups]
     """By column, on the CPU."""
     clusters: Tensor | None
@@ -43,12 +43,18 @@ class FitSamples(NamedTuple):
 
     def cpu(self) -> "FitSamples":
         """Return the samples on the CPU, with risks in float64."""
-        return self._replace(target=self.target.cpu(), decision=self.decision.cpu(), risk=self.risk.cpu().double())
+        return self._replace(target=self.target.cpu(), answers=self.answers.cpu(), risk=self.risk.cpu().double())
 
 
-def needs_path(limits: Sequence[Limit]) -> bool:
+def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
     """Return whether other samples than those that judge must say how limits are used up."""
-    return len(limits) > 1 or any(limit.is_of_decided for limit in limits)
+    return len(limits) > 1 or _needs_steps(limits, concern)
+
+
+def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
+    """Return whether they must fix the steps, too: a rate may fall along the path."""
+    is_budget = any(limit.is_budget for limit in limits)  # referrals become fewer whatever the answers are
+    return any(limit.is_of_decided for limit in limits) or (bool(concern.answers) and not is_budget)
 
 
 def choose_thresholds(
@@ -69,20 +75,24 @@ def choose_thresholds(
     Raises:
         UnattainableLimitError: If there are too few samples for a limit.
     """
-    counted = torch.stack([limit.counted(samples.target, samples.decision, concern) for limit in limits], dim=1)
+    counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
     of_all, highest = _rates(limits, concern, samples, counted)
-    path = _path(limits, highest, samples.risk[calibrating], counted[calibrating]) if needs_path(limits) else None
-    place = samples.risk[:, 0] if path is None else path.place_of(samples.risk)
-    place = torch.where(samples.risk.isfinite().all(dim=1), place, torch.inf)
-    is_of_decided = any(limit.is_of_decided for limit in limits)
-    fixing, most = (calibrating, MOST_STEPS) if is_of_decided else (judging, None)
-    ends = ends_of_steps(place[fixing], rounding=ROUNDING, most=most)
-    decided_at = torch.bucketize(place, ends, right=True)  # samples with an infinite place never
+    path = None
+    if needs_path(limits, concern):
+        path = _path(limits, highest, samples.risk[calibrating, 0], counted[calibrating, 0])
+    places = samples.risk[..., 0] if path is None else path.place_of(samples.risk)
+    places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
+    fixes_steps = _needs_steps(limits, concern)
+    fixing, most = (calibrating, MOST_STEPS) if fixes_steps else (judging, None)
+    ends = ends_of_steps(places[fixing], rounding=ROUNDING, most=most)
+    decided_at = torch.bucketize(places, ends, right=True)  # answers with an infinite place never
     rates = [rate.at(judging) for rate in of_all]
     for rate in rates:
         _check_attainable(rate, splits=len(judging) < len(samples.target))
+    if limits[0].is_budget:
+        return _within_budget(limits[0], rates, ends, decided_at[judging])
     first = 0
-    if is_of_decided:
+    if any(limit.is_of_decided for limit in limits):
         times = len(judging) / len(calibrating)
         foreseen = [rate.at(calibrating) for rate in of_all]
         first = first_step(foreseen, decided_at[calibrating], len(ends), times=times)
@@ -92,13 +102,25 @@ def choose_thresholds(
     return chosen.expand(len(limits))
 
 
+def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, decided_at: Tensor) -> Tensor:
+    """Choose the lowest threshold whose referrals keep their limit, on the path back from deciding all samples."""
+    steps = len(ends)
+    referred_at = steps - decided_at.amin(dim=1, keepdim=True)  # of this path; those that are never decided at once
+    last = last_step(rates, referred_at, steps)
+    if last < 0:
+        raise ValueError(f"the limit '{limit}' cannot be kept: for too many samples, a referral costs less.")
+    return ends[[steps - 1 - last]]
+
+
 def _rates(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
 ) -> tuple[list[LimitedRate], list[float]]:
     """Return the rates that limits are on, of all samples or of each group of them, and the highest losses."""
     rates, highest_losses = list[LimitedRate](), list[float]()
-    for limit, of in zip(limits, counted.T, strict=True):
-        losses = limit.losses(concern)
+    for limit, of in zip(limits, counted.unbind(dim=2), strict=True):
+        losses, answers = limit.losses(concern), samples.answers
+        if limit.is_budget:
+            losses, answers = torch.ones_like(losses), answers[:, :1]
         highest = float(losses.max())
         highest_losses.append(highest)
         names, codes = (["all"], torch.zeros_like(samples.target)) if limit.by is None else samples.groups[limit.by]
@@ -108,8 +130,8 @@ def _rates(
                     f"the limit '{limit}'" + ("" if limit.by is None else f", {limit.by} {name}"),
                     limit.at_most / highest,
                     limit.confidence,
-                    losses[samples.target, samples.decision] / highest,
-                    of & (codes == code),
+                    losses[samples.target[:, None], answers] / highest,
+                    of[:, : answers.shape[1]] & (codes == code)[:, None],
                     limit.is_of_decided,
                     samples.clusters,
                     unit=limit.unit if samples.clusters is None else f"clusters with {limit.unit}",

@@ -57,7 +57,7 @@ def test_a_rule_decides_or_refers_each_row(
     assert 0 < decided.count("refer") < len(rows)
     assessed = expected.assess(new)
     assert [float(row["risk"]) for row in rows] == pytest.approx(assessed.risk.tolist(), rel=1e-4)
-    assert [row["best"] for row in rows] == [NAMES[i] for i in assessed.decision.tolist()]
+    assert [row["best"] for row in rows] == [NAMES[i] for i in assessed.best.tolist()]
     assert {row["reason"] for row in rows if row["decision"] != "refer"} == {""}
     reason = "its risk is too high for 'dangerous <= 0.1 of samples with confidence 0.9'"
     assert {row["reason"] for row in rows if row["decision"] == "refer"} == {reason}

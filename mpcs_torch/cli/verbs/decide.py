@@ -148,13 +148,14 @@ def apply(
         decided = apply_rule(loaded, opened, advance)
     note(*opened.notes())
     decided.write(out)
-    referred = int((decided.decisions < 0).sum())
+    decisions = decided.assessed.decision
+    referred = int((decisions < 0).sum())
     if as_json:
         report = {} if decided.report is None else decided.report.plain()
-        print_json({"decisions": len(decided.decisions), "referrals": referred, **report})
+        print_json({"decisions": len(decisions), "referrals": referred, **report})
     elif decided.report is not None:
         typer.echo(f"{_table(decided.report)}\n")
-    note(f"wrote {out}: {len(decided.decisions)} decisions, {referred} of them referrals")
+    note(f"wrote {out}: {len(decisions)} decisions, {referred} of them referrals")
 
 
 def _table(report: "RuleReport") -> str:
@@ -162,9 +163,12 @@ def _table(report: "RuleReport") -> str:
         ["samples that calibrated", str(report.calibrated_by)],
         ["samples judged", str(report.judged_by)],
         ["coverage", f"{report.coverage:.6g}"],
+        ["coarse answers per sample", f"{report.coarse:.6g}"],
         ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
         ["cost per sample", f"{report.cost:.6g}"],
     ]
+    rows = rows if report.coarse else [row for row in rows if not row[0].startswith("coarse")]
+    rows += [[f"{name} at the priors", f"{value:.6g}"] for name, value in report.at_priors.items()]
     rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in report.by_class.items()]
     return text_of(Table(["", "value"], rows[0 if report.calibrated_by else 1 :]))
 

@@ -5,11 +5,13 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, pairs_of
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, pairs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
+DANGEROUS = 2
+"""The severity of a dangerous error; that of another error is 1, and of no error 0."""
 DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
@@ -40,8 +42,8 @@ def dangerous_errors(
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred instead of decided (which
-            is no error), or ``(N, C, ...)`` floating point scores of any kind, whose highest is the prediction (ties go
-            to the lower class index).
+            is no error) and C, C + 1, ... for the coarse answers of the spec, or ``(N, C, ...)`` floating point scores
+            of any kind, whose highest is the prediction (ties go to the lower class index).
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -96,12 +98,17 @@ def dangerous_errors_details(
     """
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    dangerous = dangerous_pairs_of(concern, num_classes).to(preds.device)
+    severity = severity_of(concern, num_classes).to(preds.device)
     decisions = flatten_decisions(
-        preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight, referral=True
+        preds,
+        target,
+        num_classes=num_classes,
+        ignore_index=ignore_index,
+        sample_weight=sample_weight,
+        further=severity.shape[1] - num_classes,
     )
     raise_first(decisions.find_faults())
-    return count_dangerous(decisions, dangerous)
+    return count_dangerous(decisions, severity)
 
 
 def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
@@ -111,16 +118,22 @@ def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -
     return pairs.clone().fill_diagonal_(False)
 
 
-def count_dangerous(decisions: Decisions, dangerous: Tensor) -> DangerousErrorCounts:
-    """Count the errors whose pair is dangerous, without looking at a value."""
+def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
+    """Return the severity of each decision: int8 (C, C + A + 1), with A coarse answers, and 0 for a referral."""
+    dangerous = dangerous_pairs_of(concern, num_classes)
+    severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
+    severity = concern.over_answers(severity) if is_spec(concern) else severity
+    return torch.nn.functional.pad(severity, (0, 1))
+
+
+def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
+    """Count the decisions by their severity, without looking at a value."""
     target, predicted, weight = decisions.labels.target, decisions.predicted, decisions.labels.weight
-    with_referral = torch.nn.functional.pad(dangerous, (0, 1))  # a referral is never dangerous
-    pair = target * with_referral.shape[1] + predicted
-    is_decided = predicted < len(dangerous)
-    grave = torch.where(with_referral.flatten().index_select(0, pair), weight, 0.0)
-    wrong = torch.where(is_decided & (target != predicted), weight, 0.0)
-    decided = torch.where(is_decided, weight, 0.0)
-    return DangerousErrorCounts(*map(decisions.labels.sum, (grave, wrong, decided, weight)))
+    columns = severity.shape[1]
+    severities = severity.flatten().index_select(0, target * columns + predicted)
+    is_counted = (severities == DANGEROUS, severities >= 1, predicted < columns - 1)
+    counts = [torch.where(which, weight, 0.0) for which in is_counted]
+    return DangerousErrorCounts(*map(decisions.labels.sum, (*counts, weight)))
 
 
 def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize) -> Tensor:

@@ -1,5 +1,7 @@
 """Decisions with the minimum expected cost, also under other class frequencies than those of training."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -94,16 +96,17 @@ def least_concern_decision(
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the
-            diagonal is not read. With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of
-            referring the sample.
+            diagonal is not read. More columns, ``(C, C + A + 1)`` (`ConcernSpec.costs`), hold the costs of A coarse
+            answers, and last that of referring the sample.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
         priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
             Default: those of the training data.
 
     Returns:
-        int64 class indices ``(N,)`` or ``(N, ...)``, or -1 for a referral. Ties go to the more probable class, then to
-        the lower index; a referral must cost less than every class.
+        int64 class indices ``(N,)`` or ``(N, ...)``, C, C + 1, ... for coarse answers, or -1 for a referral. Ties go to
+        the more probable class, then to the lower index; a coarse answer must cost less than every class, and a
+        referral less than these.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -128,38 +131,57 @@ def least_concern_decision(
     raise_first([fault])
     ratio = prior_ratio(training_priors, priors, num_classes)
     decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
-    return torch.where(decided == num_classes, REFERRED, decided).reshape(unlabelled.shape)
+    is_referral = (decided == costs.shape[1] - 1) & (costs.shape[1] > num_classes)
+    return torch.where(is_referral, REFERRED, decided).reshape(unlabelled.shape)
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """Return the decisions for probabilities (..., C), with C for a referral. Nothing here waits for an accelerator."""
+    """Return the columns of least cost for probabilities (..., C). Nothing here waits for an accelerator."""
     rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # of any finite scale; a copy
-    decided, is_cheaper = cheapest(rows, costs)
-    return torch.where(is_cheaper, rows.shape[-1], decided)
+    choices = cheapest(rows, costs)
+    return torch.where(choices.is_worth[..., 0], choices.answers[..., 0], costs.shape[1] - 1)
 
 
-def cheapest(rows: Tensor, costs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the class of minimum expected cost for probabilities (..., C), and whether a referral costs less: (...).
+class Choices(NamedTuple):
+    """The answers that a sample may get instead of a referral: the class of minimum expected cost, and coarse ones."""
 
-    Costs that differ by rounding alone are equal: the more probable class wins, and any class over a referral. So a
-    sample is decided in the same way in a batch of any size.
+    answers: Tensor
+    """(..., 1 + A), int64: columns of the costs, in rising order of their expected costs."""
+    is_worth: Tensor
+    """(..., 1 + A), bool: whether a referral does not cost less."""
+
+
+def cheapest(rows: Tensor, costs: Tensor) -> Choices:
+    """Return the answers for probabilities (..., C), the cheapest first.
+
+    Costs that differ by rounding alone are equal: the more probable class wins over other classes, a class over coarse
+    answers, and any answer over a referral. So a sample is decided in the same way in a batch of any size.
 
     Args:
         rows: Float32 or float64 probabilities.
-        costs: ``(C, C)``, or with the cost of a referral ``(C, C + 1)``: at most 1, with a diagonal of 0.
+        costs: ``(C, C)``, or with A coarse answers and a referral ``(C, C + A + 1)``: at most 1, with a diagonal of 0.
     """
-    classes = rows.shape[-1]
+    classes, columns = costs.shape
     with torch.autocast(rows.device.type, enabled=False):  # a decision must not depend on the caller's precision
         expected = rows @ costs.to(rows)
     rounding = 16 * torch.finfo(rows.dtype).eps * classes**0.5
     of_classes = expected[..., :classes]
     least = of_classes.amin(dim=-1, keepdim=True)
-    decided = torch.where(of_classes <= least * (1 + rounding), rows, -1.0).argmax(dim=-1)
-    if expected.shape[-1] == classes:
-        return decided, torch.zeros_like(decided, dtype=torch.bool)
-    return decided, expected[..., classes] < least.squeeze(-1) * (1 - rounding)
+    answers = torch.where(of_classes <= least * (1 + rounding), rows, -1.0).argmax(dim=-1, keepdim=True)
+    if columns == classes:
+        return Choices(answers, torch.ones_like(answers, dtype=torch.bool))
+    cost = torch.cat([least, expected[..., classes:-1]], dim=-1)
+    is_worth = expected[..., -1:] >= cost * (1 - rounding)
+    if columns > classes + 1:
+        coarse = torch.arange(classes, columns - 1, device=rows.device).expand(*cost.shape[:-1], -1)
+        one, other = cost.unsqueeze(-1), cost.unsqueeze(-2)
+        is_before = torch.ones(cost.shape[-1:] * 2, dtype=torch.bool, device=rows.device).tril(-1)
+        is_behind = (other < one * (1 - rounding)) | (is_before & (other * (1 - rounding) <= one))
+        order = is_behind.sum(dim=-1).argsort(dim=-1, stable=True)
+        answers, is_worth = torch.cat([answers, coarse], dim=-1).gather(-1, order), is_worth.gather(-1, order)
+    return Choices(answers, is_worth)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:

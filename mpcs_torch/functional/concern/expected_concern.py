@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs, without_diagonal
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes, check_priors
-from mpcs_torch.functional.inputs.decisions import REFERRED, flatten_decisions
+from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
@@ -50,13 +50,13 @@ def expected_concern(
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores to decide by, or ``(N,)`` or ``(N, ...)`` integer
-            decisions, with -1 for a referral if ``concern`` has a cost for it.
+            decisions, with -1 for a referral if ``concern`` has a cost for it, and C, C + 1, ... for coarse answers.
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for taking the true class (row) for another (column); the
-            diagonal is not read. With another column, ``(C, C + 1)`` (`ConcernSpec.costs`), it holds the cost of
-            referring the sample. Default: 1 everywhere, which counts errors.
+            diagonal is not read. More columns, ``(C, C + A + 1)`` (`ConcernSpec.costs`), hold the costs of A coarse
+            answers, and last that of referring the sample. Default: 1 everywhere, which counts errors.
         decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
             decision of `least_concern_decision`.
         from_logits: Whether scores are logits rather than probabilities. Never guessed.
@@ -108,7 +108,7 @@ class Decided(NamedTuple):
     """The decisions for a batch of M samples, whether they were given or follow from scores."""
 
     predicted: Tensor
-    """(M,), int64, in [0, C), or C for a referral."""
+    """(M,), int64: columns of the costs."""
     labels: Labels
     find_faults: Callable[[], tuple[Fault, Fault, Fault]]
     """Finds the samples that break each rule of `cost_rules`, in that order."""
@@ -148,7 +148,7 @@ def decide(
         num_classes=num_classes,
         ignore_index=ignore_index,
         sample_weight=sample_weight,
-        referral=_has_referral(concern),
+        further=concern.shape[1] - num_classes,
     )
     return Decided(decisions.predicted, decisions.labels, decisions.find_faults)
 
@@ -166,8 +166,7 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
     """Return what the values of target, preds and sample_weight must be, as error messages begin."""
     num_classes = concern.shape[0]
     target, preds, weight = sample_rules(num_classes, scale=scale_of(from_logits))
-    referred = f" ({REFERRED} for a referral)" if _has_referral(concern) else ""
-    return target, f"{preds}, or decisions from 0 to {num_classes - 1}{referred}", weight
+    return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
@@ -186,7 +185,3 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
     shares = priors.to(sums.cost)
     cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
     return cost / (shares @ costs).amin() if normalize else cost
-
-
-def _has_referral(concern: Tensor) -> bool:
-    return concern.shape[1] > concern.shape[0]

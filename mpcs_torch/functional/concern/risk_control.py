@@ -1,9 +1,10 @@
 r"""Thresholds on the estimated risk of decisions that keep limits on errors.
 
-Samples are decided one after the other along a path: at each step some more, from none to all. The path is fixed before
-the samples that judge it are looked at, or follows one estimated risk. At each step every limit is tested, and the path
-is followed as far as all tests pass (fixed sequence testing). If a limit does not hold at some step, the first such
-step had to pass the test of a limit that does not hold there, which it does with a probability of at most
+Samples are decided one after the other along a path: at each step some more, from none to all. A sample may have
+several answers, which become allowed at different steps; of those that are, it gets the cheapest. The path is fixed
+before the samples that judge it are looked at, or follows one estimated risk. At each step every limit is tested, and
+the path is followed as far as all tests pass (fixed sequence testing). If a limit does not hold at some step, the first
+such step had to pass the test of a limit that does not hold there, which it does with a probability of at most
 :math:`\delta`: so several limits, and limits of several groups, need no correction for each other.
 """
 
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 Array = NDArray[np.float64]
 SLOPE = 1e-6
@@ -51,9 +52,9 @@ class LimitedRate(NamedTuple):
     confidence: float | None
     r""":math:`1 - \delta`: the probability that the limit holds. None: it holds in expectation."""
     loss: Tensor
-    """(N,): the loss of each decision; with a confidence 0 or 1."""
+    """(N, K): the loss of each answer, the cheapest first; with a confidence 0 or 1."""
     counted: Tensor
-    """(N,), bool: the samples that count; losses of others are not limited."""
+    """(N, K), bool: the samples that count, or, of decided ones, the answers; losses of others are not limited."""
     is_of_decided: bool = False
     """Whether referred samples do not count."""
     clusters: Tensor | None = None
@@ -70,7 +71,7 @@ class LimitedRate(NamedTuple):
         """Return at which steps the test passes: (steps,), bool.
 
         Args:
-            decided_at: ``(N,)``, int64: the first step at which each sample is decided; ``steps`` for never.
+            decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
             steps: Their number.
         """
         if self.confidence is None:
@@ -109,15 +110,14 @@ class LimitedRate(NamedTuple):
         Returns:
             The means (steps,), the number of units (steps,), and the most samples of a unit.
         """
-        counted = self.counted.double()
-        errors = _up_to(decided_at, self.loss.double() * counted, steps) + more
-        of = _up_to(decided_at, counted, steps) if self.is_of_decided else counted.sum().expand(steps)
+        errors = _in_use(decided_at, self.loss.double() * self.counted, steps) + more
         units, size = self._units(decided_at, steps)
+        of = self._samples(decided_at, steps)
         return self.at_most + (errors - self.at_most * of) / (units * size).clamp(min=1), units, size
 
     def with_largest(self) -> "LimitedRate":
         """Return the limit with the size of the largest of these clusters, which its parts may not have."""
-        return self._replace(largest=self._units(torch.zeros(len(self.loss), dtype=torch.int64), 1)[1])
+        return self._replace(largest=self._units(torch.zeros_like(self.loss, dtype=torch.int64), 1)[1])
 
     def at(self, places: Tensor) -> "LimitedRate":
         """Return the limit of some of the samples."""
@@ -130,7 +130,7 @@ class LimitedRate(NamedTuple):
         Raises:
             UnattainableLimitError: If it cannot be guaranteed without referring all samples that count.
         """
-        at_once = torch.zeros(len(self.loss), dtype=torch.int64)
+        at_once = torch.zeros_like(self.loss, dtype=torch.int64)
         units = int(self._units(at_once, 1)[0])
         if self.confidence is None:
             needed = ceil(self.highest_loss * (1 - 1e-9) / self.at_most) - 1
@@ -158,17 +158,20 @@ class LimitedRate(NamedTuple):
                 self.name, self.at_most * self.scale, units, lowest * self.scale, needed, self.unit
             )
 
+    def _samples(self, decided_at: Tensor, steps: int) -> Tensor:
+        """Return the number of samples that count at each step: (steps,), float64."""
+        if self.is_of_decided:
+            return _in_use(decided_at, self.counted.double(), steps)
+        return self.counted[:, 0].sum().double().expand(steps)
+
     def _units(self, decided_at: Tensor, steps: int) -> tuple[Tensor, float]:
         """Return how many independent units count at each step, (steps,), and the most samples that one counts."""
-        counted = self.counted.double()
         if self.clusters is None:
-            of = _up_to(decided_at, counted, steps) if self.is_of_decided else counted.sum().expand(steps)
-            return of, 1.0
-        number = int(self.clusters.max()) + 1
-        sizes = torch.zeros(number, dtype=torch.float64).index_add_(0, self.clusters, counted)
-        seen = torch.full((number,), steps).scatter_reduce_(
-            0, self.clusters[self.counted], decided_at[self.counted], "amin"
-        )
+            return self._samples(decided_at, steps), 1.0
+        number, is_counted = int(self.clusters.max()) + 1, self.counted.any(dim=1)
+        sizes = torch.zeros(number, dtype=torch.float64).index_add_(0, self.clusters, is_counted.double())
+        first = torch.where(self.counted, decided_at, steps).amin(dim=1)
+        seen = torch.full((number,), steps).scatter_reduce_(0, self.clusters, first, "amin")
         is_there = (sizes > 0).double()
         units = _up_to(seen, is_there, steps) if self.is_of_decided else is_there.sum().expand(steps)
         return units, max(self.largest, sizes.max().item())
@@ -179,7 +182,7 @@ def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first
 
     Args:
         rates: The limits.
-        decided_at: ``(N,)``, int64: the first step at which each sample is decided; ``steps`` for never.
+        decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
         steps: Their number.
         first: The step to begin with: before it, too few samples may be decided to show anything.
     """
@@ -198,7 +201,7 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
 
     Args:
         rates: The limits, of the other samples.
-        decided_at: ``(P,)``: as in `last_step`.
+        decided_at: ``(P, K)``: as in `last_step`.
         steps: The number of steps.
         times: The number of samples that will judge, divided by that of these.
     """
@@ -217,7 +220,7 @@ def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -
     They are midway between different places, so that no sample is decided by the last bit of its risk.
 
     Args:
-        places: ``(N,)``: of samples; those that are never decided have infinite ones.
+        places: Of answers; those that are never given have infinite ones.
         rounding: The relative difference of places that may come from rounding.
         most: The most steps. Default: one for each different place.
     """
@@ -257,13 +260,21 @@ class RiskPath:
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
     def place_of(self, risk: Tensor) -> Tensor:
-        """Return the place of samples by their risks (N, J): (N,), the highest of their limits."""
-        places = [np.interp(risks.double().numpy(), *knots) for risks, knots in zip(risk.T, self._knots, strict=True)]
+        """Return the place of answers by their risks (..., J): (...), the highest of their limits."""
+        by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
+        places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]
         return torch.from_numpy(np.max(places, axis=0))
 
     def thresholds_at(self, place: float) -> Tensor:
         """Return the threshold of each limit at a place of the scale: (J,), float64."""
         return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)
+
+
+def _in_use(decided_at: Tensor, values: Tensor, steps: int) -> Tensor:
+    """Return the sums of the values of the answers that samples get at each step, both (N, K): (steps,), float64."""
+    cheaper = nn.functional.pad(decided_at, (1, 0), value=steps).cummin(dim=1).values[:, :-1]  # replaces an answer
+    begun = torch.minimum(decided_at, cheaper)
+    return _up_to(begun.flatten(), values.flatten(), steps) - _up_to(cheaper.flatten(), values.flatten(), steps)
 
 
 def _up_to(decided_at: Tensor, values: Tensor, steps: int) -> Tensor:
@@ -328,11 +339,13 @@ def risk_threshold(
     _check(risk, loss, max_loss=max_loss, confidence=confidence, highest_loss=highest_loss)
     sure = "in expectation" if confidence is None else f"with confidence {confidence:g}"
     losses, risks = loss.double().cpu(), risk.cpu()
-    every = torch.ones(len(risk), dtype=torch.bool)
-    rate = LimitedRate(f"max_loss {max_loss:g} {sure}", max_loss, confidence, losses, every, highest_loss=highest_loss)
+    every = torch.ones(len(risk), 1, dtype=torch.bool)
+    rate = LimitedRate(
+        f"max_loss {max_loss:g} {sure}", max_loss, confidence, losses[:, None], every, highest_loss=highest_loss
+    )
     rate.check_attainable()
     ends = ends_of_steps(risks, rounding=64 * torch.finfo(risk.dtype).eps)
-    last = last_step([rate], torch.bucketize(risks.double(), ends, right=True), len(ends))
+    last = last_step([rate], torch.bucketize(risks.double(), ends, right=True)[:, None], len(ends))
     threshold = (ends[last] if last >= 0 else torch.tensor(-inf)).to(risk.dtype)
     decided = risks < threshold
     return RiskThreshold(threshold, decided.double().mean(), (losses * decided).mean())

@@ -25,10 +25,13 @@ class ConcernLike(Protocol):
         """Return the concern of each pair, (C, C), sparse if there are many classes."""
 
     def costs(self) -> Tensor:
-        """Return the cost of each decision, (C, C) or (C, C + 1)."""
+        """Return the cost of each decision, (C, C) or (C, C + A + 1)."""
 
     def dangerous_pairs(self) -> Tensor:
         """Return the dangerous pairs, bool (C, C)."""
+
+    def over_answers(self, pairs: Tensor) -> Tensor:
+        """Return values of pairs (C, C) for coarse answers, too: (C, C + A)."""
 
 
 def as_tensor(values: Any, name: str) -> Tensor:

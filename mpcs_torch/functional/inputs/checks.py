@@ -79,7 +79,7 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
 def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
     """Refuse a matrix that is not (C, C) with finite costs >= 0 off the diagonal, one of them above 0.
 
-    With ``referral``, one more column may hold costs of a referral.
+    With ``referral``, one more column may hold costs of a referral, and columns before it those of coarse answers.
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
@@ -107,7 +107,8 @@ def _check_matrix(
     if concern.layout not in layouts:
         raise ValueError(f"concern must have layout {' or '.join(map(str, layouts))}, but got {concern.layout}.")
     allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
-    if concern.shape not in allowed:
+    has_answers = referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
+    if concern.shape not in allowed and not has_answers:
         raise ValueError(
             f"concern must have shape {' or '.join(map(str, allowed))}, one row for each true class, "
             f"but got {tuple(concern.shape)}."

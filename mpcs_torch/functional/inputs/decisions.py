@@ -18,12 +18,13 @@ class Decisions(NamedTuple):
     """The decisions for a batch of M samples, safe to count even where their values break a rule."""
 
     predicted: Tensor
-    """(M,), int64, in [0, C), or C for samples that are referred instead of decided."""
+    """(M,), int64, in [0, C) for classes; from C on the further decisions, the last of which is a referral."""
     labels: Labels
     preds: Tensor
     """(N, ...) classes or (N, C, ...) scores, as they were given."""
-    referral: bool
-    """Whether -1 among the given classes stands for a referral."""
+    further: int
+    """The number of decisions beside the C classes: 0, 1 for a referral (given as -1), or more with coarse answers,
+    which are given as C and the numbers that follow."""
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `decision_rules`, in that order."""
@@ -33,17 +34,22 @@ class Decisions(NamedTuple):
             broken = quoted.isnan()
         else:
             quoted = self.preds.reshape(-1).long()
-            broken = (quoted < (REFERRED if self.referral else 0)) | (quoted >= num_classes)
+            broken = (quoted < (REFERRED if self.further else 0)) | (quoted >= num_classes + max(0, self.further - 1))
         label_fault, weight_fault = self.labels.find_faults()
-        _, rule, _ = decision_rules(num_classes, referral=self.referral)
+        _, rule, _ = decision_rules(num_classes, self.further)
         return label_fault, Fault(rule, self.labels.counted & broken, quoted), weight_fault
 
 
-def decision_rules(num_classes: int, *, referral: bool = False) -> tuple[str, str, str]:
+def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
     """Return what the values of target, preds and sample_weight must be, as error messages begin."""
-    referred = f" ({REFERRED} for a referral)" if referral else ""
-    preds = f"preds must hold class indices from 0 to {num_classes - 1}{referred}, or scores without NaN"
+    preds = f"preds must hold class indices {decision_range(num_classes, further)}, or scores without NaN"
     return label_rule(num_classes), preds, WEIGHT_RULE
+
+
+def decision_range(num_classes: int, further: int) -> str:
+    """Return the numbers that stand for decisions, in words."""
+    coarse = f", to {num_classes + further - 2} for coarse answers" if further > 1 else ""
+    return f"from 0 to {num_classes - 1}" + (f" ({REFERRED} for a referral{coarse})" if further else "")
 
 
 def flatten_decisions(
@@ -53,11 +59,11 @@ def flatten_decisions(
     num_classes: int,
     ignore_index: int | None,
     sample_weight: Tensor | None,
-    referral: bool = False,
+    further: int = 0,
 ) -> Decisions:
     """Check shapes and dtypes, decide for the highest score (ties for the lower class), and flatten.
 
-    With ``referral``, integer decisions may be -1, for samples that are referred instead of decided.
+    With ``further`` decisions, integers may be -1, for samples that are referred, or stand for coarse answers.
 
     Nothing here looks at a value, so an accelerator is never waited for.
     """
@@ -75,8 +81,8 @@ def flatten_decisions(
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")
         check_target(target, preds.shape)
         given = preds.reshape(-1).long()
-        predicted = given.clamp(0, num_classes - 1)
-        if referral:
-            predicted = torch.where(given == REFERRED, num_classes, predicted)
+        predicted = given.clamp(0, num_classes - 1 + max(0, further - 1))
+        if further:
+            predicted = torch.where(given == REFERRED, num_classes + further - 1, predicted)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
-    return Decisions(predicted, labels, preds, referral)
+    return Decisions(predicted, labels, preds, further)

@@ -9,8 +9,8 @@ from mpcs_torch.functional.concern.dangerous import (
     DangerousErrorCounts,
     DangerousNormalize,
     count_dangerous,
-    dangerous_pairs_of,
     normalized_count,
+    severity_of,
 )
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
@@ -64,27 +64,27 @@ class DangerousErrors(AdditiveMetric):
     ) -> None:
         check_num_classes(num_classes)
         check_choice("normalize", normalize, DangerousNormalize)
-        dangerous_pairs = dangerous_pairs_of(concern, num_classes)
+        severity = severity_of(concern, num_classes)
         super().__init__(
             locals(),
-            value_rules=decision_rules(num_classes, referral=True),
-            state_settings=("num_classes", "dangerous_pairs", "ignore_index"),
+            value_rules=decision_rules(num_classes, severity.shape[1] - num_classes),
+            state_settings=("num_classes", "severity", "ignore_index"),
         )
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Return a batch as flat decisions: preds are (N, ...) classes, -1 for referred, or (N, C, ...) scores."""
+        """Return a batch as flat decisions: preds are (N, ...) decisions, -1 for referred, or (N, C, ...) scores."""
         return flatten_decisions(
             preds,
             target,
             num_classes=self.num_classes,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
-            referral=True,
+            further=self.severity.shape[1] - self.num_classes,
         )
 
     def sums_of(self, samples: Decisions) -> DangerousErrorCounts:
         """Return the sums of decisions."""
-        return count_dangerous(samples, self.dangerous_pairs)
+        return count_dangerous(samples, self.severity)
 
     def value_of(self, sums: DangerousErrorCounts) -> Tensor:
         """Return the number of dangerous errors, or its ratio to something else."""

@@ -87,7 +87,7 @@ def test_errors_name_the_wrong_argument(changed: dict[str, object], message: str
         ({"from_logits": False}, "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass"),
         ({"concern": -torch.ones(3, 3)}, "concern must hold finite costs >= 0 off its diagonal, but got -1."),
         ({"concern": torch.zeros(3, 3)}, "concern must hold a cost above 0 off its diagonal, but all are 0."),
-        ({"concern": torch.ones(3, 5)}, "concern must have shape (3, 3) or (3, 4), one row for each true class, but"),
+        ({"concern": torch.ones(3, 2)}, "concern must have shape (3, 3) or (3, 4), one row for each true class, but"),
         ({"priors": torch.ones(3) / 3}, "training_priors must be given together with priors, but got None."),
         (
             {"priors": torch.ones(3), "training_priors": torch.ones(3) / 3},

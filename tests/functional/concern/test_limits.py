@@ -42,7 +42,7 @@ def test_one_limit_per_sample_is_that_of_a_risk_threshold(
     rows: list[tuple[int, bool]], at_most: float, confidence: float | None
 ) -> None:
     kinds, loss = torch.tensor([kind for kind, _ in rows]), torch.tensor([wrong for _, wrong in rows])
-    rate = LimitedRate("errors", at_most, confidence, loss, torch.ones_like(loss))
+    rate = LimitedRate("errors", at_most, confidence, loss[:, None], torch.ones_like(loss)[:, None])
     refused = None
     try:
         threshold = risk_threshold(kinds.double(), loss.double(), max_loss=at_most, confidence=confidence)
@@ -57,7 +57,7 @@ def test_one_limit_per_sample_is_that_of_a_risk_threshold(
     rate.check_attainable()
     alone = rate._replace(clusters=torch.randperm(len(kinds)))
     for each in (rate, alone):
-        assert (kinds <= last_step([each], kinds, 10)).sum() == (kinds < threshold.threshold).sum()
+        assert (kinds <= last_step([each], kinds[:, None], 10)).sum() == (kinds < threshold.threshold).sum()
 
 
 @pytest.mark.parametrize("size", [1, 10])
@@ -67,8 +67,8 @@ def test_the_limit_holds_for_new_clusters_however_alike_their_samples_are(size: 
     for _ in range(FITS):
         kinds, loss, clusters = drawn(400, generator, size)
         for name, codes in (("clusters", clusters), ("samples", None)):
-            rate = LimitedRate("errors", 0.02, 0.95, loss, torch.ones_like(loss), clusters=codes)
-            above[name] += rate_at(last_step([rate], kinds, 40)) > 0.02
+            rate = LimitedRate("errors", 0.02, 0.95, loss[:, None], torch.ones_like(loss)[:, None], clusters=codes)
+            above[name] += rate_at(last_step([rate], kinds[:, None], 40)) > 0.02
     assert above["clusters"] / FITS <= MOST_ABOVE
     assert size == 1 or above["samples"] / FITS > 0.2, "without clusters, ten equal samples count as ten"
 
@@ -82,8 +82,10 @@ def test_limits_of_ten_groups_need_no_correction() -> None:
         group = torch.randint(10, (3000,), generator=generator)
         scale = torch.where(group == 0, hard, 1)
         loss = torch.rand(3000, generator=generator) < RATES[kinds] * scale
-        rates = [LimitedRate(f"group {code}", 0.05, 0.95, loss, group == code) for code in range(10)]
-        above += hard * rate_at(last_step(rates, kinds, 40)) > 0.05
+        rates = [
+            LimitedRate(f"group {code}", 0.05, 0.95, loss[:, None], (group == code)[:, None]) for code in range(10)
+        ]
+        above += hard * rate_at(last_step(rates, kinds[:, None], 40)) > 0.05
     assert above / FITS <= MOST_ABOVE
 
 
@@ -92,8 +94,8 @@ def test_the_rate_of_decided_samples_is_limited_on_steps_that_were_fixed_before(
     above = coverage = 0.0
     for _ in range(FITS):
         kinds, loss, _ = drawn(1500, generator)
-        rate = LimitedRate("errors", 0.02, 0.95, loss, torch.ones_like(loss), is_of_decided=True)
-        step = last_step([rate], kinds, 40, first=8)
+        rate = LimitedRate("errors", 0.02, 0.95, loss[:, None], torch.ones_like(loss)[:, None], is_of_decided=True)
+        step = last_step([rate], kinds[:, None], 40, first=8)
         above += step >= 0 and rate_at(step) * 40 / (step + 1) > 0.02
         coverage += (step + 1) / 40 / FITS
     assert above / FITS <= MOST_ABOVE
@@ -102,7 +104,7 @@ def test_the_rate_of_decided_samples_is_limited_on_steps_that_were_fixed_before(
 
 def test_few_samples_of_a_class_guarantee_nothing_of_it() -> None:
     loss, malignant = torch.zeros(1000), torch.arange(1000) < 40
-    rate = LimitedRate("the limit", 0.05, 0.95, loss, malignant)
+    rate = LimitedRate("the limit", 0.05, 0.95, loss[:, None], malignant[:, None])
     with pytest.raises(
         UnattainableLimitError, match=r"the limit cannot .* by 40 samples, .* 0\.0722, and 0\.05 takes 59"
     ):
@@ -112,7 +114,7 @@ def test_few_samples_of_a_class_guarantee_nothing_of_it() -> None:
     with pytest.raises(UnattainableLimitError, match="by 8 samples"):
         rate._replace(at_most=0.08, clusters=clusters).check_attainable()
     with pytest.raises(UnattainableLimitError, match="they can guarantee 1,"):
-        rate._replace(counted=malignant & False).check_attainable()
+        rate._replace(counted=malignant[:, None] & False).check_attainable()
 
 
 def test_a_path_uses_all_limits_alike() -> None:
