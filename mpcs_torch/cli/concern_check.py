@@ -83,6 +83,8 @@ def _facts(spec: "ConcernSpec") -> list[str]:
     elif isinstance(spec.dangerous, int | float):
         facts.append(f"Dangerous: errors with a weight of at least {spec.dangerous:g}.")
     facts.append(_about(spec.refer, "Referral", "none, every sample is decided"))
+    answers = "; ".join(f"{name} costs {cost:g}" for name, cost in spec.answers)
+    facts += [f"Coarse answers: {answers}, if the true class is in it."] if answers else []
     facts.append(_about(spec.concession, "Concession", "MPCS's own, just below 0.005"))
     return facts
 

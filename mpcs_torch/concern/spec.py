@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
 import torch
@@ -309,8 +308,9 @@ class ConcernSpec:
         dangerous: Pairs | float | None = None,
         refer: Sequence[float] | float | None = None,
         concession: float | None = None,
-        answers: Mapping[str, float] = MappingProxyType({}),
+        answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
     ) -> None:
+        answers = dict(answers) if isinstance(answers, tuple) else answers  # as the field, for dataclasses.replace
         given = {name: value for name, value in locals().items() if name != "self"}
         self._set(given)
         problems = list(islice(find_problems(self), MAX_PROBLEMS + 1))

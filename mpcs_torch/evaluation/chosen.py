@@ -24,6 +24,8 @@ class ChosenMetrics(NamedTuple):
     settings: Mapping[str, Any]
     is_soft: bool
     """Whether the labels are soft."""
+    is_decided: bool = False
+    """Whether predictions are decisions, which may be referrals or coarse answers."""
 
     def make(self, *, additive: bool) -> MetricSet:
         """Make those metrics whose value is a function of sums, or the others.
@@ -39,7 +41,9 @@ class ChosenMetrics(NamedTuple):
         if not is_default:
             return []
         notes = []
-        if has_free_errors(self.concern):
+        if self.is_decided and not _has_referral_cost(self.concern):
+            notes.append("expected_concern is left out: the concern has no cost of a referral")
+        elif not self.is_decided and has_free_errors(self.concern):
             notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
         if self.num_classes > MAX_MATRIX_CLASSES and not self.is_soft:
             left_out = "metrics of pairs of classes, such as accuracy, are left out"
@@ -54,6 +58,7 @@ def choose_metrics(
     settings: Mapping[str, Any] | None = None,
     *,
     is_soft: bool = False,
+    is_decided: bool = False,
 ) -> ChosenMetrics:
     """Choose the metrics that are asked for, or all that the labels allow.
 
@@ -63,13 +68,22 @@ def choose_metrics(
         entries: The metrics. Default: all that are measured by default.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         is_soft: Whether the labels are soft.
+        is_decided: Whether predictions are decisions, which may be referrals or coarse answers.
 
     Raises:
         ValueError: If a metric does not fit the labels or the number of classes.
     """
     if is_soft and concern is not None:
         raise ValueError("has soft labels, but a concern needs one class for each row")
-    if entries is None:
+    if is_decided and is_soft:
+        raise ValueError("has soft labels, but decisions need one class for each row")
+    if entries is None and is_decided:
+        has_cost = _has_referral_cost(concern)
+        allowed = [
+            entry for entry in ENTRIES if takes_referrals(entry) and (has_cost or entry.name != "expected_concern")
+        ]
+        entries = in_order(allowed, has_concern=concern is not None)
+    elif entries is None:
         takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
         is_without_mpcs = has_free_errors(concern)
         allowed = [
@@ -77,6 +91,7 @@ def choose_metrics(
             for entry in ENTRIES
             if entry.takes in takes
             and entry.is_default
+            and not entry.is_of_referrals
             and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
             and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
         ]
@@ -85,11 +100,23 @@ def choose_metrics(
     if wrong:
         kind, other = ("soft", "one class") if is_soft else ("one class", "soft")
         raise ValueError(f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels")
+    unfit = [entry.name for entry in entries if is_decided and not takes_referrals(entry)]
+    if unfit:
+        raise ValueError(f"has decisions, but {', '.join(unfit)} must have the probability of each class")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
         raise ValueError(f"{rule}, but has {num_classes}")
-    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft)
+    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft, is_decided)
+
+
+def takes_referrals(entry: MetricEntry) -> bool:
+    """Return whether a metric takes decisions that may be referrals or coarse answers."""
+    return entry.takes == "decisions" and getattr(entry.metric, "takes_referrals", False)
+
+
+def _has_referral_cost(concern: ConcernSpec | None) -> bool:
+    return concern is not None and concern.refer is not None
 
 
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
@@ -106,7 +133,9 @@ def has_free_errors(concern: ConcernSpec | None) -> bool:
 
 
 def inputs_of(probs: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Return the forms of probabilities that metrics take."""
+    """Return the forms of probabilities (n, C), or of decisions (n, 1), that metrics take."""
+    if not probs.is_floating_point():
+        return {"decisions": probs[:, 0]}
     inputs = dict.fromkeys(takes, probs)
     if "decisions" in takes:
         inputs["decisions"] = probs.argmax(dim=1)

@@ -14,7 +14,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_columns, file_names, lines_of, reading
-from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, names_in
+from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
@@ -48,7 +48,7 @@ class RowRisks:
         """Learn which errors are dangerous, before the first row."""
         from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 
-        if not chosen.is_soft and chosen.num_classes <= MOST_CLASSES:
+        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
 
     def add(self, chunk: Chunk) -> None:
@@ -106,12 +106,13 @@ class ModelFiles(NamedTuple):
         return list(dict.fromkeys([*self.by, *(name for name in given if name is not None)]))
 
 
-def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[str, Predictions]:
+def open_models(files: ModelFiles, concern: ConcernSpec | None) -> dict[str, Predictions]:
     """Open the file of each model, by its name.
 
     Args:
         files: The files.
-        class_names: The classes in index order. Default: those of the first file that names them.
+        concern: Names the classes in index order, and the answers of files of decisions. Default: the classes are those
+            of the first file that names them.
 
     Raises:
         PredictionsError: If a file cannot be read, is given twice, lacks a column of groups if it is the first, or has
@@ -128,8 +129,11 @@ def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[st
             class_names=names,
             texts=files.columns,
             columns=files.options,
+            decisions=decisions,
         )
 
+    class_names: Sequence[str] | None = None if concern is None else concern.classes
+    decisions = None if concern is None else decision_numbers(concern)
     names = file_names(files.paths)
     _check_options(files)
     if files.columns and files.paths[0].suffix in COLUMNS:
@@ -137,7 +141,14 @@ def open_models(files: ModelFiles, class_names: Sequence[str] | None) -> dict[st
     if class_names is None and len(names) > 1:
         naming = next((path for path in files.paths if path.suffix in COLUMNS), files.paths[0])
         class_names = opened(naming, None).class_names
-    return {name: opened(path, class_names) for name, path in zip(names, files.paths, strict=True)}
+    models = {name: opened(path, class_names) for name, path in zip(names, files.paths, strict=True)}
+    first = next(iter(models.values()))
+    for predictions in models.values():
+        if predictions.is_decided != first.is_decided:
+            kinds = ("scores", "decisions")
+            problem = f"has {kinds[predictions.is_decided]}, but {first.path} has {kinds[first.is_decided]}"
+            raise PredictionsError(predictions.path, problem)
+    return models
 
 
 def _check_options(files: ModelFiles) -> None:
@@ -247,7 +258,13 @@ def score_models(
                 chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
             return Evaluation(
-                names, concern=concern, metrics=wanted, settings=settings, is_soft=chunk.is_soft, intervals=intervals
+                names,
+                concern=concern,
+                metrics=wanted,
+                settings=settings,
+                is_soft=chunk.is_soft,
+                is_decided=predictions.is_decided,
+                intervals=intervals,
             )
         except PredictionsError:
             raise

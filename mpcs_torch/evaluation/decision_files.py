@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import Advance, all_rows
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.columns import LABEL
+from mpcs_torch.evaluation.files.columns import DECISION, LABEL, REFERRAL, decision_numbers
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Assessment, DecisionRule, ProbabilitiesWarning, RuleReport
@@ -21,9 +21,7 @@ from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED
 from mpcs_torch.learning.rule_limit import report_on
 from mpcs_torch.learning.rule_samples import look_like_probabilities
 
-REFERRAL = "refer"
-"""Stands for a referral in a file of decisions."""
-WRITTEN = ("decision", "risk", "reason", "best")
+WRITTEN = (DECISION, "risk", "reason", "best")
 """The columns that a file of decisions adds to those of the predictions."""
 MOST_CLUSTERS = 0.7
 """A column with so few different values for its rows may name what rows share."""
@@ -124,11 +122,13 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
         assessed = rule.assess(rows.logits)
     reasons = {IS_DECIDED: "", IS_CHEAPER: "it costs less", IS_UNSOUND: "its scores are not sound"}
     reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
-    names = [*rule.concern.classes, *(answer for answer, _ in rule.concern.answers), REFERRAL]
     report = None
     if rows.target.ndim == 1:
-        report = report_on(assessed.decision, rows.target, rule.concern, priors=rule.priors)
-    return FileDecisions(assessed, rows.target, rows.texts, report, reasons, names)
+        is_clustered = rule.report is not None and not all(
+            errors.has_interval for errors in rule.report.by_class.values()
+        )
+        report = report_on(assessed.decision, rows.target, rule.concern, priors=rule.priors, is_clustered=is_clustered)
+    return FileDecisions(assessed, rows.target, rows.texts, report, reasons, list(decision_numbers(rule.concern)))
 
 
 def _refuse_name(rule: DecisionRule, predictions: Predictions) -> None:

@@ -18,7 +18,9 @@ from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumL
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
+from mpcs_torch.functional.concern.coverage import further_decisions
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
+from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins
@@ -26,6 +28,8 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry, settings_of
 
+TRUE_CLASS = "true class"
+"""The column of groups of decisions."""
 MODEL = "model"
 """The name of a single model."""
 INDEPENDENT = (
@@ -53,6 +57,8 @@ class Evaluation:
         metrics: Names of the register, or entries of it. Default: all that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         is_soft: Whether labels are degrees of truth, (N, C).
+        is_decided: Whether predictions are decisions: class indices, C and above for the coarse answers of the concern,
+            and -1 for a referral. Each true class is then a group of the column "true class".
         intervals: Whether values get intervals and models are compared.
 
     Raises:
@@ -78,6 +84,7 @@ class Evaluation:
         metrics: Sequence[str | MetricEntry] | None = None,
         settings: Mapping[str, Any] | None = None,
         is_soft: bool = False,
+        is_decided: bool = False,
         intervals: bool = True,
     ) -> None:
         if isinstance(class_names, str):
@@ -100,12 +107,16 @@ class Evaluation:
                 meant = did_you_mean(name, known)
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
-        self.chosen: ChosenMetrics = choose_metrics(len(names), concern, entries, settings, is_soft=is_soft)
+        self.chosen: ChosenMetrics = choose_metrics(
+            len(names), concern, entries, settings, is_soft=is_soft, is_decided=is_decided
+        )
         self._notes = self.chosen.notes(is_default=metrics is None)
         self._intervals = intervals
         self._models = dict[str, ModelSums]()
         self._columns = dict[str, dict[str, int]]()
         """The code of each group, by column."""
+        if is_decided:
+            self._columns[TRUE_CLASS] = {name: label for label, name in enumerate(names)}
         self._cluster: str | None = None
         self._is_numbered = True
         """Whether rows are told apart by their numbers."""
@@ -122,7 +133,8 @@ class Evaluation:
         """Add a batch of rows.
 
         Args:
-            preds: ``(N, C)`` probabilities, of one model or by model; models must have the same rows.
+            preds: ``(N, C)`` probabilities, or ``(N,)`` decisions if ``is_decided``, of one model or by model; models
+                must have the same rows.
             target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
             groups: ``(N,)`` names of the group of each row, by column.
             clusters: ``(N,)`` names of what rows share, such as a patient: these rows are not independent.
@@ -165,6 +177,7 @@ class Evaluation:
         Raises:
             ValueError: If the columns differ from those before, or there are too many groups.
         """
+        groups = {TRUE_CLASS: target, **groups} if self.chosen.is_decided else groups
         if model not in self._models:
             self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
         sums = self._models[model]
@@ -239,7 +252,8 @@ class Evaluation:
     def _arguments(self) -> tuple[object, ...]:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
         chosen = self.chosen
-        return self.class_names, names, chosen.concern, dict(chosen.settings), chosen.is_soft, self._intervals
+        kinds = chosen.is_soft, chosen.is_decided
+        return self.class_names, names, chosen.concern, dict(chosen.settings), kinds, self._intervals
 
     def _labels(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""
@@ -253,7 +267,16 @@ class Evaluation:
 
     def _checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Refuse bad values; return probabilities and labels on the CPU."""
-        classes = len(self.class_names)
+        classes, concern = len(self.class_names), self.chosen.concern
+        if self.chosen.is_decided:
+            further = further_decisions(concern)
+            decided = flatten_decisions(
+                preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
+            )
+            if preds.ndim != 1 or preds.is_floating_point():
+                raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+            raise_first(decided.find_faults())
+            return preds.long().cpu().unsqueeze(1), decided.labels.target.cpu()
         if self.chosen.is_soft:
             soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
             raise_first(soft.find_faults())
@@ -286,20 +309,21 @@ def evaluate(
     metrics: Sequence[str | MetricEntry] | None = None,
     groups: Groups | None = None,
     clusters: Sequence[object] | Tensor | None = None,
-    class_names: Sequence[str] | None = None,
+    class_names: Sequence[str] | int | None = None,
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
     """Evaluate one or several classifiers on the same rows: all metrics, with intervals, by group, and compared.
 
     Args:
-        preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays.
+        preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays. Or ``(N,)`` integer decisions,
+            such as those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral.
         target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
         concern: Which errors matter.
         metrics: Names of the register, or entries of it. Default: all that the labels allow.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
         clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent.
-        class_names: Default: those of the concern, or numbers.
+        class_names: The names of the C classes, or C. Default: those of the concern, or numbers.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether values get intervals and models are compared.
 
@@ -321,14 +345,21 @@ def evaluate(
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
     first = as_tensor(next(iter(preds.values())) if isinstance(preds, Mapping) else preds, "preds")
-    if first.ndim != 2:
-        raise ValueError(f"preds must be probabilities (N, C), but got shape {tuple(first.shape)}.")
+    is_decided = first.ndim == 1 and not first.is_floating_point()
+    if first.ndim != 2 and not is_decided:
+        rule = "preds must be probabilities (N, C) or integer decisions (N,)"
+        raise ValueError(f"{rule}, but got {first.dtype} {tuple(first.shape)}.")
+    if class_names is None and is_decided and concern is None:
+        raise ValueError("class_names or concern must be given for decisions, to name the classes.")
+    if class_names is None:
+        class_names = concern.classes if is_decided and concern is not None else first.shape[1]
     evaluation = Evaluation(
-        first.shape[1] if class_names is None else class_names,
+        class_names,
         concern=concern,
         metrics=metrics,
         settings=settings,
         is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(target)) == 2,
+        is_decided=is_decided,
         intervals=intervals,
     )
     evaluation.update(preds, target, groups=groups, clusters=clusters)
@@ -355,7 +386,7 @@ def evaluate_confusion(
         intervals: Whether values get intervals.
     """
     if metrics is None:
-        of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions"]
+        of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]
         metrics = in_order(of_decisions, has_concern=concern is not None)
     layout, pairs = SumLayout(choose_metrics(len(class_names), concern, metrics)), confusion.nonzero()
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()

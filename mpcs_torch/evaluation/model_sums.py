@@ -33,7 +33,7 @@ class Rows(NamedTuple):
     """Rows of a model."""
 
     probs: Tensor
-    """(n, C)."""
+    """(n, C) probabilities, or (n, 1), int64, decisions."""
     target: Tensor
     """(n,), or (n, C) soft labels."""
     ids: Tensor
@@ -105,7 +105,8 @@ class ModelSums:
         self._waiting: list[Rows] = []
         self.rows = 0
         classes = layout.chosen.num_classes
-        has_decisions = any(entry.takes == "decisions" for entry in layout.chosen.entries)
+        chosen = layout.chosen
+        has_decisions = not chosen.is_decided and any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
         """(C, C), rows true classes; None if no metric counts decisions."""
 
@@ -187,7 +188,7 @@ class ModelSums:
         bins = in_bits(rows.ids, None, bits) if self._keeps_bins else torch.zeros_like(rows.ids)
         codes, places = _joint([bins, *rows.groups.values()])
         is_soft = rows.target.ndim == 2
-        wrong = torch.full((len(codes),), nan) if is_soft else inputs["decisions"] != rows.target
+        wrong = torch.full((len(codes),), nan) if is_soft else _are_wrong(inputs["decisions"], rows.target, self.layout)
         numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)))
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
@@ -201,6 +202,11 @@ class ModelSums:
                 self._others.load(states.get(code))
                 self._others.update(inputs_of(rows.probs[in_group], self._others.takes), rows.target[in_group])
                 states[code] = self._others.states()
+
+
+def _are_wrong(decisions: Tensor, target: Tensor, layout: SumLayout) -> Tensor:
+    """Return which rows are decided for another class than the true one, (n,)."""
+    return (decisions != target) & (decisions >= 0) & (decisions < layout.chosen.num_classes)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -10,6 +10,7 @@ from mpcs_torch.functional.comparison.significance import (
     mcnemar_test,
     summarize_comparisons,
 )
+from mpcs_torch.functional.concern.coverage import coverage
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_errors, dangerous_errors_details
 from mpcs_torch.functional.concern.decision import least_concern_decision, shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern
@@ -121,6 +122,7 @@ __all__ = [
     "concession_intervals",
     "confusion_matrix",
     "cost_interval",
+    "coverage",
     "cross_entropy",
     "dangerous_errors",
     "dangerous_errors_details",

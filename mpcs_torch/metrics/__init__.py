@@ -1,5 +1,6 @@
 """The metrics of `mpcs_torch.functional` as `torchmetrics.Metric` classes."""
 
+from mpcs_torch.metrics.concern.coverage import Coverage
 from mpcs_torch.metrics.concern.dangerous import DangerousErrors
 from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern
 from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
@@ -43,6 +44,7 @@ __all__ = [
     "BrierScore",
     "ClassErrorRates",
     "Cllr",
+    "Coverage",
     "CrossEntropy",
     "DangerousErrors",
     "Decisiveness",

@@ -35,6 +35,8 @@ class AdditiveMetric(SumMetric):
     """The NamedTuple of the sums, which says what each state sums."""
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
+    takes_referrals = False
+    """Whether decisions may be referrals (-1) or coarse answers."""
 
     def __init__(
         self,

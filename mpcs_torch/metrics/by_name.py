@@ -54,6 +54,8 @@ class MetricEntry:
     section: Section = "other"
     is_default: bool = True
     """Whether it is measured unless metrics are named."""
+    is_of_referrals: bool = False
+    """Whether it says something only where samples may be referred; it is a default only there."""
     group_rank: int | None = None
     """Groups are ranked by the measured metric with the lowest rank."""
     in_group_tables: bool = False
@@ -168,6 +170,24 @@ ENTRIES = (
         section="concern",
         in_group_tables=True,
         compared_as="rate of dangerous errors",
+    ),
+    MetricEntry(
+        "selective_dangerous_rate",
+        metrics.DangerousErrors,
+        "decisions",
+        {"normalize": "decided"},
+        section="concern",
+        is_of_referrals=True,
+        in_group_tables=True,
+    ),
+    MetricEntry(
+        "coverage",
+        metrics.Coverage,
+        "decisions",
+        section="concern",
+        is_of_referrals=True,
+        in_group_tables=True,
+        compared_as="coverage",
     ),
     MetricEntry("destructive_rate", metrics.DangerousErrors, "decisions", {"normalize": "errors"}, section="concern"),
     MetricEntry(

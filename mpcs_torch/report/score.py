@@ -17,6 +17,8 @@ from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, d
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 
+COVERAGE = "coverage"
+"""The metric of decisions that says that they are no probabilities."""
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 
@@ -82,6 +84,9 @@ def _verdicts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> 
 
 def _sentence(name: str, scores: ClassifierScores, concern: ConcernSpec | None) -> str:
     name = printable(name)
+    if COVERAGE in scores.values:
+        decided = f"{name} decides {100 * scores.values[COVERAGE]:.3g} % of {scores.rows} rows and refers the others"
+        return f"{decided}; {scores.values.get('dangerous', nan):g} decisions are dangerous errors."
     if scores.confusion is None:
         return f"{name}: {scores.rows} rows with {len(scores.class_names)} classes."
     errors, dangerous = errors_of(scores.confusion, concern)

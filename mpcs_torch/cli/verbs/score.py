@@ -76,9 +76,9 @@ def score(
 
     npz and pt files contain preds (N, C) and target. csv and parquet files contain a column of scores for each class,
     named after the class or numbered from 0, and a column target (or label, y_true) of names or numbers of classes, or
-    columns target_NAME of soft labels. An index, ids, predicted classes and text are left out. npy files contain only
-    scores; --target gives the labels. A confusion matrix has the predicted classes in the header and the
-    true class first in each row.
+    columns target_NAME of soft labels. Files of `mpcs decide apply` have decisions instead of scores. An index, ids,
+    predicted classes and text are left out. npy files contain only scores; --target gives the labels. A confusion
+    matrix has the predicted classes in the header and the true class first in each row.
     """
     options.check_out(html, overwrite=overwrite, option="--html")
     if confusion:
@@ -110,10 +110,7 @@ def score(
             result = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
         else:
             columns = ColumnOptions(target_column, tuple(ignore or ()), id_column)
-            opened = open_models(
-                ModelFiles(predictions, target, logits, by or (), cluster, columns),
-                None if spec is None else spec.classes,
-            )
+            opened = open_models(ModelFiles(predictions, target, logits, by or (), cluster, columns), spec)
             risks = {name: RowRisks() for name in opened} if html is not None else {}
             names = ", ".join(path.name for path in predictions)
             with row_counter(f"score {names}", predictions, shown=world.is_first) as advance:

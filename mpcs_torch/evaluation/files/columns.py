@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import has_control, quoted, shown
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, is_number, reading, rows_at_a_time
 from mpcs_torch.evaluation.files.tables import (
@@ -31,11 +32,19 @@ IDS = (
 )
 DECIDED = ("pred", "preds", "prediction", "predictions", "predicted", "predicted_label", "predicted_class", "y_pred")
 """Names of a column of predicted classes."""
+DECISION, REFERRAL = "decision", "refer"
+"""The column of decisions that `mpcs decide apply` writes, and what stands there for a referral."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 """The most values of a table that are read to see what its columns hold."""
 
 Kind = Literal["text", "whole", "number"]
 """No value is a number; all are whole numbers; anything else."""
+
+
+def decision_numbers(concern: ConcernSpec) -> dict[str, int]:
+    """Return the number of each decision by name: the classes, the coarse answers, and last a referral."""
+    names = [*concern.classes, *(answer for answer, _ in concern.answers)]
+    return {**{name: number for number, name in enumerate(names)}, REFERRAL: -1}
 
 
 class ColumnOptions(NamedTuple):
@@ -148,8 +157,9 @@ class ColumnFile:
         needs_labels: bool,
         texts: Sequence[str] = (),
         options: ColumnOptions | None = None,
+        decisions: Mapping[str, int] | None = None,
     ) -> None:
-        self.path = path
+        self.path, self._decisions = path, decisions or {}
         self._csv = None if path.suffix == ".parquet" else _csv_file(path)
         names = parquet_names(path) if self._csv is None else self._csv.names
         controlling = next((name for name in names if has_control(name)), None)
@@ -168,11 +178,19 @@ class ColumnFile:
             raise PredictionsError(path, f"column {quoted(min(taken))} is a class or {usual}, so it cannot name groups")
         self._texts = [name for name in names if name in texts]
         names = [name for name in names if name not in texts]
+        self.is_decided = DECISION in names and not set(class_names or ()) & set(names)
+        """Whether rows have a decision instead of scores."""
         scores, self._label_column, soft, self.notes = find_roles(
             path, names, lambda: self._peek(names), class_names=class_names, options=chosen
         )
         hint = "" if options is None else "; for a column that is no class, pass --ignore COLUMN"
-        self.columns = _in_order(path, scores, class_names, fewest=1 if soft else 2, hint=hint)
+        if self.is_decided:
+            if not class_names or not decisions:
+                problem = f"has a column {quoted(DECISION)}, but no concern that names its classes and answers"
+                raise PredictionsError(path, f"{problem}: --concern FILE" if class_names is None else problem)
+            self.columns, self.notes, soft = list(class_names), [], []
+        else:
+            self.columns = _in_order(path, scores, class_names, fewest=1 if soft else 2, hint=hint)
         label = self._label_column
         self._labels = [f"{SOFT}{name}" for name in self.columns] if soft else [label] if label else []
         is_unlabelled = not soft and label is None and not needs_labels
@@ -190,7 +208,7 @@ class ColumnFile:
     def chunks(self, part: range | None = None) -> Iterator[Chunk]:
         """Yield all rows in chunks, or a part of the rows of a parquet file."""
         for batch in self._batches(part):
-            scores = self._matrix(batch, self.columns)
+            scores = self._made(batch) if self.is_decided else self._matrix(batch, self.columns)
             target = self._target(batch) if self._labels else scores[:, :0]
             yield Chunk(batch.first_row, scores, target, {name: batch.columns[name] for name in self._texts})
 
@@ -204,12 +222,24 @@ class ColumnFile:
         return {name: [] if batch is None else batch.columns[name].to_pylist() for name in names}
 
     def _batches(self, part: range | None) -> Iterator[Batch]:
+        scores = [] if self.is_decided else self.columns
+        decisions = [DECISION] if self.is_decided else []
         if self._csv is None:
-            read = [*self.columns, *self._labels, *self._texts]
+            read = [*scores, *decisions, *self._labels, *self._texts]
             return parquet_batches(self.path, rows_at_a_time(len(self.columns)), read, part)
         if self._label_column is not None:
-            return self._csv.batches(numbers=self.columns, texts=[*self._labels, *self._texts])
+            return self._csv.batches(numbers=scores, texts=[*decisions, *self._labels, *self._texts])
         return self._csv.batches(numbers=[*self.columns, *self._labels], texts=self._texts)
+
+    def _made(self, batch: Batch) -> Tensor:
+        """Return the column of decisions: int64 (n, 1)."""
+        rule = f"must be one of {quoted(list(self._decisions)[:10])}"
+        column = batch.columns[DECISION]
+        made = labels_of(self.path, column, DECISION, batch.first_row, self._decision, rule)
+        return torch.from_numpy(made).unsqueeze(1)
+
+    def _decision(self, value: Any) -> int | None:
+        return self._decisions.get(str(value).strip())
 
     def _target(self, batch: Batch) -> Tensor:
         column = self._label_column

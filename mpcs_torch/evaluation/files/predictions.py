@@ -107,6 +107,8 @@ class Predictions:
         texts: Columns of a ``.csv`` or ``.parquet`` file that are neither scores nor labels, such as a patient. Chunks
             hold those that the file has.
         columns: What the user says of the columns of such a file; errors then name options of ``mpcs score``.
+        decisions: The numbers of decisions by name, for files with a column of decisions instead of scores. Their
+            chunks have them, int64 (n, 1), in place of probabilities.
 
     Raises:
         PredictionsError: If the file cannot be read; the message names row and column if they are known.
@@ -122,6 +124,7 @@ class Predictions:
         needs_labels: bool = True,
         texts: Sequence[str] = (),
         columns: ColumnOptions | None = None,
+        decisions: Mapping[str, int] | None = None,
     ) -> None:
         if path.suffix not in (*ARRAYS, *COLUMNS):
             raise PredictionsError(path, f"must be one of {', '.join((*ARRAYS, *COLUMNS))}")
@@ -134,8 +137,12 @@ class Predictions:
             self._source = (
                 ArrayFile(path, target, needs_labels=needs_labels)
                 if path.suffix in ARRAYS
-                else ColumnFile(path, class_names, needs_labels=needs_labels, texts=texts, options=columns)
+                else ColumnFile(
+                    path, class_names, needs_labels=needs_labels, texts=texts, options=columns, decisions=decisions
+                )
             )
+        self.is_decided = isinstance(self._source, ColumnFile) and self._source.is_decided
+        """Whether the file has decisions instead of scores."""
         self._rounded = RoundedSums()
         self._names_ignore = columns is not None and path.suffix in COLUMNS
         names = self._source.columns
@@ -204,6 +211,8 @@ class Predictions:
 
     def _checked(self, chunk: Chunk) -> Chunk:
         first, scores, target, texts = chunk
+        if self.is_decided:
+            return chunk._replace(target=self._checked_labels(target, first))
         if not scores.is_floating_point():
             raise PredictionsError(self.path, f"the scores must be floating point, but are {scores.dtype}")
         tolerance = max(SUM_TOLERANCE, torch.finfo(scores.dtype).eps)

@@ -51,6 +51,7 @@ class DangerousErrors(AdditiveMetric):
 
     sums_type = DangerousErrorCounts
     interval_rule = "bounded"
+    takes_referrals = True
 
     def __init__(
         self,

@@ -57,6 +57,7 @@ class ExpectedConcern(AdditiveMetric):
 
     sums_type = CostSums
     interval_rule = "bounded"
+    takes_referrals = True
 
     concern: Tensor
     priors: Tensor | None

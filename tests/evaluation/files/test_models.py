@@ -68,7 +68,7 @@ def measured(
     metrics: Sequence[str] | None = None,
     intervals: bool = True,
 ) -> Result:
-    opened = open_models(ModelFiles(paths, by=by, cluster=cluster), None if concern is None else concern.classes)
+    opened = open_models(ModelFiles(paths, by=by, cluster=cluster), concern)
     entries = None if metrics is None else [BY_NAME[name] for name in metrics]
     return score_models(opened, concern, entries=entries, by=by, cluster=cluster, intervals=intervals)
 

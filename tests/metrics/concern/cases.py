@@ -3,12 +3,13 @@
 import torch
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
-from mpcs_torch.functional.concern.dangerous import count_dangerous
+from mpcs_torch.functional.concern.coverage import count_decided
+from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_of
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
 from mpcs_torch.functional.concern.mpcs import pattern_terms
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
 from mpcs_torch.functional.concern.terms import score_terms
-from mpcs_torch.metrics import RiskCoverageArea
+from mpcs_torch.metrics import Coverage, RiskCoverageArea
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, given
 from tests.metrics.case import Batch, MetricCase
@@ -78,7 +79,16 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: DangerousErrors(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=dangerous_oracle,
-        core=lambda logits, target: count_dangerous(decided(logits, target), CONCERN.dangerous_pairs()),
+        core=lambda logits, target: count_dangerous(decided(logits, target), severity_of(CONCERN, CLASSES)),
+        fed=HARD,
+    ),
+    Coverage: MetricCase(
+        make=lambda **settings: Coverage(CLASSES, **settings),
+        higher_is_better=True,
+        make_other=lambda: Coverage(CLASSES, concern=ConcernSpec(CLASSES, refer=1, answers={"0 or 1": 0.5})),
+        agreeing_batch=CERTAIN,
+        oracle=lambda _: {"": 1.0},
+        core=lambda logits, target: count_decided(decided(logits, target)),
         fed=HARD,
     ),
     RiskCoverageArea: MetricCase(

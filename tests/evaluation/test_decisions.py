@@ -1,0 +1,144 @@
+"""Evaluating shipped decisions: classes, coarse answers and referrals, from tensors and from files."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.concern import save_concern
+from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.columns import decision_numbers
+from mpcs_torch.functional import clopper_pearson
+from tests.cli.test_cli import run
+
+SPEC = ConcernSpec(
+    ["benign", "suspicious", "malignant"],
+    weights=[[0, 1, 3], [1, 0, 2], [8, 4, 0]],
+    dangerous=[["malignant", "benign"]],
+    refer=2,
+    answers={"suspicious or malignant": 0.5},
+)
+NAMES = list(decision_numbers(SPEC))
+
+
+def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Draw decisions, some of them coarse answers and referrals, and labels."""
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(3, (rows,), generator=generator)
+    other = torch.randint(-1, 4, (rows,), generator=generator)
+    return torch.where(torch.rand(rows, generator=generator) < 0.6, target, other), target
+
+
+def test_values_are_those_of_counting_by_hand() -> None:
+    decisions, target = drawn(500, 0)
+    result = evaluate(decisions, target, concern=SPEC)
+    pairs = list(zip(decisions.tolist(), target.tolist(), strict=True))
+    decided = sum(decision >= 0 for decision, _ in pairs)
+    dangerous = sum(pair == (0, 2) for pair in pairs)
+    assert result.value("coverage") == decided / 500
+    assert result.value("dangerous") == dangerous > 0
+    assert result.value("selective_dangerous_rate") == pytest.approx(dangerous / decided)
+    costs = SPEC.costs()
+    mean = sum(costs[true, decision].item() for decision, true in pairs) / 500
+    constant = min(sum(costs[true, column].item() for true in target.tolist()) for column in range(5)) / 500
+    assert result.value("expected_concern") == pytest.approx(mean / constant)
+    assert result.interval("dangerous_rate") == pytest.approx(clopper_pearson(dangerous, 500))
+    assert "accuracy" not in result.first.values
+
+
+def test_each_true_class_is_a_group() -> None:
+    decisions, target = drawn(500, 1)
+    result = evaluate(decisions, target, concern=SPEC, groups={"site": ["a", "b"] * 250})
+    for label, name in enumerate(SPEC.classes):
+        of_class = decisions[target == label]
+        assert result.value("coverage", group=("true class", name)) == (of_class >= 0).double().mean()
+        dangerous = int((of_class == 0).sum()) if name == "malignant" else 0
+        expected = clopper_pearson(dangerous, len(of_class))
+        assert result.interval("dangerous_rate", group=("true class", name)) == pytest.approx(expected)
+    assert result.value("coverage", group=("site", "a")) == (decisions[::2] >= 0).double().mean()
+
+
+def test_halves_merge_and_rules_are_compared() -> None:
+    (first, target), (second, _) = drawn(400, 2), drawn(400, 3)
+    whole = evaluate({"A": first, "B": target}, target, concern=SPEC)
+    halves = [Evaluation(SPEC.classes, concern=SPEC, is_decided=True) for _ in range(2)]
+    for half, rows in zip(halves, (slice(200), slice(200, 400)), strict=True):
+        half.update({"A": first[rows], "B": target[rows]}, target[rows])
+    halves[0].merge(halves[1])
+    assert repr(halves[0].result().to_dict()) == repr(whole.to_dict())  # which has NaN
+    better = {row.measure: row.better for row in whole.comparisons}
+    assert better == {"rate of dangerous errors": None, "coverage": "B", "expected concern": "B"}, "few are dangerous"
+    assert second.shape == first.shape
+
+
+def test_costs_are_left_out_where_a_referral_has_none() -> None:
+    decisions, target = drawn(50, 4)
+    spec = ConcernSpec(SPEC.classes)
+    result = evaluate(decisions.clamp(max=2), target, concern=spec)
+    assert "expected_concern" not in result.first.values
+    assert "expected_concern is left out: the concern has no cost of a referral" in result.warnings()
+    assert evaluate(decisions.clamp(max=2), target, class_names=3).value("coverage") == (decisions >= 0).double().mean()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"preds": torch.tensor([0, 4])}, r"preds must hold class indices from 0 to 2 \(-1 for a referral, to 3 for"),
+        ({"preds": torch.tensor([0.0, 1.0])}, r"preds must be probabilities \(N, C\) or integer decisions \(N,\), but"),
+        ({"concern": None}, "class_names or concern must be given for decisions, to name the classes."),
+        (
+            {"metrics": ["mpcs", "accuracy"]},
+            "has decisions, but mpcs, accuracy must have the probability of each class",
+        ),
+        ({"target": torch.rand(2, 3)}, "has soft labels, but"),
+    ],
+)
+def test_what_is_no_decision_is_refused(changed: dict[str, object], message: str) -> None:
+    arguments: dict[str, object] = {"preds": torch.tensor([0, -1]), "target": torch.tensor([0, 1]), "concern": SPEC}
+    with pytest.raises(ValueError, match=message):
+        evaluate(**{**arguments, **changed})  # type: ignore[arg-type]
+
+
+def write(path: Path, decisions: Tensor, target: Tensor) -> None:
+    rows = [f"{NAMES[d]},{NAMES[t]},{n % 7}" for n, (d, t) in enumerate(zip(decisions, target, strict=True))]
+    path.write_text("\n".join(["decision,target,patient", *rows]) + "\n")
+
+
+def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
+    decisions, target = drawn(300, 5)
+    write(tmp_path / "A.csv", decisions, target)
+    write(tmp_path / "B.csv", target, target)
+    opened = open_models(ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"], cluster="patient"), SPEC)
+    result = score_models(opened, SPEC, cluster="patient")
+    patients = [str(row % 7) for row in range(300)]
+    expected = evaluate({"A": decisions, "B": target}, target, concern=SPEC, clusters=patients)
+    for name in ("A", "B"):
+        assert result.models[name].values == pytest.approx(dict(expected.models[name].values))
+        for metric, interval in expected.models[name].intervals.items():
+            assert result.models[name].intervals[metric] == pytest.approx(interval)
+
+
+def test_a_file_of_decisions_needs_a_concern_and_known_words(tmp_path: Path) -> None:
+    (tmp_path / "A.csv").write_text("decision,target\nbenign,benign\nperhaps,malignant\n")
+    with pytest.raises(
+        PredictionsError, match=r"has a column 'decision', but no concern that names .*: --concern FILE"
+    ):
+        open_models(ModelFiles([tmp_path / "A.csv"]), None)
+    with pytest.raises(PredictionsError, match=r"row 2, column decision: .*must be one of .*'refer'.* 'perhaps'"):
+        score_models(open_models(ModelFiles([tmp_path / "A.csv"]), SPEC), SPEC)
+    (tmp_path / "B.csv").write_text("benign,suspicious,malignant,target\n1,0,0,benign\n1,0,0,benign\n")
+    with pytest.raises(PredictionsError, match=r"B.csv: has scores, but .*A.csv has decisions"):
+        open_models(ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"]), SPEC)
+
+
+def test_the_command_scores_and_reports_decisions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_concern(SPEC, tmp_path / "concern.yaml")
+    write(tmp_path / "A.csv", *drawn(300, 6))
+    report = tmp_path / "report.html"
+    flags = ("--concern", tmp_path / "concern.yaml", "--by", "patient", "--html", report)
+    assert run("score", tmp_path / "A.csv", *flags) == 0
+    assert "by true class, the worst dangerous_rate first" in capsys.readouterr().out
+    assert "rows and refers the others" in report.read_text()
