@@ -1,6 +1,9 @@
 """The cases of the concern family."""
 
+from dataclasses import replace
+
 import torch
+from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.coverage import count_decided
@@ -9,6 +12,7 @@ from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
 from mpcs_torch.functional.concern.mpcs import pattern_terms
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
 from mpcs_torch.functional.concern.terms import score_terms
+from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.metrics import Coverage, RiskCoverageArea
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, given
@@ -16,6 +20,26 @@ from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1
 
 CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
+
+
+def referring_batch(size: int, seed: int) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(0, CLASSES, (size,), generator=generator)
+    return torch.where(torch.rand(size, generator=generator) < 0.3 + 0.1 * target, -1, target), target
+
+
+def referring(decisions: Tensor, target: Tensor) -> Decisions:
+    return flatten_decisions(decisions, target, num_classes=CLASSES, ignore_index=None, sample_weight=None, further=1)
+
+
+REFERRING = replace(
+    HARD,
+    draw=referring_batch,
+    bad=(torch.tensor([0, 7]), torch.tensor([0, 1])),
+    rule=r"preds must hold class indices from 0 to 3 \(-1 for a referral\), or scores without NaN",
+    quoted="7",
+    ignored=(torch.tensor([0, -1]), torch.tensor([-1, -1])),
+)
 
 
 def mpcs_oracle(batch: Batch) -> dict[str, float]:
@@ -85,11 +109,11 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
     Coverage: MetricCase(
         make=lambda **settings: Coverage(CLASSES, **settings),
         higher_is_better=True,
-        make_other=lambda: Coverage(CLASSES, concern=ConcernSpec(CLASSES, refer=1, answers={"0 or 1": 0.5})),
-        agreeing_batch=CERTAIN,
-        oracle=lambda _: {"": 1.0},
-        core=lambda logits, target: count_decided(decided(logits, target)),
-        fed=HARD,
+        make_other=lambda: Coverage(CLASSES, ignore_index=0),
+        agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
+        oracle=lambda batch: {"": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])},
+        core=lambda decisions, target: count_decided(referring(decisions, target)),
+        fed=REFERRING,
     ),
     RiskCoverageArea: MetricCase(
         make=lambda **settings: RiskCoverageArea(CLASSES, concern=CONCERN, **settings),
