@@ -27,6 +27,7 @@ from mpcs_torch.functional import OperatingPoint, confusion_matrix, detection_cu
 from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, risk_coverage_area_details
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.inputs.arrays import no_concern
+from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.metrics import ProbabilityAccuracy
 from mpcs_torch.metrics.by_name import BY_NAME, Direction, MetricEntry, settings_of
 
@@ -50,7 +51,9 @@ class LabelError(MpcsError, ValueError):
     """A label is not one of the classes of the concern."""
 
 
-def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) -> "ConcernScorer":
+def concern_scorer(
+    metric: str | Metric, concern: ConcernSpec, *, refer_value: str | float | None = None, **settings: Any
+) -> "ConcernScorer":
     """Make a scorer, which is better when higher: metrics that are better when lower are negated, as ``neg_log_loss``.
 
     Labels that are text are names of the concern's classes. Labels that are integers are indices of its classes, unless
@@ -62,6 +65,9 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
             probabilities ``(N, C)`` and class indices ``(N,)``, made with ``from_logits=False`` if it has that setting.
             Metrics of decisions measure those of ``estimator.predict``.
         concern: The classes, and the costs of errors. Metrics by name are made with it.
+        refer_value: What ``estimator.predict`` returns where it refers a sample (`DecisionRuleClassifier`). Of the
+            metrics of decisions, those of dangerous errors take referrals, and so does ``expected_concern`` if a
+            referral has a cost (``ConcernSpec.refer``); the others refuse them.
         **settings: Settings of a metric given by name, such as ``k=3``.
 
     Raises:
@@ -102,7 +108,7 @@ def concern_scorer(metric: str | Metric, concern: ConcernSpec, **settings: Any) 
         metric = entry.make(len(concern.classes), **{"concern": concern, **settings})
     if entry.direction is None:
         raise ScorerError(f"metric must say which way is better, but {entry.name} does not.")
-    return ConcernScorer(entry.name, concern, 1 if entry.direction == "max" else -1, metric, entry)
+    return ConcernScorer(entry.name, concern, 1 if entry.direction == "max" else -1, metric, entry, refer_value)
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,8 @@ class ConcernScorer:
     metric: Metric = field(repr=False)
     entry: MetricEntry = field(repr=False)
     """Knows the input and the value of the metric."""
+    refer_value: str | float | None = None
+    """Stands for a referral among predictions."""
 
     def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """Return the score of a fitted classifier; higher is better.
@@ -132,7 +140,10 @@ class ConcernScorer:
         """
         target = class_indices(y_true, self.concern.classes)
         if self.entry.takes == "decisions":
-            preds = class_indices(estimator.predict(X), self.concern.classes)
+            labels = np.asarray(estimator.predict(X))
+            is_decided = labels != self.refer_value
+            preds = torch.full(labels.shape, REFERRED)
+            preds[torch.from_numpy(is_decided)] = class_indices(labels[is_decided], self.concern.classes)
         else:
             preds = class_probabilities(estimator, X, self.concern.classes)
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds

@@ -1,0 +1,220 @@
+"""`DecisionRuleClassifier`: a scikit-learn classifier that decides by a rule with a guarantee, or refers the sample.
+
+::
+
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    classifier = DecisionRuleClassifier(model, concern=concern, limits=Limit(0.01, of="malignant"))
+    classifier.fit(X, y, clusters=patients).predict(X_new)  # classes, or "refer"
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit, StratifiedKFold
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import quoted
+from mpcs_torch.functional.inputs.groups import group_codes
+from mpcs_torch.integrations.sklearn import class_indices, classes_of
+from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning.decision_rule import CalibrationMethod
+
+__all__ = ["DecisionRuleClassifier"]
+
+FLOOR = float(torch.finfo(torch.float32).eps)
+"""Lowest probability: a vote that no tree or neighbour gives to a class is no evidence that it is impossible, and one
+logarithm near that of 0 decides the calibration of all samples."""
+
+
+class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Decide by a `DecisionRule` on the probabilities of a classifier, or refer the sample to somebody else.
+
+    `fit` trains the classifier on a random part of the samples and fits the rule to the held-out rest, so the limits
+    have the guarantee of `DecisionRule`. For this, nothing else may be chosen by the held-out samples: put scaling and
+    searches inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this classifier, or a
+    transformer fitted before it, sees the held-out samples, and the guarantee is lost.
+
+    With ``cv``, the classifier is trained on all samples, and the rule is fitted to the probabilities that clones of it
+    give to the samples that they were not trained on. Both then have more samples, but **without a guarantee**: the
+    rule was fitted to the errors of other models than the one that it is used with.
+
+    A classifier that is trained already is given as ``FrozenEstimator(classifier)``: then all samples, which it must
+    not have seen, fit the rule, with the guarantee.
+
+    The logits of the rule are the logarithms of the probabilities; those below 1.2e-7 (the resolution of float32) are
+    raised to it.
+
+    Args:
+        estimator: A classifier or pipeline with ``predict_proba``. A clone is trained.
+        concern: What errors and referrals cost, with all classes of the labels, as for `concern_scorer`. Default: every
+            error costs 1 and is dangerous.
+        limits: The limits to guarantee: one `Limit`, or several.
+        calibration: As in `DecisionRule`.
+        cv: The number of folds of cross-fitting. Default: hold samples out.
+        held_out: The share or number of samples, or of clusters, that fit the rule instead of the classifier.
+        refer_value: What `predict` returns for a referral, of the type of the labels. Default: ``"refer"`` for text,
+            and for numbers -1, or the lowest label minus 1 if that is less.
+        random_state: Of the draws of parts and of the samples that calibrate.
+
+    Attributes:
+        classes_ (ndarray): The labels, sorted, ``(C,)``.
+        estimator_ (object): The trained classifier.
+        rule_ (DecisionRule): The fitted rule; its classes are in the order of the concern.
+        refer_value_ (str | int | float): What `predict` returns for a referral.
+        n_features_in_ (int): The number of features.
+
+    Example:
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.naive_bayes import GaussianNB
+        >>> from mpcs_torch.learning import Limit
+        >>> cancer = load_breast_cancer()
+        >>> X, y = cancer.data, cancer.target_names[cancer.target]
+        >>> limit = Limit(0.05, of="malignant")
+        >>> classifier = DecisionRuleClassifier(GaussianNB(), limits=limit, held_out=0.5, random_state=0)
+        >>> classifier.fit(X[:540], y[:540]).predict(X[540:544]).tolist()
+        ['benign', 'refer', 'benign', 'benign']
+    """
+
+    classes_: NDArray[Any]
+    estimator_: Any
+    rule_: DecisionRule
+    refer_value_: str | float
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        concern: ConcernSpec | None = None,
+        limits: Limit | Sequence[Limit] = (),
+        calibration: CalibrationMethod = "temperature",
+        cv: int | None = None,
+        held_out: float = 0.3,
+        refer_value: str | float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator, self.concern, self.limits, self.calibration = estimator, concern, limits, calibration
+        self.cv, self.held_out, self.refer_value, self.random_state = cv, held_out, refer_value, random_state
+
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        clusters: Sequence[object] | None = None,
+        groups: Mapping[str, Sequence[object]] | None = None,
+    ) -> Self:
+        """Train the classifier and fit the rule.
+
+        Args:
+            X: Samples.
+            y: Their labels, ``(N,)``.
+            clusters: ``(N,)`` names of what samples share, such as the patient. All samples of a cluster train the
+                classifier, or all fit the rule.
+            groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column: a mapping or a
+                table of pandas. They are not the ``groups`` of scikit-learn's splitters; those are the clusters.
+
+        Raises:
+            ValueError: If the labels or the settings break a rule above, or as `DecisionRule.fit`.
+        """
+        X, y = validate_data(self, X, y, skip_check_array=True)  # noqa: N806
+        check_classification_targets(y)
+        y = column_or_1d(y, warn=True)
+        X, y = indexable(X, y)  # noqa: N806
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        concern = self._set_classes()
+        cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(y)).codes.numpy()
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        logits = torch.empty(len(y), len(self.classes_), dtype=torch.float64)
+        splits = self._splits(y, cluster_codes, seed)
+        for train, held_out in splits:
+            self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
+            logits[held_out] = self._logits(_safe_indexing(X, held_out))
+        if len(splits) > 1:
+            self.estimator_ = clone(self.estimator).fit(X, y)
+        places = np.concatenate([held_out for _, held_out in splits])
+        self.rule_ = DecisionRule(concern, self.limits, calibration=self.calibration, seed=seed)
+        given = {} if groups is None else groups
+        columns = {limit.by for limit in self.rule_.limits if limit.by is not None and limit.by in given}
+        by_column = {column: np.asarray(given[column], dtype=object) for column in columns}
+        check_consistent_length(y, *by_column.values())
+        self.rule_.fit(
+            logits[places],
+            torch.from_numpy(self._place[codes[places]]),
+            clusters=None if cluster_codes is None else cluster_codes[places].tolist(),
+            groups={column: names[places].tolist() for column, names in by_column.items()},
+        )
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """Return the class of each sample, or ``refer_value_``: ``(N,)``."""
+        check_is_fitted(self)
+        labels = np.append(self.classes_[np.argsort(self._place)], self.refer_value_)
+        predicted: NDArray[Any] = labels[self.rule_(self._logits(X)).numpy()]  # a referral is -1: the last label
+        return predicted
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the calibrated probabilities by which the rule decides, in the order of ``classes_``: ``(N, C)``."""
+        check_is_fitted(self)
+        calibrated = self.rule_.calibration(self._logits(X)).softmax(dim=1).numpy()
+        return np.ascontiguousarray(calibrated[:, self._place])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    def _set_classes(self) -> ConcernSpec:
+        """Check the labels; set the place of each class in the concern and the value of referrals."""
+        labels = self.classes_.tolist()
+        if len(labels) < 2:
+            raise ValueError(f"y must hold at least two classes, but has one class, {quoted(labels)}.")
+        if self.concern is None:
+            concern, self._place = ConcernSpec([str(label) for label in labels]), np.arange(len(labels))
+        else:
+            names = classes_of(self.concern)
+            concern, self._place = self.concern, class_indices(self.classes_, names).numpy()
+            absent = [name for place, name in enumerate(names) if place not in self._place]
+            if absent:
+                raise ValueError(f"y must hold every class of the concern, but has no {', '.join(absent)}.")
+        is_text = isinstance(labels[0], str)
+        default = "refer" if is_text else min(-1, labels[0] - 1)
+        refer_value = default if self.refer_value is None else self.refer_value
+        if isinstance(refer_value, str) != is_text or refer_value in labels:
+            kind = "text" if is_text else "a number"
+            raise ValueError(
+                f"refer_value must be {kind} that is not one of the labels, but got {quoted(refer_value)}."
+            )
+        self.refer_value_ = refer_value
+        return concern
+
+    def _splits(
+        self, y: NDArray[Any], clusters: NDArray[Any] | None, seed: int
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Return the places of samples that train, and of those that fit the rule: once, or for each fold."""
+        if isinstance(self.estimator, FrozenEstimator):
+            return [(np.arange(len(y)), np.arange(len(y)))]
+        if self.cv is not None:
+            folds = StratifiedKFold if clusters is None else GroupKFold
+            return list(folds(self.cv, shuffle=True, random_state=seed).split(y, y, clusters))
+        # Not stratified: held-out samples must be drawn as new ones are.
+        part = ShuffleSplit if clusters is None else GroupShuffleSplit
+        return list(part(1, test_size=self.held_out, random_state=seed).split(y, y, clusters))
+
+    def _logits(self, X: Any) -> Tensor:  # noqa: N803
+        """Return the logarithms of the classifier's probabilities in the order of the concern, float64: (N, C)."""
+        probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        seen = self.estimator_.classes_
+        if not np.isin(seen, self.classes_).all():
+            raise ValueError(f"y must hold every class of the estimator, {quoted(seen.tolist())}, but has not all.")
+        by_class = np.zeros((len(probabilities), len(self.classes_)))
+        by_class[:, self._place[np.searchsorted(self.classes_, seen)]] = probabilities
+        return torch.from_numpy(np.log(np.maximum(by_class, FLOOR)))

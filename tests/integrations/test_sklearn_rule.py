@@ -1,0 +1,199 @@
+"""The classifier with a rule, by scikit-learn's own checks, and by what it promises."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.integrations.sklearn import LabelError, concern_scorer
+from mpcs_torch.integrations.sklearn_rule import DecisionRuleClassifier
+from mpcs_torch.learning import Limit
+
+X, LABELS = load_iris(return_X_y=True)
+ORDER = ("virginica", "setosa", "versicolor")
+"""Not the alphabetical order of ``classes_``."""
+NAMES = np.array(["setosa", "versicolor", "virginica"])[LABELS]
+WEIGHTS = [[0, 9, 2], [7, 0, 5], [1, 4, 0]]
+CONCERN = ConcernSpec(ORDER, weights=WEIGHTS, dangerous=5, refer=0.2)
+
+
+@pytest.mark.filterwarnings("ignore")  # the checks fit a few random samples
+def test_the_checks_of_scikit_learn_pass() -> None:
+    check_estimator(DecisionRuleClassifier(GaussianNB()), on_skip=None)
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+def test_predictions_have_the_minimum_expected_cost(cv: int | None) -> None:
+    classifier = DecisionRuleClassifier(GaussianNB(), concern=CONCERN, calibration=None, cv=cv, random_state=0)
+    predicted = classifier.fit(X, NAMES).predict(X)
+    probabilities = classifier.estimator_.predict_proba(X)
+    assert classifier.classes_.tolist() == sorted(ORDER)
+    assert classifier.predict_proba(X) == pytest.approx(probabilities, abs=1e-6)
+    for row, name in zip(probabilities, predicted, strict=True):
+        by_name = dict(zip(sorted(ORDER), row, strict=True))
+        costs = {
+            taken: sum(by_name[true] * WEIGHTS[i][j] for i, true in enumerate(ORDER)) for j, taken in enumerate(ORDER)
+        }
+        assert name == min({**costs, "refer": 0.2}.items(), key=lambda entry: entry[1])[0]
+    assert 0 < (predicted == "refer").mean() < 0.5
+
+
+def noisy(samples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    inputs = random.normal(size=(samples, 2))
+    return inputs, (inputs[:, 0] + random.normal(size=samples) > 0).astype(int)
+
+
+def test_a_limit_holds_for_a_classifier_that_knows_its_training_samples_by_heart() -> None:
+    limit, repetitions, new = 0.1, 40, noisy(2000, 999)
+    rates = []
+    for seed in range(repetitions):
+        by_heart = KNeighborsClassifier(15, weights="distance")
+        classifier = DecisionRuleClassifier(by_heart, limits=Limit(limit, confidence=0.9), random_state=seed)
+        predicted = classifier.fit(*noisy(500, seed)).predict(new[0])
+        rates.append(((predicted != new[1]) & (predicted != -1)).mean())
+    assert np.mean(np.array(rates) > limit) <= 0.1 + 2 * (0.1 * 0.9 / repetitions) ** 0.5
+    assert np.mean(rates) > limit / 3, "a rule that refers everything would keep to any limit"
+
+
+class Recorder(GaussianNB):  # type: ignore[misc]
+    """Remembers the first feature of the samples that it is trained on, and of those that it judges."""
+
+    calls: list[tuple[set[float], set[float]]] = []  # noqa: RUF012
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        self.trained_on = set(X[:, 0].tolist())
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X: Any) -> Any:
+        self.calls.append((self.trained_on, set(X[:, 0].tolist())))
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("cv", [None, 4])
+@pytest.mark.filterwarnings("ignore:few samples of classes")
+def test_a_cluster_is_never_in_both_parts(cv: int | None) -> None:
+    patients = np.arange(600) // 6
+    random = np.random.default_rng(0)
+    labels = random.integers(2, size=600)
+    inputs = np.stack([patients, labels + random.normal(size=600)], axis=1)
+    Recorder.calls.clear()
+    classifier = DecisionRuleClassifier(Recorder(), limits=Limit(0.4), cv=cv, random_state=0)
+    classifier.fit(inputs, labels, clusters=[f"patient {number}" for number in patients])
+    assert [trained & judged for trained, judged in Recorder.calls] == [set()] * (cv or 1)
+    judged = [number for _, judged in Recorder.calls for number in judged]
+    report = classifier.rule_.report
+    assert report is not None
+    assert len(judged) == len(set(judged)) == (30 if cv is None else 100)
+    assert report.calibrated_by + report.judged_by == 6 * len(judged)
+    assert len(classifier.estimator_.trained_on) == (70 if cv is None else 100)
+
+
+def test_a_trained_classifier_leaves_all_samples_to_the_rule() -> None:
+    trained = GaussianNB().fit(*noisy(200, 0))
+    classifier = DecisionRuleClassifier(FrozenEstimator(trained), limits=Limit(0.1)).fit(*noisy(1000, 1))
+    report = classifier.rule_.report
+    assert report is not None
+    assert report.calibrated_by + report.judged_by == 1000
+    with pytest.raises(ValueError, match=r"y must hold every class of the estimator, \[0, 1\], but has not all"):
+        classifier.fit(noisy(1000, 1)[0], noisy(1000, 1)[1] + 1)
+
+
+@pytest.mark.parametrize("table", [dict, pd.DataFrame])
+def test_limits_by_a_column_take_groups(table: Any) -> None:
+    inputs, labels = noisy(2000, 0)
+    groups = table({"site": ["A", "B"] * 1000, "other": [None] * 2000})
+    classifier = DecisionRuleClassifier(GaussianNB(), limits=Limit(0.1, by="site"), random_state=0)
+    assert classifier.fit(inputs, labels, groups=groups).rule_.report is not None
+    with pytest.raises(ValueError, match="groups must hold the columns of limits"):
+        classifier.fit(inputs, labels)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        classifier.fit(inputs[1:], labels[1:], groups=groups)
+
+
+def test_probabilities_of_0_are_taken_and_those_that_are_nan_are_referred() -> None:
+    class OfFeatures(GaussianNB):  # type: ignore[misc]
+        def predict_proba(self, X: Any) -> Any:
+            return np.asarray(X)
+
+    classifier = DecisionRuleClassifier(OfFeatures(), concern=CONCERN, calibration=None).fit(X[:, :3] / 9, NAMES)
+    certain = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [np.nan, 0.0, 1.0]])
+    assert classifier.predict(certain).tolist() == ["setosa", "virginica", "refer"]
+    assert classifier.predict_proba(certain[:2]) == pytest.approx(certain[:2], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "expected"),
+    [
+        (NAMES, None, "refer"),
+        (NAMES, "?", "?"),
+        (LABELS, None, -1),
+        (LABELS - 1, None, -2),
+        (LABELS, 9, 9),
+    ],
+)
+def test_a_referral_is_of_the_type_of_the_labels(labels: Any, given: Any, expected: Any) -> None:
+    concern = ConcernSpec(np.unique(labels).astype(str).tolist(), refer=0.01)
+    classifier = DecisionRuleClassifier(
+        GaussianNB(), concern=None if concern.classes[0] == "-1" else concern, refer_value=given, random_state=0
+    ).fit(X, labels)
+    predicted = classifier.predict(X)
+    assert set(predicted.tolist()) <= {*np.unique(labels).tolist(), expected}
+    assert classifier.refer_value_ == expected
+    assert (expected in predicted.tolist()) == (concern.classes[0] != "-1")
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels", "message"),
+    [
+        ({"refer_value": 7}, NAMES, "refer_value must be text that is not one of the labels, but got 7."),
+        ({"refer_value": "setosa"}, NAMES, "refer_value must be text that is not one of the labels, but got 'setosa'."),
+        (
+            {"refer_value": "refer"},
+            LABELS,
+            "refer_value must be a number that is not one of the labels, but got 'refer'.",
+        ),
+        ({"concern": CONCERN}, NAMES[50:], None),
+        ({"concern": CONCERN}, np.where(LABELS, NAMES, "rosa"), "labels must be classes of the concern"),
+        ({}, np.where(LABELS, "a", "a"), "y must hold at least two classes, but has one class, ['a']."),
+    ],
+)
+def test_what_does_not_fit_the_labels_is_refused(settings: Any, labels: Any, message: str | None) -> None:
+    message = message or "y must hold every class of the concern, but has no setosa."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DecisionRuleClassifier(GaussianNB(), **settings).fit(X[-len(labels) :], labels)
+
+
+def test_it_works_in_pipelines_and_searches_whose_scorer_knows_referrals() -> None:
+    pipeline = make_pipeline(StandardScaler(), DecisionRuleClassifier(GaussianNB(), concern=CONCERN, random_state=0))
+    grid = {"decisionruleclassifier__estimator__var_smoothing": [1e-9, 10.0]}
+    scoring = {
+        name: concern_scorer(name, CONCERN, refer_value="refer") for name in ("expected_concern", "dangerous", "mpcs")
+    }
+    search = GridSearchCV(pipeline, grid, scoring=scoring, refit="expected_concern", cv=3)
+    search.fit(X, NAMES, decisionruleclassifier__clusters=np.arange(150))
+    assert search.best_params_ == {"decisionruleclassifier__estimator__var_smoothing": 1e-9}
+    predicted = search.predict(X)
+    of_costs = [
+        0.2 if name == "refer" else WEIGHTS[ORDER.index(true)][ORDER.index(name)]
+        for name, true in zip(predicted, NAMES, strict=True)
+    ]
+    assert "refer" in predicted
+    assert scoring["expected_concern"](search, X, NAMES) == pytest.approx(
+        -np.mean(of_costs) / 0.2
+    )  # by that of referring all
+    with pytest.raises(ValueError, match="preds must hold class indices from 0 to 2"):
+        concern_scorer("accuracy", CONCERN, refer_value="refer")(search, X, NAMES)
+    with pytest.raises(LabelError, match=r"must be classes of the concern, .*, but one is 'refer'"):
+        concern_scorer("dangerous", CONCERN)(search, X, NAMES)
