@@ -12,6 +12,10 @@ WITH_PROCESSES = {"distributed.py", "with_accelerate.py", "with_ray.py"}
 """Their functions must be found in the main module of other processes, so they get a process of their own."""
 
 
+NEEDED = {"with_ray.py": {"ray": "ray"}, "serve_a_rule.py": {"onnxruntime": "onnx", "onnxscript": "onnx"}}
+"""Modules of examples that not everybody has, and the extras that install them."""
+
+
 def test_there_are_examples() -> None:
     assert {path.name for path in EXAMPLES} > WITH_PROCESSES
 
@@ -20,8 +24,8 @@ def test_there_are_examples() -> None:
 def test_example_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if path.name == "with_ray.py":
-        pytest.importorskip("ray", reason="the extra mpcs_torch[ray] is not installed")
+    for module, extra in NEEDED.get(path.name, {}).items():
+        pytest.importorskip(module, reason=f"the extra mpcs_torch[{extra}] is not installed")
     monkeypatch.chdir(tmp_path)
     if path.name in WITH_PROCESSES:
         subprocess.run([sys.executable, str(path)], check=True)
