@@ -155,9 +155,10 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the class of each sample, or ``refer_value_``: ``(N,)``."""
+        """Return the class of each sample, a coarse answer of the concern by name, or ``refer_value_``: ``(N,)``."""
         check_is_fitted(self)
-        labels = np.append(self.classes_[np.argsort(self._place)], self.refer_value_)
+        answers = [answer for answer, _ in self.rule_.concern.answers]
+        labels = np.append(self.classes_[np.argsort(self._place)], [*answers, self.refer_value_])
         predicted: NDArray[Any] = labels[self.rule_(self._logits(X)).numpy()]  # a referral is -1: the last label
         return predicted
 
@@ -186,6 +187,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             if absent:
                 raise ValueError(f"y must hold every class of the concern, but has no {', '.join(absent)}.")
         is_text = isinstance(labels[0], str)
+        if concern.answers and not is_text:
+            raise ValueError("concern must have no coarse answers, which have names, for labels that are numbers.")
         default = "refer" if is_text else min(-1, labels[0] - 1)
         refer_value = default if self.refer_value is None else self.refer_value
         if isinstance(refer_value, str) != is_text or refer_value in labels:

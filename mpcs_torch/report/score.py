@@ -10,6 +10,7 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.evaluation import TRUE_CLASS
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
@@ -17,8 +18,6 @@ from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, d
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 
-COVERAGE = "coverage"
-"""The metric of decisions that says that they are no probabilities."""
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 
@@ -79,14 +78,32 @@ def _verdicts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> 
     if result.comparisons:
         of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
         return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
-    return [_sentence(name, scores, concern) for name, scores in result.models.items()]
+    return [
+        _of_decisions(name, result, concern) or _sentence(name, scores, concern)
+        for name, scores in result.models.items()
+    ]
+
+
+def _of_decisions(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
+    """Say how many rows are decided, and how many dangerous errors each class has; empty for probabilities."""
+    scores, of_model = result.models[name], [groups for groups in result.groups if groups.model == name]
+    by_class = next((groups.groups for groups in of_model if groups.column == TRUE_CLASS), {})
+    if concern is None or not {"coverage", "dangerous_rate"} <= set(scores.values):
+        return ""
+    errors = list[str]()
+    for label, is_dangerous in zip(concern.classes, concern.dangerous_pairs().any(dim=1).tolist(), strict=True):
+        if is_dangerous and label in by_class:
+            of_class, rate = by_class[label], by_class[label].values["dangerous_rate"]
+            ends = of_class.intervals.get("dangerous_rate")
+            share = f"{100 * rate:.2g} %" + (f" [{100 * ends[0]:.2g}, {100 * ends[1]:.2g}]" if ends else "")
+            errors.append(f"{round(rate * of_class.rows)} of {of_class.rows} {printable(label)} ({share})")
+    decided = f"{printable(name)} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows"
+    more = " and others" if len(errors) > 3 else ""
+    return f"{decided} and refers the others; dangerous errors: {', '.join(errors[:3])}{more}."
 
 
 def _sentence(name: str, scores: ClassifierScores, concern: ConcernSpec | None) -> str:
     name = printable(name)
-    if COVERAGE in scores.values:
-        decided = f"{name} decides {100 * scores.values[COVERAGE]:.3g} % of {scores.rows} rows and refers the others"
-        return f"{decided}; {scores.values.get('dangerous', nan):g} decisions are dangerous errors."
     if scores.confusion is None:
         return f"{name}: {scores.rows} rows with {len(scores.class_names)} classes."
     errors, dangerous = errors_of(scores.confusion, concern)
