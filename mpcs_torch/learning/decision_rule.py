@@ -126,7 +126,8 @@ class DecisionRule(nn.Module):
     prior_ratio: Tensor
     """``(C,)``, float32: priors of the deployment by those of the samples of the fit."""
     thresholds: Tensor
-    """``(J,)``, float32: samples whose estimated loss is not below that of each limit are referred."""
+    """``(J,)``, float32: samples whose estimated loss is not below that of each limit are referred. From 0 on, answers
+    that a limit counts no error of are allowed; before a fit, thresholds are minus infinity."""
 
     def __init__(
         self,
@@ -203,7 +204,9 @@ class DecisionRule(nn.Module):
         is_best = answers == best
         is_allowed, reason = is_worth, torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
-            is_below = self._expected(probs, self.losses[number], answers) < self.thresholds[number]
+            losses, threshold = self.losses[number], self.thresholds[number]
+            is_harmless = (losses.amax(dim=0) == 0)[answers] & (threshold >= 0)
+            is_below = (self._expected(probs, losses, answers) < threshold) | is_harmless
             is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
             is_allowed, reason = is_allowed & is_below, torch.where(is_too_high, IS_LIMITED + number, reason)
         first = is_allowed.int().argmax(dim=1, keepdim=True)  # the cheapest
@@ -278,10 +281,10 @@ class DecisionRule(nn.Module):
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
         self._warn_of_rare_classes(target)
-        assert self.report is not None
-        if self.limits and self.report.coverage == 0:
+        if self.limits and (self.thresholds <= 0).all():
             warnings.warn(
-                "every sample is referred: no decision keeps the limits so surely, by these samples.",
+                "every sample is referred, unless no limit counts its decision: no other decision keeps the limits so "
+                "surely, by these samples.",
                 AllReferredWarning,
                 stacklevel=2,
             )

@@ -97,8 +97,8 @@ def choose_thresholds(
         foreseen = [rate.at(calibrating) for rate in of_all]
         first = first_step(foreseen, decided_at[calibrating], len(ends), times=times)
     last = last_step(rates, decided_at[judging], len(ends), first=first)
-    end = -torch.inf if last < 0 else float(ends[last])
-    chosen = torch.tensor([end]) if path is None or abs(end) == torch.inf else path.thresholds_at(end)
+    end = 0.0 if last < 0 else float(ends[last])
+    chosen = torch.tensor([end]) if path is None or end in (0, torch.inf) else path.thresholds_at(end)
     return chosen.expand(len(limits))
 
 

@@ -241,3 +241,13 @@ def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], message: str)
         DecisionRule(ConcernSpec(["x", "decided x"]), Limit(0.1, of="decided x"))
     with pytest.raises(ValueError, match="clusters must name something for every row, but row 1"):
         DecisionRule(SKIN, Limit(0.1)).fit(torch.rand(2, 3), torch.tensor([0, 1]), clusters=["a", None])
+
+
+def test_decisions_that_no_limit_counts_are_never_referred() -> None:
+    target = torch.arange(1000) % 2
+    logits = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0)) * 3  # of a model that knows nothing
+    rule = DecisionRule(ConcernSpec(["benign", "malignant"]), Limit(0.05, "any", of="decided benign"))
+    assert (rule(logits) == -1).all(), "before the fit"
+    with pytest.warns(AllReferredWarning):
+        rule.fit(logits, target)
+    assert set(rule(logits).tolist()) == {-1, 1}

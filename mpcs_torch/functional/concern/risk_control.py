@@ -21,6 +21,10 @@ SLOPE = 1e-6
 """Of a path where estimated risks are 0: steps must rise with the risk."""
 
 
+MARGIN = 0.2
+"""How far below the allowed p-value the foreseen one must be where tests begin: if the first fails, no other follows."""
+
+
 class UnattainableLimitError(ValueError):
     """A limit that so few samples cannot guarantee at any threshold."""
 
@@ -210,7 +214,7 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
         if rate.confidence is not None:
             p_values = rate.p_values(decided_at, steps, times=times) / (1 - rate.confidence)
             foreseen = torch.maximum(foreseen, p_values)
-    passing = (foreseen <= 1).nonzero()
+    passing = (foreseen <= MARGIN).nonzero()
     return int(passing[0] if len(passing) else foreseen.argmin())
 
 
