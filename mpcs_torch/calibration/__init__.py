@@ -3,13 +3,17 @@
 from mpcs_torch.calibration.fitting import CalibrationWarning
 from mpcs_torch.calibration.logistic import LogisticCalibration, LogisticFusion
 from mpcs_torch.calibration.pav import PAVCalibration
+from mpcs_torch.calibration.priors import LabelShiftWarning, PriorEstimate, estimate_priors
 from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
 
 __all__ = [
     "CalibrationWarning",
+    "LabelShiftWarning",
     "LogisticCalibration",
     "LogisticFusion",
     "PAVCalibration",
+    "PriorEstimate",
     "TemperatureScaling",
     "VectorScaling",
+    "estimate_priors",
 ]

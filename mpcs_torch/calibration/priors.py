@@ -1,0 +1,257 @@
+"""Class priors of unlabelled samples: how frequent each class is, how sure that is, and whether only that changed."""
+
+import warnings
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.calibration.fitting import CalibrationWarning, LabelledLogits, in_float64, labelled_logits
+from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
+from mpcs_torch.functional.concern.decision import shift_priors
+from mpcs_torch.functional.detection.interval import check_confidence
+from mpcs_torch.functional.inputs.checks import check_choice
+
+PriorMethod = Literal["em", "black_box"]
+LEVEL = 0.05
+"""A lower p-value warns."""
+EM_STEPS, EM_CHANGE = 1000, 1e-6
+"""EM stops where no prior changes by more; the step after it corrects what is left."""
+UNSEEN = 2
+"""Variances count so many more validation samples of each class, drawn from all: a confusion may not have been seen."""
+FEWEST_RANKED = 20
+"""Validation samples of a decision with a statistic of its own in the test; the others share one."""
+
+
+class LabelShiftWarning(UserWarning):
+    """Unlabelled samples differ from the validation samples in more than class frequencies: the estimate is wrong."""
+
+
+class PriorEstimate(NamedTuple):
+    """Class frequencies of unlabelled samples, with an interval for each, and a test of what they rest on."""
+
+    priors: Tensor
+    """``(C,)``, float64, above 0 with a sum of 1: as ``priors`` of a `DecisionRule` or of `shift_priors`."""
+    low: Tensor
+    """``(C,)``: the lower end of the interval of each class alone."""
+    high: Tensor
+    """``(C,)``: the upper end."""
+    validation_priors: Tensor
+    """``(C,)``: the class frequencies of the validation samples."""
+    p_value: float
+    """Of the test that the samples of each class look as in validation. Below 0.05, do not use the estimate."""
+
+
+def estimate_priors(
+    preds: Tensor,
+    target: Tensor,
+    unlabelled: Tensor,
+    *,
+    method: PriorMethod = "em",
+    confidence: float = 0.95,
+) -> PriorEstimate:
+    r"""Estimate class frequencies of unlabelled samples, with intervals, and test whether nothing else has changed.
+
+    This assumes label shift: classes are more or less frequent than in validation, but the samples of each class look
+    the same. Then any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. So
+    :math:`h(x) = g(x) A^{-1}`, where the rows of A are the means of g over the validation samples of each class,
+    indicates the classes without bias: its mean over the unlabelled samples estimates w, whatever g is. The better g
+    tells the classes apart, the smaller the error. Its variance, by the delta method, covers both samples, and the
+    interval inverts the score test, so it is Wilson's where validation shows no error.
+
+    The test compares confidences: the rank of the highest probability among validation samples with the same decision.
+    It does not see a change that leaves confidences as they are, such as classes whose meanings are swapped.
+
+    Args:
+        preds: ``(N, C)`` finite logits of validation samples that the model was not trained on. For probabilities, use
+            their logarithms. They need not be calibrated: temperature and vector scaling are fitted to them.
+        target: ``(N,)`` integer class indices in ``[0, C)``; at least two samples of each class.
+        unlabelled: ``(M, C)`` finite logits of the deployment. All samples must be independent.
+        method: ``"em"``: g are the probabilities under the priors of EM, which reads more from each sample.
+            ``"black_box"``: g is the most probable class, so A is the confusion matrix.
+        confidence: Of each interval, in (0, 1).
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule above, or if g does not tell the classes apart.
+
+    Warns:
+        LabelShiftWarning: If the p-value is below 0.05.
+
+    References:
+        Saerens, Latinne, Decaestecker: Adjusting the Outputs of a Classifier to New a Priori Probabilities, 2002 (EM).
+        Lipton, Wang, Smola: Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018.
+        Alexandari, Kundaje, Shrikumar: Maximum Likelihood with Bias-Corrected Calibration is Hard-To-Beat at Label
+        Shift Adaptation, ICML 2020 (EM after scaling with biases). The step after EM is ours: EM alone has a bias that
+        no interval covers where scaling does not calibrate.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> target = torch.randint(0, 3, (2000,), generator=generator)
+        >>> deployed = torch.multinomial(torch.tensor([0.7, 0.2, 0.1]), 2000, True, generator=generator)
+        >>> preds, unlabelled = (
+        ...     3 * torch.eye(3)[labels] + torch.randn(2000, 3, generator=generator) for labels in (target, deployed)
+        ... )
+        >>> estimate = estimate_priors(preds, target, unlabelled)
+        >>> [(round(low, 2), round(high, 2)) for low, high in zip(estimate.low.tolist(), estimate.high.tolist())]
+        [(0.69, 0.73), (0.17, 0.2), (0.09, 0.12)]
+        >>> estimate.p_value > 0.05
+        True
+    """
+    check_choice("method", method, PriorMethod)
+    check_confidence(confidence)
+    samples = labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2)
+    classes = samples.logits.shape[1]
+    deployed = _checked_unlabelled(unlabelled, classes).to(samples.logits.device)
+    labels = _Labels(samples.target, samples.target.bincount(minlength=classes))
+    if (labels.counts < 2).any():
+        fewest = int(labels.counts.argmin())
+        times = int(labels.counts[fewest])
+        raise ValueError(f"target must hold each class at least twice, but holds class {fewest} {times} times.")
+    validation, deployment = _calibrated(samples, deployed)
+    shares = labels.counts / labels.counts.sum().double()
+    statistics = _em_statistics if method == "em" else _black_box_statistics
+    known, unknown = statistics(validation, deployment, shares)
+    by_class = labels.means(known)
+    if torch.linalg.matrix_rank(by_class) < classes:
+        rule = "preds must tell the classes apart"
+        raise ValueError(f"{rule}, but the means of {method!r} over each class are linearly dependent.")
+    indicators = torch.linalg.inv(by_class)
+    known, unknown = known @ indicators, unknown @ indicators
+    priors = unknown.mean(dim=0).clamp(min=0.5 / len(unknown))  # no class is ruled out
+    priors = priors / priors.sum()
+    low, high = _score_interval(priors, known, labels, len(unknown), confidence)
+    p_value = _p_value(priors, known, unknown, labels, _confidence_ranks(validation, deployment))
+    if p_value < LEVEL:
+        warnings.warn(
+            f"the priors must not be used: more than class frequencies has changed (p = {p_value:.2g}). The unlabelled "
+            "samples of a class do not look like those of validation.",
+            LabelShiftWarning,
+            stacklevel=2,
+        )
+    return PriorEstimate(priors, low, high, shares, p_value)
+
+
+class _Labels(NamedTuple):
+    """The classes of the validation samples."""
+
+    target: Tensor
+    """(N,), int64."""
+    counts: Tensor
+    """(C,), int64, at least 2."""
+
+    def means(self, values: Tensor) -> Tensor:
+        """Return the means (C, K) of values (N, K) over the samples of each class."""
+        sums = values.new_zeros(len(self.counts), values.shape[1]).index_add_(0, self.target, values)
+        return sums / self.counts.unsqueeze(1)
+
+
+def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
+    if not unlabelled.is_floating_point() or unlabelled.ndim != 2 or unlabelled.shape[1] != classes:
+        given = f"{unlabelled.dtype} {tuple(unlabelled.shape)}"
+        raise ValueError(f"unlabelled must be floating point logits of shape (M, {classes}), but got {given}.")
+    if len(unlabelled) < 2 or not unlabelled.isfinite().all():
+        problem = "one is not finite" if len(unlabelled) >= 2 else f"there are {len(unlabelled)}"
+        raise ValueError(f"unlabelled must hold at least two samples with finite logits, but {problem}.")
+    return in_float64(unlabelled)
+
+
+def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
+    """Return probabilities of both samples; without an optimal calibration they only tell the classes apart less."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)
+        temperature = TemperatureScaling().fit(*samples).to(deployed.device)
+        vector = VectorScaling(deployed.shape[1]).fit(temperature(samples.logits), samples.target).to(deployed.device)
+    validation, deployment = (vector(temperature(logits)).softmax(dim=1) for logits in (samples.logits, deployed))
+    return validation, deployment
+
+
+def _em_statistics(validation: Tensor, deployment: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the probabilities under the priors that explain the unlabelled samples best."""
+    priors = shares
+    for _ in range(EM_STEPS):
+        shifted = shift_priors(deployment, training_priors=shares, priors=priors)
+        before = priors
+        # One sample more, a part of it of each class, keeps all priors above 0.
+        priors = (shifted.sum(dim=0) + 1 / len(shares)) / (len(shifted) + 1)
+        if (priors - before).abs().amax() < EM_CHANGE:
+            break
+    known, unknown = (shift_priors(probs, training_priors=shares, priors=priors) for probs in (validation, deployment))
+    return known, unknown
+
+
+def _black_box_statistics(validation: Tensor, deployment: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the most probable class, one-hot."""
+    one_hot = torch.eye(len(shares)).to(shares)
+    return one_hot[validation.argmax(dim=1)], one_hot[deployment.argmax(dim=1)]
+
+
+def _score_interval(
+    priors: Tensor, known: Tensor, labels: _Labels, unlabelled: int, confidence: float
+) -> tuple[Tensor, Tensor]:
+    """Return all priors t of each class, the others in proportion, with (estimate - t)^2 <= quantile^2 variance(t).
+
+    The variance is that of an indicator in the mixture, by the number of unlabelled samples, and that of its mean over
+    each class in validation, where it is 1 for its own class and 0 for others: together quadratic in t.
+    """
+    own = torch.eye(len(priors)).to(priors)
+    spread = labels.means((known - own[labels.target]).square()).T  # (class of the indicator, true class)
+    from_all = known.square().mean(dim=0).unsqueeze(1) + own * (1 - 2 * known.mean(dim=0))
+    error = (spread * labels.counts + UNSEEN * from_all) / (labels.counts * (labels.counts - 1))
+    others = priors * (1 - own)
+    others = others / others.sum(dim=1, keepdim=True)
+    square, other_square = 1 + spread.diag(), (others * spread).sum(dim=1)
+    own_error, other_error = error.diag(), (others.square() * error).sum(dim=1)
+    scale = torch.special.ndtri(torch.tensor((1 + confidence) / 2, dtype=torch.float64)).item() ** 2
+    a = 1 + scale / unlabelled - scale * (own_error + other_error)
+    b = priors + scale * (square - other_square) / (2 * unlabelled) - scale * other_error
+    c = priors.square() - scale * (other_square / unlabelled + other_error)
+    root = (b.square() - a * c).clamp(min=0).sqrt()
+    low, high = (torch.where(a > 0, end / a, fallback) for end, fallback in ((b - root, 0.0), (b + root, 1.0)))
+    return low.clamp(0, 1), high.clamp(0, 1)
+
+
+def _confidence_ranks(validation: Tensor, deployment: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rank of each confidence, from -1/2 to 1/2, in the column of its decision, with 0 in others: (N, K).
+
+    Ranks are among the validation samples with this decision. Decisions with few of them share a column.
+    """
+    classes = validation.shape[1]
+    counts = validation.argmax(dim=1).bincount(minlength=classes)
+    starts = counts.cumsum(0) - counts
+    column = torch.where(counts >= FEWEST_RANKED, torch.arange(classes, device=counts.device), classes)
+
+    def keys(probs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return numbers that sort by decision, then by confidence, and the decisions."""
+        confidence, decided = probs.max(dim=1)
+        return decided + confidence / 2, decided
+
+    in_order = keys(validation)[0].sort().values
+
+    def ranks(probs: Tensor) -> Tensor:
+        key, decided = keys(probs)
+        place = (torch.searchsorted(in_order, key) + torch.searchsorted(in_order, key, right=True)) / 2.0
+        share = (place - starts[decided]) / counts[decided]
+        rank = (share - 0.5).nan_to_num(0.0)  # a decision that no validation sample has
+        return probs.new_zeros(len(probs), classes + 1).scatter_(1, column[decided, None], rank.to(probs)[:, None])
+
+    return ranks(validation), ranks(deployment)
+
+
+def _p_value(
+    priors: Tensor, known: Tensor, unknown: Tensor, labels: _Labels, statistics: tuple[Tensor, Tensor]
+) -> float:
+    """Test that the mean of statistics is as expected from the classes that the indicators indicate.
+
+    What the indicators do not explain has the mean 0 in each class, so also in any mixture of classes.
+    """
+    by_class = labels.means(statistics[0])
+    residuals, tested = statistics[0] - known @ by_class, statistics[1] - unknown @ by_class
+    weights = priors / (labels.counts * (labels.counts - 1)).sqrt()
+    weighted = residuals * weights[labels.target].unsqueeze(1)
+    from_all = UNSEEN * weights.square().sum() * (residuals.T @ residuals) / len(residuals)
+    covariance = tested.T.cov() / len(tested) + weighted.T @ weighted + from_all
+    mean, rank = tested.mean(dim=0), int(torch.linalg.matrix_rank(covariance, hermitian=True))
+    if not rank:
+        return 1.0
+    distance = mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean
+    return float(torch.special.gammaincc(torch.tensor(rank / 2).to(mean), distance / 2))
