@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration.fitting import CalibrationWarning, LabelledLogits, in_float64, labelled_logits
 from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
+from mpcs_torch.errors import quoted
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import check_choice
@@ -20,7 +21,7 @@ EM_STEPS, EM_CHANGE = 1000, 1e-6
 UNSEEN = 2
 """Variances count so many more validation samples of each class, drawn from all: a confusion may not have been seen."""
 FEWEST_RANKED = 20
-"""Validation samples of a decision with a statistic of its own in the test; the others share one."""
+"""Validation samples of a class with a statistic of its own in the test; rarer ones share one."""
 
 
 class LabelShiftWarning(UserWarning):
@@ -59,8 +60,9 @@ def estimate_priors(
     tells the classes apart, the smaller the error. Its variance, by the delta method, covers both samples, and the
     interval inverts the score test, so it is Wilson's where validation shows no error.
 
-    The test compares confidences: the rank of the highest probability among validation samples with the same decision.
-    It does not see a change that leaves confidences as they are, such as classes whose meanings are swapped.
+    The test asks whether the ranks of the probabilities of each class, among those of the validation samples, are on
+    average those of such a mixture. It does not see changes that leave the probabilities as they are, such as classes
+    whose meanings are swapped.
 
     Args:
         preds: ``(N, C)`` finite logits of validation samples that the model was not trained on. For probabilities, use
@@ -81,8 +83,7 @@ def estimate_priors(
         Saerens, Latinne, Decaestecker: Adjusting the Outputs of a Classifier to New a Priori Probabilities, 2002 (EM).
         Lipton, Wang, Smola: Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018.
         Alexandari, Kundaje, Shrikumar: Maximum Likelihood with Bias-Corrected Calibration is Hard-To-Beat at Label
-        Shift Adaptation, ICML 2020 (EM after scaling with biases). The step after EM is ours: EM alone has a bias that
-        no interval covers where scaling does not calibrate.
+        Shift Adaptation, ICML 2020. The step after EM is ours: without it, imperfect calibration is a bias.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -92,10 +93,8 @@ def estimate_priors(
         ...     3 * torch.eye(3)[labels] + torch.randn(2000, 3, generator=generator) for labels in (target, deployed)
         ... )
         >>> estimate = estimate_priors(preds, target, unlabelled)
-        >>> [(round(low, 2), round(high, 2)) for low, high in zip(estimate.low.tolist(), estimate.high.tolist())]
-        [(0.69, 0.73), (0.17, 0.2), (0.09, 0.12)]
-        >>> estimate.p_value > 0.05
-        True
+        >>> print(estimate.priors.float(), estimate.p_value > 0.05)
+        tensor([0.7105, 0.1843, 0.1053]) True
     """
     check_choice("method", method, PriorMethod)
     check_confidence(confidence)
@@ -104,27 +103,28 @@ def estimate_priors(
     deployed = _checked_unlabelled(unlabelled, classes).to(samples.logits.device)
     labels = _Labels(samples.target, samples.target.bincount(minlength=classes))
     if (labels.counts < 2).any():
-        fewest = int(labels.counts.argmin())
-        times = int(labels.counts[fewest])
-        raise ValueError(f"target must hold each class at least twice, but holds class {fewest} {times} times.")
+        rare = (labels.counts < 2).nonzero().flatten().tolist()
+        raise ValueError(f"target must hold each class at least twice, but does not hold {quoted(rare)}.")
     validation, deployment = _calibrated(samples, deployed)
     shares = labels.counts / labels.counts.sum().double()
-    statistics = _em_statistics if method == "em" else _black_box_statistics
-    known, unknown = statistics(validation, deployment, shares)
+    if method == "em":
+        shift = {"training_priors": shares, "priors": _em_priors(deployment, shares)}
+        known, unknown = shift_priors(validation, **shift), shift_priors(deployment, **shift)
+    else:
+        one_hot = torch.eye(classes).to(shares)
+        known, unknown = one_hot[validation.argmax(dim=1)], one_hot[deployment.argmax(dim=1)]
     by_class = labels.means(known)
     if torch.linalg.matrix_rank(by_class) < classes:
-        rule = "preds must tell the classes apart"
-        raise ValueError(f"{rule}, but the means of {method!r} over each class are linearly dependent.")
+        raise ValueError(f"preds must tell the classes apart, but those of {method!r} are linearly dependent.")
     indicators = torch.linalg.inv(by_class)
     known, unknown = known @ indicators, unknown @ indicators
     priors = unknown.mean(dim=0).clamp(min=0.5 / len(unknown))  # no class is ruled out
     priors = priors / priors.sum()
     low, high = _score_interval(priors, known, labels, len(unknown), confidence)
-    p_value = _p_value(priors, known, unknown, labels, _confidence_ranks(validation, deployment))
+    p_value = _p_value(priors, known, unknown, labels, _ranks(validation, deployment, labels.counts))
     if p_value < LEVEL:
         warnings.warn(
-            f"the priors must not be used: more than class frequencies has changed (p = {p_value:.2g}). The unlabelled "
-            "samples of a class do not look like those of validation.",
+            f"the priors must not be used: more than class frequencies has changed (p = {p_value:.2g}).",
             LabelShiftWarning,
             stacklevel=2,
         )
@@ -150,8 +150,7 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
         given = f"{unlabelled.dtype} {tuple(unlabelled.shape)}"
         raise ValueError(f"unlabelled must be floating point logits of shape (M, {classes}), but got {given}.")
     if len(unlabelled) < 2 or not unlabelled.isfinite().all():
-        problem = "one is not finite" if len(unlabelled) >= 2 else f"there are {len(unlabelled)}"
-        raise ValueError(f"unlabelled must hold at least two samples with finite logits, but {problem}.")
+        raise ValueError("unlabelled must hold finite logits of at least two samples.")
     return in_float64(unlabelled)
 
 
@@ -165,24 +164,17 @@ def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tens
     return validation, deployment
 
 
-def _em_statistics(validation: Tensor, deployment: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probabilities under the priors that explain the unlabelled samples best."""
+def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
+    """Return the priors (C,) that explain probabilities (M, C) best."""
     priors = shares
     for _ in range(EM_STEPS):
-        shifted = shift_priors(deployment, training_priors=shares, priors=priors)
+        shifted = shift_priors(probs, training_priors=shares, priors=priors)
         before = priors
         # One sample more, a part of it of each class, keeps all priors above 0.
-        priors = (shifted.sum(dim=0) + 1 / len(shares)) / (len(shifted) + 1)
+        priors = (shifted.sum(dim=0) + 1 / len(shares)) / (len(probs) + 1)
         if (priors - before).abs().amax() < EM_CHANGE:
             break
-    known, unknown = (shift_priors(probs, training_priors=shares, priors=priors) for probs in (validation, deployment))
-    return known, unknown
-
-
-def _black_box_statistics(validation: Tensor, deployment: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the most probable class, one-hot."""
-    one_hot = torch.eye(len(shares)).to(shares)
-    return one_hot[validation.argmax(dim=1)], one_hot[deployment.argmax(dim=1)]
+    return priors
 
 
 def _score_interval(
@@ -210,29 +202,19 @@ def _score_interval(
     return low.clamp(0, 1), high.clamp(0, 1)
 
 
-def _confidence_ranks(validation: Tensor, deployment: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the rank of each confidence, from -1/2 to 1/2, in the column of its decision, with 0 in others: (N, K).
+def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the rank of the probability of each class among validation samples, from -1/2 to 1/2: (N, K), (M, K).
 
-    Ranks are among the validation samples with this decision. Decisions with few of them share a column.
+    The ranks of rare classes are added up in one column.
     """
-    classes = validation.shape[1]
-    counts = validation.argmax(dim=1).bincount(minlength=classes)
-    starts = counts.cumsum(0) - counts
-    column = torch.where(counts >= FEWEST_RANKED, torch.arange(classes, device=counts.device), classes)
-
-    def keys(probs: Tensor) -> tuple[Tensor, Tensor]:
-        """Return numbers that sort by decision, then by confidence, and the decisions."""
-        confidence, decided = probs.max(dim=1)
-        return decided + confidence / 2, decided
-
-    in_order = keys(validation)[0].sort().values
+    in_order = validation.T.contiguous().sort(dim=1).values
+    column = torch.where(counts >= FEWEST_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
 
     def ranks(probs: Tensor) -> Tensor:
-        key, decided = keys(probs)
-        place = (torch.searchsorted(in_order, key) + torch.searchsorted(in_order, key, right=True)) / 2.0
-        share = (place - starts[decided]) / counts[decided]
-        rank = (share - 0.5).nan_to_num(0.0)  # a decision that no validation sample has
-        return probs.new_zeros(len(probs), classes + 1).scatter_(1, column[decided, None], rank.to(probs)[:, None])
+        values = probs.T.contiguous()
+        places = torch.searchsorted(in_order, values) + torch.searchsorted(in_order, values, right=True)
+        by_class = (places / (2 * len(validation)) - 0.5).T.to(probs)
+        return probs.new_zeros(len(probs), len(counts) + 1).index_add_(1, column, by_class)
 
     return ranks(validation), ranks(deployment)
 

@@ -1,6 +1,6 @@
 """Fit calibrations to files of predictions and of trials, save them, and apply them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
+from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions
@@ -184,12 +185,11 @@ def calibrate_predictions(
     Raises:
         PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
     """
-    is_numbered = saved.class_names == tuple(map(str, range(len(saved.class_names))))
     predictions = open_with_columns(
         path,
         target=target,
         from_logits=saved.from_logits,
-        class_names=None if is_numbered else saved.class_names,
+        class_names=_unless_numbered(saved.class_names),
         needs_labels=False,
         options=columns,
     )
@@ -203,6 +203,37 @@ def calibrate_predictions(
         raise PredictionsError(path, "the calibrated logits are not finite", row=int(bad.nonzero()[0]) + 1)
     scores = scores if saved.from_logits else scores.softmax(dim=1)
     return CalibratedPredictions(scores, labels, predictions.class_names, texts, predictions.notes())
+
+
+def _unless_numbered(class_names: Sequence[str]) -> Sequence[str] | None:
+    """Return the names of classes; None for numbers, which other files may name."""
+    return None if [*class_names] == [*map(str, range(len(class_names)))] else class_names
+
+
+def estimate_file_priors(
+    validation: Predictions, path: Path, advance: Advance, columns: ColumnOptions | None = None
+) -> tuple[PriorEstimate, list[str]]:
+    """Estimate the class frequencies of a file, whose labels are not read, from predictions with labels.
+
+    Also return sentences on the reading of the file where that was not plain.
+
+    Raises:
+        PredictionsError: If a file cannot be read, the classes differ, or a value breaks a rule.
+    """
+    unlabelled = Predictions(
+        path,
+        from_logits=validation.from_logits,
+        class_names=_unless_numbered(validation.class_names),
+        needs_labels=False,
+        columns=columns,
+    )
+    logits, target, _ = all_rows(validation, advance)
+    others = all_rows(unlabelled, advance).logits
+    try:
+        return estimate_priors(logits, target, others), unlabelled.notes()
+    except ValueError as error:
+        faulty = path if str(error).startswith("unlabelled") else validation.path
+        raise PredictionsError(faulty, str(error)) from None
 
 
 class AllRows(NamedTuple):

@@ -9,9 +9,10 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import note, print_json
+from mpcs_torch.cli.console import note, print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
+from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.calibration_files import FittedCalibration
@@ -125,6 +126,60 @@ def apply(
             _refuse(of_classes, Method(saved.method))
             rewrite_scores(scores, out, saved.module, advance)
     note(*notes, f"wrote {out}")
+
+
+@calibrate.command()
+def priors(
+    validation: Annotated[
+        Path,
+        options.file_argument(
+            "VALIDATION",
+            "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
+        ),
+    ],
+    unlabelled: Annotated[
+        Path, options.file_argument("UNLABELLED", "Predictions of the deployment, on the same scale.")
+    ],
+    concern: Annotated[Path | None, options.concern_option("the order of the classes")] = None,
+    logits: Logits = False,
+    target: Labels = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+) -> None:
+    """Estimate how frequent each class is among predictions without labels.
+
+    This is right if only class frequencies have changed; a test says so. For `mpcs decide fit --priors`, give the
+    concern of the rule, whose order the priors then have.
+    """
+    from mpcs_torch.calibration.priors import LEVEL
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.concern import load_concern
+    from mpcs_torch.evaluation.calibration_files import estimate_file_priors
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import Predictions
+
+    columns = ColumnOptions(target_column, tuple(ignore or ()))
+    names = None if concern is None else load_concern(concern).classes
+    predictions = Predictions(validation, target=target, from_logits=logits, class_names=names, columns=columns)
+    with told_warnings(), row_counter("read predictions", [validation, unlabelled]) as advance:
+        estimate, notes = estimate_file_priors(predictions, unlabelled, advance, columns)
+    note(*predictions.notes(), *notes)
+    is_label_shift, values = estimate.p_value >= LEVEL, [column.tolist() for column in estimate[:4]]
+    if as_json:
+        vectors = dict(zip(estimate._fields, [*values, estimate.p_value], strict=True))
+        print_json({"classes": predictions.class_names, **vectors, "is_label_shift": is_label_shift})
+        return
+    table = [
+        [name, f"{share:.4g}", f"{prior:.4g}", f"{low:.4g} to {high:.4g}"]
+        for name, prior, low, high, share in zip(predictions.class_names, *values, strict=True)
+    ]
+    seen, listed = f"(p = {estimate.p_value:.2g})", ",".join(f"{prior:.6g}" for prior in values[0])
+    conclusion = f"No change beyond class frequencies is seen {seen}.\n--priors {listed}"
+    if not is_label_shift:
+        conclusion = f"DO NOT USE THESE PRIORS: the samples of a class do not look like those of validation {seen}."
+    typer.echo(f"{text_of(Table(['class', 'validation', 'unlabelled', '95 %'], table))}\n\n{conclusion}")
 
 
 def _refuse(choices: Mapping[str, object], method: Method) -> None:

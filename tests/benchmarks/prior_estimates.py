@@ -1,0 +1,124 @@
+"""Show how often intervals of estimated class priors hold the true ones, and what their decisions cost.
+
+Run: python -m tests.benchmarks.prior_estimates [--repetitions 20]
+
+The population is the 1500 digits that an MLP was not trained on. Validation samples are drawn from it with equal class
+frequencies, and unlabelled samples with each of ten priors. Costs and rates of decisions are those in the population.
+"""
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.ndimage import rotate
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import Tensor
+
+from mpcs_torch.calibration import estimate_priors
+from mpcs_torch.calibration.priors import LEVEL, PriorMethod
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config.run import load_packaged_config
+from tests.benchmarks.held_out import DIGITS_TEST
+from tests.benchmarks.tabular_models import mlp
+
+VALIDATION, UNLABELLED = 1500, 1000
+"""Numbers of samples."""
+EVEN = torch.full((10,), 0.1, dtype=torch.float64)
+ANGLES = (30, 45)
+METHODS: tuple[PriorMethod, ...] = ("em", "black_box")
+HIGHEST = 0.05
+"""The limit of the errors of one class."""
+SHOWN = ["in the interval", "width", "limit exceeded", "label shift refused"]
+HEADER = ["priors", *SHOWN, *(f"rotated by {angle} refused" for angle in ANGLES), "cost / cost with the true priors"]
+
+
+class Population(NamedTuple):
+    """Logits of the same images, upright and rotated."""
+
+    logits: Tensor
+    """(N, C)."""
+    rotated: list[Tensor]
+    """For each angle (N, C)."""
+    target: Tensor
+    """(N,)."""
+    concern: ConcernSpec
+
+    def draw(self, samples: int, priors: Tensor, generator: torch.Generator) -> Tensor:
+        """Draw the places of so many samples with class frequencies (C,)."""
+        weights = (priors / self.target.bincount())[self.target]
+        return torch.multinomial(weights, samples, replacement=True, generator=generator)
+
+    def cost(self, decisions: Tensor, priors: Tensor) -> float:
+        """Return the mean cost of decisions (N,), none of them a referral, at class frequencies (C,)."""
+        costs = self.concern.costs().double()[self.target, decisions]
+        return float((costs * (priors / self.target.bincount())[self.target]).sum())
+
+
+def population() -> Population:
+    """Train the MLP of `held_out.digits` and predict the other digits, upright and rotated."""
+    concern = load_packaged_config("studies/digits", []).score.concern.spec([str(digit) for digit in range(10)])
+    train, test, labels, target = train_test_split(*load_digits(return_X_y=True), test_size=DIGITS_TEST, random_state=0)
+    predict = mlp(train / 16, labels, 0)
+
+    def turned(angle: float) -> Any:
+        images = rotate(test.reshape(-1, 8, 8), angle, axes=(1, 2), reshape=False, order=1)
+        return predict(images.reshape(len(test), -1) / 16)
+
+    return Population(predict(test / 16), [turned(angle) for angle in ANGLES], torch.from_numpy(target), concern)
+
+
+def ten_priors() -> list[Tensor]:
+    """Return even priors, and nine that are drawn evenly from all."""
+    drawn = np.random.default_rng(0).dirichlet(np.ones(10), size=9)
+    return [EVEN, *torch.from_numpy(drawn)]
+
+
+def outcomes(data: Population, method: PriorMethod, repetitions: int) -> Iterator[list[float]]:
+    """Give the values of a row of the table, for each of ten priors and each repetition."""
+    generator = torch.Generator().manual_seed(0)
+    for number, priors in enumerate(ten_priors() * repetitions):
+        known, unknown = data.draw(VALIDATION, EVEN, generator), data.draw(UNLABELLED, priors, generator)
+        samples = data.logits[known], data.target[known]
+        estimate = estimate_priors(*samples, data.logits[unknown], method=method)
+        held = (estimate.low <= priors) & (priors <= estimate.high)
+        p_values = [estimate_priors(*samples, rotated[unknown], method=method).p_value for rotated in data.rotated]
+        limited = number // 10 % 10  # each class in turn
+        limit = Limit(HIGHEST, "any", of=data.concern.classes[limited])
+        of_class = data.target == limited
+        decisions = DecisionRule(data.concern, limit, priors=estimate.priors).fit(*samples)(data.logits[of_class])
+        wrong = ((decisions != limited) & (decisions >= 0)).double().mean()
+        yield [
+            float(held.double().mean()),
+            float((estimate.high - estimate.low).mean()),
+            float(wrong > HIGHEST),
+            *(float(p_value < LEVEL) for p_value in (estimate.p_value, *p_values)),
+            *(_cost(data, samples, used, priors) for used in (estimate.priors, priors, None)),
+        ]
+
+
+def _cost(data: Population, samples: tuple[Tensor, Tensor], used: Tensor | None, priors: Tensor) -> float:
+    rule = DecisionRule(data.concern, calibration="vector", priors=used).fit(*samples)
+    return data.cost(rule(data.logits), priors)
+
+
+def table(data: Population, repetitions: int) -> Table:
+    """Return a row for each method, and one for the frequencies of validation."""
+    rows = []
+    for method in METHODS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            *shares, cost, best, without = np.mean([*outcomes(data, method, repetitions)], axis=0)
+        rows.append([method, *(f"{share:.3f}" for share in shares), f"{cost / best:.3f}"])
+    return Table(HEADER, [*rows, ["those of validation", *[""] * len(shares), f"{without / best:.3f}"]])
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=20, help="for each of ten priors")
+    print(table(population(), parser.parse_args().repetitions).markdown())
