@@ -53,8 +53,8 @@ def estimate_priors(
 ) -> PriorEstimate:
     r"""Estimate class frequencies of unlabelled samples, with intervals, and test whether nothing else has changed.
 
-    This assumes label shift: classes are more or less frequent than in validation, but the samples of each class look
-    the same. Then any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. So
+    This assumes label shift: classes are more or less frequent than in validation, but samples of each look the same.
+    Then any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. So
     :math:`h(x) = g(x) A^{-1}`, where the rows of A are the means of g over the validation samples of each class,
     indicates the classes without bias: its mean over the unlabelled samples estimates w, whatever g is. The better g
     tells the classes apart, the smaller the error. Its variance, by the delta method, covers both samples, and the
@@ -156,12 +156,12 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
     """Return probabilities of both samples; without an optimal calibration they only tell the classes apart less."""
+    logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # a constant of a row means nothing
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)
-        temperature = TemperatureScaling().fit(*samples).to(deployed.device)
-        vector = VectorScaling(deployed.shape[1]).fit(temperature(samples.logits), samples.target).to(deployed.device)
-    validation, deployment = (vector(temperature(logits)).softmax(dim=1) for logits in (samples.logits, deployed))
-    return validation, deployment
+        temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
+        vector = VectorScaling(new.shape[1]).fit(temperature(logits), samples.target).to(new.device)
+    return vector(temperature(logits)).softmax(dim=1), vector(temperature(new)).softmax(dim=1)
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
@@ -224,16 +224,23 @@ def _p_value(
 ) -> float:
     """Test that the mean of statistics is as expected from the classes that the indicators indicate.
 
-    What the indicators do not explain has the mean 0 in each class, so also in any mixture of classes.
+    What the indicators do not explain has the mean 0 in each class, so in any mixture. This is Hotelling's test, with
+    the degrees of freedom of Nel and van der Merwe (1986), because the covariance is that of several samples.
     """
+    from scipy.special import fdtrc
+
     by_class = labels.means(statistics[0])
     residuals, tested = statistics[0] - known @ by_class, statistics[1] - unknown @ by_class
     weights = priors / (labels.counts * (labels.counts - 1)).sqrt()
     weighted = residuals * weights[labels.target].unsqueeze(1)
     from_all = UNSEEN * weights.square().sum() * (residuals.T @ residuals) / len(residuals)
-    covariance = tested.T.cov() / len(tested) + weighted.T @ weighted + from_all
+    sampled = tested.T.cov() / len(tested)
+    covariance = sampled + weighted.T @ weighted + from_all
     mean, rank = tested.mean(dim=0), int(torch.linalg.matrix_rank(covariance, hermitian=True))
-    if not rank:
-        return 1.0
-    distance = mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean
-    return float(torch.special.gammaincc(torch.tensor(rank / 2).to(mean), distance / 2))
+    distance = float(mean @ torch.linalg.pinv(covariance, hermitian=True) @ mean)
+    trace = sampled.trace()
+    traces = labels.means(weighted.square()).sum(dim=1) * labels.counts
+    own = trace.square() / (len(tested) - 1) + (traces.square() / (labels.counts - 1)).sum()
+    freedom = float((trace + traces.sum()).square() / own)
+    left = max(freedom - rank + 1, 1.0)
+    return float(fdtrc(rank, left, distance * left / (rank * freedom)))

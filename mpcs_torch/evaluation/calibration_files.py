@@ -213,9 +213,7 @@ def _unless_numbered(class_names: Sequence[str]) -> Sequence[str] | None:
 def estimate_file_priors(
     validation: Predictions, path: Path, advance: Advance, columns: ColumnOptions | None = None
 ) -> tuple[PriorEstimate, list[str]]:
-    """Estimate the class frequencies of a file, whose labels are not read, from predictions with labels.
-
-    Also return sentences on the reading of the file where that was not plain.
+    """Estimate the class frequencies of another file; also return what was not plain in reading it, in sentences.
 
     Raises:
         PredictionsError: If a file cannot be read, the classes differ, or a value breaks a rule.

@@ -17,6 +17,7 @@ HELP = [
     ["concern", "suggest"],
     ["calibrate", "fit"],
     ["calibrate", "apply"],
+    ["calibrate", "priors"],
     ["decide", "fit"],
     ["decide", "apply"],
 ]

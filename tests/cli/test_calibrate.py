@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from mpcs_torch.calibration import estimate_priors
 from mpcs_torch.evaluation.files.predictions import write_predictions
+from mpcs_torch.learning import DecisionRule
 from tests.calibration.data import logits, trials
+from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
 
 NAMES = ["red", "yellow", "green", "blue"]
@@ -102,6 +105,72 @@ def test_existing_files_are_replaced_only_when_asked(dev: Path) -> None:
         assert path.read_text() == "mine"
         assert run(*command, "--overwrite") == 0
         assert path.read_bytes() != b"mine"
+
+
+@pytest.fixture
+def deployed(dev: Path) -> Path:
+    """Predictions without labels; red ones are four times as frequent, and the columns are in another order."""
+    scores, target = logits(1, 1000)
+    is_kept = (target == 0) | (torch.arange(1000) % 4 == 0)
+    path = dev.with_name("deployed.csv")
+    write_predictions(path, scores[is_kept].softmax(dim=1).flip(1), target[is_kept, None][:, :0], NAMES[::-1])
+    return path
+
+
+def test_priors_of_a_file_are_those_of_the_function(
+    dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("calibrate", "priors", dev, deployed, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    preds, target = logits(0)
+    others, classes = logits(1, 1000)
+    others = others[(classes == 0) | (torch.arange(1000) % 4 == 0)]
+    expected = estimate_priors(preds, target, others)
+    assert (found["classes"], found["is_label_shift"]) == (NAMES, True)
+    for name in ("priors", "low", "high", "validation_priors", "p_value"):
+        assert found[name] == pytest.approx(torch.as_tensor(getattr(expected, name)).tolist(), rel=1e-4), name
+    assert run("calibrate", "priors", dev, deployed) == 0
+    printed = capsys.readouterr().out
+    [table] = printed_tables(printed)
+    assert table.header == ["class", "validation", "unlabelled", "95 %"]
+    low, high = found["low"][0], found["high"][0]
+    assert table.rows[0] == ["red", "0.25", f"{found['priors'][0]:.4g}", f"{low:.4g} to {high:.4g}"]
+    assert "No change beyond class frequencies is seen (p = " in printed
+
+
+def test_the_priors_are_for_a_rule_with_the_same_concern(
+    dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    concern = dev.with_name("concern.yaml")
+    concern.write_text("classes: [blue, red, yellow, green]\n")
+    assert run("calibrate", "priors", dev, deployed, "--concern", concern) == 0
+    option, priors = capsys.readouterr().out.splitlines()[-1].split(" ")
+    assert option == "--priors"
+    assert max(map(float, priors.split(","))) == float(priors.split(",")[1]) > 0.4, "red"
+    rule = dev.with_name("rule.pt")
+    assert run("decide", "fit", dev, "--concern", concern, "--priors", priors, "--out", rule) == 0
+    assert DecisionRule.load(rule).priors.tolist() == pytest.approx([*map(float, priors.split(","))])  # type: ignore[union-attr]
+
+
+def test_priors_that_must_not_be_used_are_not_offered(
+    dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, target = logits(1, spread=1.0)
+    write_predictions(deployed, scores.softmax(dim=1), target, NAMES)
+    assert run("calibrate", "priors", dev, deployed) == 0
+    captured = capsys.readouterr()
+    assert "mpcs: warning: the priors must not be used: more than class frequencies has changed" in captured.err
+    assert captured.out.splitlines()[-1].startswith("DO NOT USE THESE PRIORS: the samples of a class do not look like")
+    assert "--priors" not in captured.out
+
+
+def test_errors_name_the_file_that_breaks_a_rule(dev: Path, deployed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.write_text("".join(deployed.read_text().splitlines(keepends=True)[:2]))
+    assert run("calibrate", "priors", dev, deployed) == 2
+    assert f"{deployed}: unlabelled must hold" in one_line(capsys.readouterr().err)
+    dev.write_text(dev.read_text().replace("green\n", "red\n"))
+    assert run("calibrate", "priors", dev, dev) == 2
+    assert f"{dev}: target must hold each class at least twice" in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "detect s.csv --no-intervals": lambda found: found["targets"] == 2,
     "calibrate fit p.csv --method temperature --out cal.pt": lambda found: found["parameters"] != {},
     "calibrate fit p.csv --method vector --out vector.pt": lambda found: found["parameters"] == {},
+    "calibrate priors p.csv p.csv": lambda found: found["classes"] == ["red", "green"] and found["is_label_shift"],
     "decide fit p.csv --concern c.yaml --out rule.pt": lambda found: found["guaranteed"] == [],
     "decide fit p.csv --concern c.yaml --out limited.pt --limit dangerous<=0.5": lambda found: (
         found["guaranteed"] == ["dangerous <= 0.5 of samples with confidence 0.95"]

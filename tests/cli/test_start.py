@@ -27,6 +27,7 @@ MISTAKES = [
     ["calibrate", "fit", "here.csv", "--method", "pav", "--logits", "--out", "cal.pt"],
     ["calibrate", "fit", "here.csv", "--method", "pav", "--out", "here.csv"],
     ["calibrate", "apply", "here.csv", "here.csv", "--out", "nowhere/out.csv"],
+    ["calibrate", "priors", "here.csv", "none.csv"],
     ["decide", "fit", "here.csv", "--concern", "none.yaml", "--out", "rule.pt"],
     ["decide", "apply", "here.csv", "here.csv", "--out", "nowhere/out.csv"],
     ["select", "none"],

@@ -1,0 +1,157 @@
+"""Class priors of unlabelled samples: against scipy and scikit-learn, their coverage, and what is no label shift."""
+
+import warnings
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binomtest
+from sklearn.metrics import confusion_matrix
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.calibration import LabelShiftWarning, TemperatureScaling, VectorScaling, estimate_priors
+from mpcs_torch.calibration.priors import PriorMethod
+from mpcs_torch.functional import shift_priors
+from mpcs_torch.learning import DecisionRule, Limit
+
+EVEN = torch.full((3,), 1 / 3)
+PRIORS = torch.tensor([0.7, 0.25, 0.05], dtype=torch.float64)
+both = pytest.mark.parametrize("method", get_args(PriorMethod))
+
+
+def draw(priors: Tensor, size: int, seed: int, *, skill: float = 2.0, spread: float = 3.0) -> tuple[Tensor, Tensor]:
+    """Draw overconfident logits (N, C), float64, and labels with these frequencies."""
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.multinomial(priors, size, replacement=True, generator=generator)
+    noise = torch.randn(size, len(priors), generator=generator, dtype=torch.float64)
+    return spread * (noise + skill * torch.nn.functional.one_hot(target, len(priors))), target
+
+
+def test_without_errors_in_validation_intervals_are_those_of_wilson() -> None:
+    samples, (unlabelled, classes) = draw(EVEN, 20_000, 0, skill=12.0), draw(PRIORS, 150, 1, skill=12.0)
+    estimate = estimate_priors(*samples, unlabelled, method="black_box", confidence=0.9)
+    for label, count in enumerate(classes.bincount().tolist()):
+        oracle = binomtest(count, 150).proportion_ci(0.9, method="wilson")
+        assert estimate.priors[label] == pytest.approx(count / 150)
+        assert (estimate.low[label], estimate.high[label]) == pytest.approx((oracle.low, oracle.high), abs=1e-3)
+
+
+def test_black_box_inverts_the_confusion_matrix_of_scikit_learn() -> None:
+    (preds, target), (unlabelled, _) = draw(EVEN, 500, 0), draw(PRIORS, 400, 1)
+    logits, new = preds.log_softmax(dim=1), unlabelled.log_softmax(dim=1)
+    temperature = TemperatureScaling().fit(logits, target)
+    vector = VectorScaling(3).fit(temperature(logits), target)
+    known, unknown = (vector(temperature(scores)).argmax(dim=1) for scores in (logits, new))
+    confusion = confusion_matrix(target, known, normalize="true")
+    shares = np.bincount(unknown, minlength=3) / len(unknown)
+    estimate = estimate_priors(preds, target, unlabelled, method="black_box")
+    np.testing.assert_allclose(estimate.priors, np.linalg.solve(confusion.T, shares), rtol=1e-9)
+
+
+@both
+def test_the_samples_of_validation_have_their_own_frequencies(method: PriorMethod) -> None:
+    preds, target = draw(PRIORS, 400, 0)
+    estimate = estimate_priors(preds, target, preds, method=method)
+    torch.testing.assert_close(estimate.priors, target.bincount() / 400.0, check_dtype=False)
+    torch.testing.assert_close(estimate.priors, estimate.validation_priors)
+    assert estimate.p_value > 0.99
+
+
+@both
+def test_intervals_hold_the_priors_and_label_shift_is_accepted(method: PriorMethod) -> None:
+    """With 15 times as many unlabelled samples, intervals without the error of validation would hold half of them."""
+    held, p_values = [], []
+    for seed in range(30):
+        samples, (deployed, _) = draw(EVEN, 200, seed), draw(PRIORS, 3000, 1000 + seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LabelShiftWarning)
+            estimate = estimate_priors(*samples, deployed, method=method)
+        assert ((estimate.low <= estimate.priors) & (estimate.priors <= estimate.high)).all()
+        held.append((estimate.low <= PRIORS) & (estimate.high >= PRIORS))
+        p_values.append(estimate.p_value)
+    assert 0.90 <= torch.stack(held).double().mean() <= 0.99
+    assert np.mean(np.array(p_values) < 0.05) <= 0.12
+    assert 0.35 <= np.mean(p_values) <= 0.7
+
+
+def test_em_reads_more_from_a_sample_than_its_class() -> None:
+    samples, (unlabelled, _) = draw(EVEN, 2000, 2, skill=1.0), draw(PRIORS, 2000, 3, skill=1.0)
+    em, black_box = (estimate_priors(*samples, unlabelled, method=method) for method in get_args(PriorMethod))
+    assert ((em.high - em.low) < 0.9 * (black_box.high - black_box.low)).all()
+
+
+@both
+@pytest.mark.parametrize("change", [{"skill": 1.0}, {"spread": 1.5}, {"skill": 3.0}], ids=str)
+def test_samples_that_look_otherwise_are_no_label_shift(method: PriorMethod, change: dict[str, float]) -> None:
+    samples, (unlabelled, _) = draw(EVEN, 500, 0), draw(PRIORS, 500, 1, **change)
+    with pytest.warns(LabelShiftWarning, match=r"must not be used: more than class frequencies has changed \(p = "):
+        assert estimate_priors(*samples, unlabelled, method=method).p_value < 0.001
+
+
+def test_many_rare_classes_are_tested_together() -> None:
+    even = torch.full((40,), 1 / 40)
+    samples = draw(even, 500, 0, skill=5.0)
+    assert estimate_priors(*samples, draw(even, 500, 1, skill=5.0)[0]).p_value > 0.05
+    with pytest.warns(LabelShiftWarning):
+        estimate_priors(*samples, draw(even, 500, 1, skill=2.5)[0])
+
+
+@both
+def test_a_class_that_is_gone_is_not_ruled_out(method: PriorMethod) -> None:
+    gone = torch.tensor([0.6, 0.4, 0.0])
+    estimate = estimate_priors(*draw(EVEN, 1000, 0), draw(gone, 1000, 1)[0], method=method)
+    assert estimate.low[2] < 1e-3
+    assert 0 < estimate.priors[2] < estimate.high[2] < 0.05
+    assert estimate.priors.sum() == pytest.approx(1)
+
+
+@both
+def test_the_order_of_classes_and_constants_of_rows_do_not_matter(method: PriorMethod) -> None:
+    (preds, target), (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 300, 1)
+    expected = estimate_priors(preds, target, unlabelled, method=method)
+    order = torch.tensor([2, 0, 1])
+    moved = [logits[:, order] + torch.arange(300.0).unsqueeze(1) for logits in (preds, unlabelled)]
+    estimate = estimate_priors(moved[0], order.argsort()[target], moved[1], method=method)
+    for found, wanted in zip(estimate[:4], expected[:4], strict=True):
+        torch.testing.assert_close(found, wanted[order], rtol=1e-5, atol=1e-7)
+    assert estimate.p_value == pytest.approx(expected.p_value, rel=1e-4)
+
+
+def test_more_confidence_is_a_wider_interval() -> None:
+    samples, (unlabelled, _) = draw(EVEN, 300, 0), draw(PRIORS, 300, 1)
+    narrow, wide = (estimate_priors(*samples, unlabelled, confidence=confidence) for confidence in (0.5, 0.99))
+    assert ((wide.low < narrow.low) & (wide.high > narrow.high)).all()
+
+
+def test_decision_rules_and_corrections_take_the_priors() -> None:
+    samples, (unlabelled, classes) = draw(EVEN, 1000, 0, skill=1.0), draw(PRIORS, 2000, 1, skill=1.0)
+    priors = estimate_priors(*samples, unlabelled).priors
+    spec, limit = ConcernSpec(["a", "b", "c"]), Limit(0.5, "any", of="c")
+    rule, without = (DecisionRule(spec, priors=given).fit(*samples) for given in (priors, None))
+    errors = [(fitted(unlabelled) != classes).double().mean() for fitted in (rule, without)]
+    assert errors[0] < 0.9 * errors[1]
+    assert DecisionRule(spec, limit, priors=priors).fit(*samples).is_fitted
+    shifted = shift_priors(unlabelled.softmax(dim=1), training_priors=EVEN, priors=priors)
+    assert shifted.sum(dim=1).allclose(torch.ones(2000, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"method": "bbse"}, "method must be 'em' or 'black_box', but got 'bbse'"),
+        ({"confidence": 1.0}, "confidence must be between 0 and 1, but got 1.0"),
+        ({"preds": torch.full((60, 3), torch.inf)}, "preds must be"),
+        ({"preds": torch.zeros(60, 3)}, "preds must tell the classes apart, but those of 'em' are linearly dependent"),
+        ({"target": torch.arange(60) % 2}, r"target must hold each class at least twice, but does not hold \[2\]"),
+        ({"unlabelled": torch.zeros(5, 2)}, r"unlabelled must be floating point logits of shape \(M, 3\), but got"),
+        ({"unlabelled": torch.zeros(1, 3)}, "unlabelled must hold finite logits of at least two samples"),
+        ({"unlabelled": torch.full((5, 3), torch.nan)}, "unlabelled must hold finite logits of at least two samples"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused(changes: dict[str, object], message: str) -> None:
+    preds, _ = draw(EVEN, 60, 0)
+    given: dict[str, object] = {"preds": preds, "target": torch.arange(60) % 3, "unlabelled": preds, **changes}
+    with pytest.raises(ValueError, match=message):
+        estimate_priors(**given)  # type: ignore[arg-type]
