@@ -137,9 +137,7 @@ def priors(
             "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
         ),
     ],
-    unlabelled: Annotated[
-        Path, options.file_argument("UNLABELLED", "Predictions of the deployment, on the same scale.")
-    ],
+    unlabelled: Annotated[Path, options.file_argument("UNLABELLED", "Predictions of the deployment.")],
     concern: Annotated[Path | None, options.concern_option("the order of the classes")] = None,
     logits: Logits = False,
     target: Labels = None,
