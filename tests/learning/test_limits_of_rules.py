@@ -245,8 +245,8 @@ def test_a_limit_that_is_none_is_named(arguments: tuple[Any, ...], message: str)
 
 def test_decisions_that_no_limit_counts_are_never_referred() -> None:
     target = torch.arange(1000) % 2
-    logits = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0)) * 3  # of a model that knows nothing
-    rule = DecisionRule(ConcernSpec(["benign", "malignant"]), Limit(0.05, "any", of="decided benign"))
+    logits = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))  # of a model that knows nothing
+    rule = DecisionRule(ConcernSpec(["benign", "malignant"]), Limit(0.05, "any", of="decided benign"), calibration=None)
     assert (rule(logits) == -1).all(), "before the fit"
     with pytest.warns(AllReferredWarning):
         rule.fit(logits, target)

@@ -22,7 +22,7 @@ SLOPE = 1e-6
 
 
 MARGIN = 0.2
-"""How far below the allowed p-value the foreseen one must be where tests begin: if the first fails, no other follows."""
+"""The part of the allowed p-value that the foreseen one may be where tests begin: if the first fails, all do."""
 
 
 class UnattainableLimitError(ValueError):
