@@ -14,6 +14,7 @@ from mpcs_torch.learning.losses import ConcernLoss, ConcernLossScale, Generalize
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.recommended import Recipe, recommended
 from mpcs_torch.learning.rule_limit import Limit, RuleReport
+from mpcs_torch.learning.rule_plan import LimitPlan, plan_limit
 from mpcs_torch.learning.selection import SelectionRule
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "DecisionRule",
     "GeneralizedMeanLoss",
     "Limit",
+    "LimitPlan",
     "ProbabilitiesWarning",
     "RareClassWarning",
     "Recipe",
@@ -35,5 +37,6 @@ __all__ = [
     "SoftF1Loss",
     "SoftmaxMarginLoss",
     "UnfittedRuleWarning",
+    "plan_limit",
     "recommended",
 ]

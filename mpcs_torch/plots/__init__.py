@@ -4,6 +4,7 @@ from mpcs_torch.plots.bars import condition_chart
 from mpcs_torch.plots.confusion import confusion_matrix
 from mpcs_torch.plots.curves import score_histograms
 from mpcs_torch.plots.det import bayes_error_curves, det_curves
+from mpcs_torch.plots.plan import plan_figure
 from mpcs_torch.plots.reliability import mean_curves, reliability
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 from mpcs_torch.plots.roc import roc_curves, roc_with_hull
@@ -14,6 +15,7 @@ __all__ = [
     "confusion_matrix",
     "det_curves",
     "mean_curves",
+    "plan_figure",
     "reliability",
     "risk_coverage_figure",
     "roc_curves",

@@ -1,6 +1,7 @@
 """``mpcs decide``: fit and apply a rule, guarantees that are out of reach, and files that are not replaced."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.evaluation.files.predictions import write_predictions
-from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning import DecisionRule, Limit, plan_limit
 from tests.calibration.data import logits
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
@@ -197,3 +198,32 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     assert "the logits look like probabilities: leave out --logits." in one_line(capsys.readouterr().err)
     assert run(*fit, "--limit", "any < 0.1", "--overwrite") == 2
     assert "limit 'any < 0.1': must read like 'dangerous <= 0.01 of" in one_line(capsys.readouterr().err)
+
+
+def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "plan.svg"
+    limit = ("decide", "plan", "--limit", "any <= 10 % of red by site", "--group-shares", "0.5,0.5", "--share", "0.3")
+    rates = ("--expected", "0.01", "--expected", "0.03")
+    assert run(*limit, *rates, "--picture", picture) == 0
+    printed = capsys.readouterr().out
+    planned = [
+        plan_limit(Limit(0.1, "any", "red", "site"), p, share=0.3, group_shares=(0.5, 0.5)) for p in (0.01, 0.03)
+    ]
+    [table] = printed_tables(printed)
+    columns = [[str(p.given), str(p.counted), str(p.judging), str(p.fewest)] for p in planned]
+    assert table.rows == [["0.01", *columns[0]], ["0.03", *columns[1]]]
+    assert f"With 1 % of errors: {planned[0]}\nWith 3 % of errors: {planned[1]}\nwrote {picture}\n" in printed
+    assert "prefers-color-scheme" in picture.read_text()
+    assert run(*limit, *rates[:2], "--json") == 0
+    [found] = json.loads(capsys.readouterr().out)
+    assert (found["expected"], found["given"], found["plan"]) == (0.01, planned[0].given, str(planned[0]))
+
+
+def test_wrong_plans_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limit = ("decide", "plan", "--limit", "any <= 1 %")
+    assert run(*limit, "--expected", "0.02") == 2
+    assert "below the limit 0.01 (with more errors, samples must be referred" in one_line(capsys.readouterr().err)
+    assert run(*limit, "--expected", "0.001", "--picture", tmp_path / "plan.png") == 2
+    assert "must end in .svg" in one_line(capsys.readouterr().err)
+    assert run(*limit, "--expected", "0.001", "--group-shares", "a") == 2
+    assert "--group-shares: must be numbers with commas between" in one_line(capsys.readouterr().err)

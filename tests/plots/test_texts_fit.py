@@ -20,6 +20,7 @@ from mpcs_torch.plots import (
     confusion_matrix,
     det_curves,
     mean_curves,
+    plan_figure,
     reliability,
     risk_coverage_figure,
     roc_curves,
@@ -116,6 +117,12 @@ def referral(size: int, is_long: bool) -> Figure:
     )
 
 
+def plans(size: int, is_long: bool) -> Figure:
+    planned = 90_000 if is_long else 90
+    chances = dict.fromkeys(names(size, is_long=is_long), (planned, lambda number: number / planned / 2))
+    return plan_figure(chances, wanted=0.9, title=LONG * is_long)
+
+
 def bars(size: int, is_long: bool) -> Figure:
     values = torch.rand(size, generator=GENERATOR).tolist()
     return class_bars(values, 0.5, LONG if is_long else "t", ylabel="mean concern")
@@ -135,6 +142,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     paired_counts: [((2, 30), paired)],
     condition_chart: [(CLASSES, conditions)],
     risk_coverage_figure: [(SYSTEMS, referral)],
+    plan_figure: [(SYSTEMS, plans)],
     trends: [((1, 30), lambda size, _: trends(RECORDS, {"accuracy": 1, "MPCS": size}))],
     figure_4: [((1, 10), lambda size, is_long: figure_4(dict.fromkeys(names(size, is_long=is_long), RECORDS)))],
     sample_figure: [(ONE, lambda _, is_long: sample_figure(torch.rand(40, 2) if is_long else torch.rand(1, 8, 8)))],

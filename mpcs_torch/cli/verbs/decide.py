@@ -1,6 +1,7 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -158,6 +159,58 @@ def apply(
     note(f"wrote {out}: {len(decisions)} decisions, {referred} of them referrals")
 
 
+@decide.command()
+def plan(
+    limit: Annotated[str, typer.Option(metavar="TEXT", help="A limit, as of `decide fit`.")],
+    expected: Annotated[
+        list[float],
+        typer.Option(help="Share of errors to expect among the samples that the limit is of; repeatable."),
+    ],
+    chance: Annotated[float, typer.Option(help="The chance wanted to decide all under the limit.")] = 0.9,
+    share: Annotated[float, typer.Option(help="Share of what the limit is of, such as the class.")] = 1.0,
+    group_shares: Annotated[
+        str | None, typer.Option(metavar="SHARES", help="Shares of the groups of a limit by a column, with commas.")
+    ] = None,
+    cluster_size: Annotated[int, typer.Option(help="Samples of a cluster, such as a patient.")] = 1,
+    shared: Annotated[float, typer.Option(help="Correlation of errors in a cluster; 1 if all err together.")] = 0.0,
+    picture: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Also draw the chance by the number, to an svg file.")
+    ] = None,
+    overwrite: Replace = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+) -> None:
+    """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any."""
+    options.check_out(picture, overwrite=overwrite, option="--picture")
+    if picture is not None and picture.suffix != ".svg":
+        raise typer.BadParameter(f"must end in .svg, but is {picture}", param_hint="--picture")
+
+    from mpcs_torch.learning import Limit, plan_limit
+
+    with options.refused_values():
+        asked = Limit.parse(limit)
+        shares = (1.0,) if group_shares is None else _numbers(group_shares, "--group-shares")
+        plan_for = partial(plan_limit, asked, chance=chance, share=share, group_shares=shares)
+        plans = {rate: plan_for(rate, cluster_size=cluster_size, shared=shared) for rate in expected}
+    columns = {"given": "to collect", "counted": "that count", "judging": "that judge", "fewest": "fewest that count"}
+    if as_json:
+        numbers = {rate: {name: getattr(one, name) for name in columns} for rate, one in plans.items()}
+        print_json([{"expected": rate, **numbers[rate], "plan": str(one)} for rate, one in plans.items()])
+    else:
+        rows = [[f"{rate:g}", *(str(getattr(one, name)) for name in columns)] for rate, one in plans.items()]
+        told = [f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()]
+        say("\n".join([text_of(Table(["expected rate", *columns.values()], rows)), "", *told]))
+    if picture is not None:
+        from mpcs_torch.io.atomic_files import replace_text
+        from mpcs_torch.plots import plan_figure
+        from mpcs_torch.report.render import to_svg
+
+        curves = {f"{100 * rate:g} % of errors": (one.given, one.chance_with) for rate, one in plans.items()}
+        unit = "samples" if cluster_size == 1 else "clusters"
+        replace_text(picture, to_svg(plan_figure(curves, wanted=chance, unit=unit, title=str(asked))))
+        note(f"wrote {picture}")
+
+
 def _table(report: "RuleReport") -> str:
     rows = [
         ["samples that calibrated", str(report.calibrated_by)],
@@ -180,10 +233,8 @@ def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
     return f"Guaranteed for {like}: {'; '.join(map(str, rule.limits))}."
 
 
-def _numbers(text: str) -> list[float]:
+def _numbers(text: str, option: str = "--priors") -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(
-            f"must be numbers with commas between, but is {text!r}", param_hint="--priors"
-        ) from None
+        raise typer.BadParameter(f"must be numbers with commas between, but is {text!r}", param_hint=option) from None

@@ -1,0 +1,122 @@
+"""Compare the chance that `plan_limit` promises with the share of fits that decide all samples.
+
+Run: python -m tests.benchmarks.planned_limits [FITS]
+
+The population has two classes, benign and malignant, and a model whose rates of errors are the expected ones. Each fit
+is of a `DecisionRule` to as many samples as planned. It attains its limit if it refers none of them.
+"""
+
+import sys
+import warnings
+from math import sqrt
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.calibration import CalibrationWarning
+from mpcs_torch.functional import UnattainableLimitError
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, RareClassWarning, plan_limit
+from mpcs_torch.tables import Table
+
+FITS, CHANCE = 500, 0.9
+CONCERN = ConcernSpec(["benign", "malignant"])
+"""Both errors are dangerous, and cost the same: a calibration leaves decisions as they are."""
+
+
+class Case(NamedTuple):
+    """A limit to plan for, and the population."""
+
+    limit: Limit
+    expected: float
+    """The rate of errors in each class."""
+    share: float = 1.0
+    """Of what counts."""
+    malignant: float = 0.3
+    """The share of malignant samples."""
+    group_shares: tuple[float, ...] = (1.0,)
+    cluster_size: int = 1
+    shared: float = 0.0
+
+    def plan(self) -> LimitPlan:
+        """Return the plan."""
+        return plan_limit(
+            self.limit,
+            self.expected,
+            chance=CHANCE,
+            share=self.share,
+            group_shares=self.group_shares,
+            cluster_size=self.cluster_size,
+            shared=self.shared,
+        )
+
+
+CASES = {
+    "any of samples": Case(Limit(0.05, "any"), 0.02),
+    "dangerous of a class": Case(Limit(0.05, of="malignant"), 0.015, share=0.1, malignant=0.1),
+    "no error expected": Case(Limit(0.02, of="malignant"), 0.0, share=0.1, malignant=0.1),
+    "dangerous of a class, by site": Case(
+        Limit(0.1, of="malignant", by="site"), 0.03, share=0.3, group_shares=(0.5, 0.3, 0.2)
+    ),
+    "any of decided": Case(Limit(0.05, "any", of="decided"), 0.02),
+    "clusters of 5, half shared": Case(Limit(0.05, "any"), 0.02, cluster_size=5, shared=0.5),
+    "clusters of 10, alike": Case(Limit(0.05, "any"), 0.02, cluster_size=10, shared=1.0),
+}
+
+
+def share_attained(case: Case, fits: int) -> float:
+    """Return the share of fits to the planned number of samples that decide all of them."""
+    plan, attained = case.plan(), 0
+    for seed in range(fits):
+        logits, target, clusters, sites = _drawn(case, plan.given, torch.Generator().manual_seed(seed))
+        rule = DecisionRule(CONCERN, case.limit, seed=seed)
+        with warnings.catch_warnings():
+            for kind in (AllReferredWarning, RareClassWarning, CalibrationWarning):
+                warnings.simplefilter("ignore", kind)
+            try:
+                rule.fit(logits, target, clusters=None if case.cluster_size == 1 else clusters, groups={"site": sites})
+            except UnattainableLimitError:  # by chance, too few samples of the class
+                continue
+        attained += bool((rule(logits) >= 0).all())
+    return attained / fits
+
+
+def _drawn(case: Case, units: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Draw logits and labels of clusters, their codes and their groups; the less sure, the likelier an error is."""
+    size = case.cluster_size
+    target = (torch.rand(units, generator=generator) < case.malignant).long().repeat_interleave(size)
+    clusters = torch.arange(units).repeat_interleave(size)
+    sites = torch.tensor(case.group_shares).multinomial(units, replacement=True, generator=generator)[clusters]
+    if case.shared == 1 or size == 1:
+        rate = torch.full((units,), case.expected)
+        is_error = (torch.rand(units, generator=generator) < rate)[clusters]
+    else:
+        alike = 1 / case.shared - 1
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator)))
+            rate = torch.distributions.Beta(case.expected * alike, (1 - case.expected) * alike).sample((units,))
+        is_error = torch.rand(len(clusters), generator=generator) < rate[clusters]
+    decision = torch.where(is_error, 1 - target, target)
+    sureness = torch.rand(len(target), generator=generator) * torch.where(is_error, 4.0, 8.0)
+    return torch.nn.functional.one_hot(decision, 2) * (0.01 + sureness)[:, None], target, clusters, sites
+
+
+def main() -> None:
+    """Print a row for each case as it finishes."""
+    torch.set_num_threads(1)
+    fits = int(sys.argv[1]) if len(sys.argv) > 1 else FITS
+    rows = []
+    for name, case in CASES.items():
+        plan, attained = case.plan(), share_attained(case, fits)
+        error = sqrt(attained * (1 - attained) / fits)
+        planned = f"{plan.chance_with(plan.given):.3f}"
+        rows.append(
+            [name, str(case.limit), f"{case.expected:g}", str(plan.given), planned, f"{attained:.3f} ± {error:.3f}"]
+        )
+        print(*rows[-1], sep=" | ", flush=True)
+    print("\n" + Table(["case", "limit", "expected", "given", "planned", "attained"], rows).markdown())
+
+
+if __name__ == "__main__":
+    main()

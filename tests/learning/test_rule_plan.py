@@ -1,0 +1,153 @@
+"""Plans of limits against brute force, simulation, the errors of fits and fits of rules."""
+
+import re
+from math import ceil, exp, log, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import betabinom, binom
+
+from mpcs_torch.functional import UnattainableLimitError
+from mpcs_torch.functional.concern.risk_control import LimitedRate
+from mpcs_torch.learning import Limit, plan_limit
+from mpcs_torch.learning.rule_samples import calibration_units, given_units
+from tests.benchmarks import planned_limits
+
+OF_CLASS = Limit(0.01, of="malignant")
+
+
+def brute_force(limit: Limit, expected: float, chance: float, most: int) -> int:
+    """Return the smallest number from which on the chance is kept, looking at every number of errors."""
+    assert limit.confidence is not None
+    last = 0
+    for n in range(1, most):
+        passing = np.flatnonzero(binom.cdf(np.arange(n), n, limit.at_most) <= 1 - limit.confidence)
+        if not len(passing) or binom.cdf(passing[-1], n, expected) < chance:
+            last = n
+    return last + 1
+
+
+@pytest.mark.parametrize(
+    ("at_most", "confidence", "expected", "chance"),
+    [(0.05, 0.95, 0.01, 0.9), (0.1, 0.9, 0.05, 0.8), (0.1, 0.95, 0.05, 0.95), (0.02, 0.99, 0.002, 0.7)],
+)
+def test_the_chance_is_kept_from_the_planned_number_on(
+    at_most: float, confidence: float, expected: float, chance: float
+) -> None:
+    limit = Limit(at_most, confidence=confidence)
+    plan = plan_limit(limit, expected, chance=chance)
+    assert plan.judging == brute_force(limit, expected, chance, 2 * plan.judging) > plan.fewest
+    assert plan.given == given_units(plan.judging)
+    assert plan.given - calibration_units(plan.given) == plan.judging
+    assert plan.chance_with(plan.given) >= chance
+
+
+@settings(max_examples=20)
+@given(st.floats(0.005, 0.3), st.floats(0.5, 0.99), st.sampled_from([1, 4]), st.booleans())
+def test_fewer_than_the_fewest_are_refused_by_the_test_itself(
+    at_most: float, confidence: float, size: int, is_sure: bool
+) -> None:
+    limit = Limit(at_most, confidence=confidence if is_sure or size > 1 else None)
+    clusters = None if size == 1 else torch.arange(1).repeat_interleave(size)
+    one = torch.ones(size, dtype=torch.bool)
+    rate = LimitedRate("", at_most, limit.confidence, torch.zeros(size), one, clusters=clusters)
+    with pytest.raises(UnattainableLimitError) as refused:
+        rate.check_attainable()
+    assert plan_limit(limit, 0, cluster_size=size).fewest == refused.value.needed
+
+
+def test_what_counts_is_drawn_by_chance_in_each_group() -> None:
+    plan = plan_limit(Limit(0.1, of="malignant", by="site"), 0.02, share=0.4, group_shares=(0.25, 0.75))
+    judging = plan.given - calibration_units(plan.given)
+    numbers = np.arange(judging + 1)
+    allowed = [int(np.sum(binom.cdf(np.arange(n + 1), n, 0.1) <= 0.05)) - 1 for n in numbers]
+    passing = binom.cdf(allowed, numbers, 0.02)
+    in_group = [binom.pmf(numbers, judging, share) @ passing for share in (0.1, 0.3)]
+    assert plan.chance_with(plan.given) == pytest.approx(in_group[0] * in_group[1], abs=1e-6)
+    assert 0.9 <= plan.chance_with(plan.given) < 0.91
+    assert plan.chance_with(plan.given - 20) < 0.9
+    assert (plan.counted, plan.counted_in_rarest) == (round(0.4 * plan.given), round(0.1 * plan.given))
+    assert plan_limit(OF_CLASS, 0, share=0.05).given > given_units(ceil(299 / 0.05)), "299 on average are too few"
+
+
+@pytest.mark.parametrize(("size", "shared"), [(1, 0.0), (5, 0.3), (10, 0.5), (20, 0.1), (5, 1.0)])
+def test_clusters_pass_the_test_as_often_as_in_simulations(size: int, shared: float) -> None:
+    plan = plan_limit(Limit(0.05), 0.015, cluster_size=size, shared=shared)
+    clusters, random = plan.judging, np.random.default_rng(0)
+    counts = random.binomial(1, 0.015, (4000, clusters)) * size
+    if 0 < shared < 1:
+        counts = betabinom.rvs(
+            size, 0.015 * (1 / shared - 1), 0.985 * (1 / shared - 1), size=(4000, clusters), random_state=random
+        )
+    mean = counts.sum(axis=1) / (size * clusters)
+    test = hoeffding_bentkus if size > 1 else lambda mean, n, rate: binom.cdf(round(mean * n), n, rate)
+    p_values = [test(value, clusters, 0.05) for value in mean]
+    attained = np.mean(np.array(p_values) <= 0.05)
+    assert attained == pytest.approx(plan.chance_with(plan.given), abs=0.015)
+    assert attained >= 0.9 - 2 * sqrt(0.09 / 4000)
+
+
+def hoeffding_bentkus(mean: float, clusters: int, at_most: float) -> float:
+    """Return the p-value of Bates et al. (2021), Proposition 5 and equation (9)."""
+    low = min(mean, at_most)
+    divergence = (low * log(low / at_most) if low else 0) + (1 - low) * log((1 - low) / (1 - at_most))
+    return min(exp(-clusters * divergence), exp(1) * binom.cdf(ceil(clusters * mean - 1e-9), clusters, at_most))
+
+
+def test_alike_samples_of_a_cluster_take_more_clusters() -> None:
+    limit = Limit(0.05)
+    given_by_shared = [plan_limit(limit, 0.015, cluster_size=8, shared=shared).given for shared in (0, 0.3, 0.9)]
+    assert given_by_shared == sorted(set(given_by_shared))
+    in_all = [size * plan_limit(limit, 0.015, cluster_size=size, shared=0.9).given for size in (2, 8)]
+    assert in_all[0] < in_all[1]
+
+
+def test_plans_say_what_to_collect() -> None:
+    plan = plan_limit(Limit(0.02), 0.005)
+    assert str(plan) == f"Collect {plan.given} samples."
+    plan = plan_limit(Limit(0.05, of="malignant", by="site"), 0.005, share=0.1, group_shares=(0.6, 0.4))
+    assert plan.given > 1000 > plan.counted > plan.counted_in_rarest
+    samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {plan.counted} of them malignant"
+    assert str(plan) == f"Collect {samples}, {plan.counted_in_rarest} of these of the rarest site."
+    plan = plan_limit(Limit(0.05, of="malignant"), 0, share=0.1, cluster_size=4, shared=0.5)
+    assert str(plan) == f"Collect {plan.given} clusters of 4 samples, {plan.counted} of them with malignant samples."
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected", "arguments", "said"),
+    [
+        (Limit(0.5, "cost", confidence=None), 0.1, {}, "limit must be on a rate of errors, but got 'cost <= 0.5 of"),
+        (OF_CLASS, 0.01, {}, "below the limit 0.01 (with more errors, samples must be referred: expect the rate left"),
+        (OF_CLASS, -0.1, {}, "expected must be at least 0"),
+        (
+            OF_CLASS,
+            0.00999,
+            {"cluster_size": 1000},
+            "that 131072 samples that count are enough, but got 0.00999 for 'dangerous <= 0.01",
+        ),
+        (OF_CLASS, 0.001, {"chance": 1.0}, "chance must be above 0 and below 1, but got 1.0."),
+        (OF_CLASS, 0.001, {"share": 0.0}, "share must be above 0 and at most 1, but got 0.0."),
+        (Limit(0.01), 0.001, {"share": 0.5}, "share must be 1 for a limit of all samples, but got 0.5."),
+        (OF_CLASS, 0.001, {"group_shares": [0.5, 0.5]}, "group_shares must be left out for 'dangerous <= 0.01 of mal"),
+        (Limit(0.01, by="site"), 0.001, {}, "group_shares must be given for 'dangerous <= 0.01 of samples by site"),
+        (Limit(0.01, by="site"), 0.001, {"group_shares": [0.6, 0.6]}, "group_shares must be above 0 and add up to at"),
+        (OF_CLASS, 0.001, {"cluster_size": 0}, "cluster_size must be at least 1, but got 0."),
+        (OF_CLASS, 0.001, {"shared": 1.5}, "shared must be from 0 to 1, but got 1.5."),
+    ],
+)
+def test_wrong_arguments_are_refused(limit: Limit, expected: float, arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        plan_limit(limit, expected, **arguments)
+
+
+def test_fits_attain_the_limit_as_often_as_planned() -> None:
+    case, fits = planned_limits.CASES["dangerous of a class, by site"], 40
+    plan = case.plan()
+    planned = plan.chance_with(plan.given)
+    assert 0.9 <= planned < 0.95
+    attained = planned_limits.share_attained(case, fits)
+    assert attained == pytest.approx(planned, abs=3 * sqrt(planned * (1 - planned) / fits))
