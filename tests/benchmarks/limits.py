@@ -1,0 +1,220 @@
+"""Count how often limits of a `DecisionRule` are exceeded, for each kind of limit on real and simulated predictions.
+
+Run: MPCS_DATA_ROOT=data python -m tests.benchmarks.limits [FITS] [CASE ...]
+
+A case is named by the beginning of its line, such as "digits, any of decided". Each pool of predictions is taken as the
+whole population, and the samples of a fit are drawn from it with replacement, so that the true rate of each limit is
+known. A limit with confidence 0.95 may be exceeded by 5 % of the fits.
+
+Where MAPIE is installed (pip install mapie), its `BinaryClassificationController` chooses a threshold by the same
+samples for cases of two classes: the likelier class is decided, and what the threshold excludes is referred.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib.util import find_spec
+from math import sqrt
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.functional import UnattainableLimitError
+from mpcs_torch.learning import DecisionRule, Limit
+from tests.benchmarks.held_out import HeldOut, digits, mnist
+
+FITS = 500
+CONFIDENCE = 0.95
+LEVELS = (0.005, 0.01, 0.05)
+CLASS_LEVELS = (0.05, 0.1, 0.2)
+HEADER = ("case", "limit", "above", "coverage", "above (MAPIE)", "coverage (MAPIE)", "the same, fixed sequence")
+
+
+class Pool(NamedTuple):
+    """A population of predictions, with the number of clusters, or of samples without clusters, to draw for a fit."""
+
+    predictions: HeldOut
+    drawn: int
+    clusters: Tensor | None = None
+    """(N,), int64, rising."""
+    sites: Tensor | None = None
+    """(N,), int64."""
+
+    def draw(self, seed: int) -> tuple[Tensor, Tensor]:
+        """Draw with replacement: the places of samples, and the codes of their clusters, both (n,)."""
+        generator = torch.Generator().manual_seed(seed)
+        sizes = torch.ones(len(self.predictions.target)).long() if self.clusters is None else self.clusters.bincount()
+        chosen = torch.randint(len(sizes), (self.drawn,), generator=generator)
+        of = torch.arange(self.drawn).repeat_interleave(sizes[chosen])
+        first_drawn, first = (sizes[which].cumsum(0) - sizes[which] for which in (chosen, slice(None)))
+        return first[chosen][of] + torch.arange(len(of)) - first_drawn[of], of
+
+    def exceeds(self, limits: list[Limit], decisions: Tensor) -> bool:
+        """Tell whether the rate of a limit, in a group of it, is above the limit in the population."""
+        return any(rate > limit.at_most + 1e-9 for limit in limits for rate in self._rates(limit, decisions))
+
+    def _rates(self, limit: Limit, decisions: Tensor) -> Iterator[float]:
+        _, target, concern = self.predictions
+        is_decided, label = decisions >= 0, limit.class_of(concern)
+        is_error = is_decided & (limit.losses(concern)[target, decisions.clamp(min=0)] > 0)
+        counts = is_decided if limit.is_of_decided else torch.ones_like(is_decided)
+        if label is not None:
+            counts = counts & ((decisions if limit.is_of_decided else target) == label)
+        sites = torch.zeros_like(target) if limit.by is None or self.sites is None else self.sites
+        for site in sites.unique():
+            counted = counts & (sites == site)
+            yield (is_error & counted).sum().item() / max(1, int(counted.sum()))
+
+
+def simulated(
+    frequencies: Tensor, samples: int, drawn: int, *, noise: float, largest: int = 1, shared: float = 0.0
+) -> Pool:
+    """Simulate overconfident logits of clusters of 1 to ``largest`` samples of one class, which share some noise."""
+    generator, classes = torch.Generator().manual_seed(0), len(frequencies)
+    sizes = torch.randint(1, largest + 1, (2 * samples // (largest + 1),), generator=generator)
+    clusters = torch.arange(len(sizes)).repeat_interleave(sizes)
+    target = frequencies.multinomial(len(sizes), replacement=True, generator=generator)[clusters]
+    common = torch.randn(len(sizes), classes, generator=generator)[clusters] * shared**0.5
+    own = torch.randn(len(target), classes, generator=generator) * (1 - shared) ** 0.5
+    logits = 1.5 * (noise * (common + own) + 3 * torch.eye(classes)[target] + frequencies.log() / 3)
+    names = ["common", "rare"] if classes == 2 else [str(label) for label in range(classes)]
+    return Pool(HeldOut(logits, target, ConcernSpec(names)), drawn, None if largest == 1 else clusters)
+
+
+def with_ties(pool: Pool, distinct: int) -> Pool:
+    """Replace logits by some of them, those of samples of the same class."""
+    logits, target, concern = pool.predictions
+    places = torch.arange(len(target)) % distinct
+    for label in target.unique():
+        of_class = (target == label).nonzero().squeeze(1)
+        places[of_class] = of_class[torch.arange(len(of_class)) % (distinct // len(concern.classes))]
+    mixed = torch.where(torch.arange(len(target)) % 17 == 0, places.roll(1), places)  # else ties are of one class
+    return pool._replace(predictions=HeldOut(logits[mixed], target, concern))
+
+
+def with_sites(pool: Pool) -> Pool:
+    """Divide samples among ten sites, the last of which has three times the noise."""
+    logits, target, concern = pool.predictions
+    sites = torch.arange(len(target)) % 10
+    noise = torch.randn(logits.shape, generator=torch.Generator().manual_seed(1)) * 3
+    return pool._replace(
+        predictions=HeldOut(torch.where((sites == 9)[:, None], logits + noise, logits), target, concern), sites=sites
+    )
+
+
+class Case(NamedTuple):
+    """Limits for samples of a pool."""
+
+    name: str
+    pool: Pool
+    limits: list[Limit]
+
+
+def cases() -> Iterator[Case]:
+    """Yield all cases, in the order of the table."""
+    real = {"MNIST": (mnist(Path(os.environ.get("MPCS_DATA_ROOT", "data"))), 2000), "digits": (digits(), 1000)}
+    for name, (predictions, drawn) in real.items():
+        pool = Pool(predictions, drawn)
+        for kind, of, errors in (
+            ("dangerous", "samples", "dangerous"),
+            ("any", "samples", "any"),
+            ("any of decided", "decided", "any"),
+            ("any of decided as 4", "decided 4", "any"),
+        ):
+            yield from (Case(f"{name}, {kind}", pool, [Limit(level, errors, of)]) for level in LEVELS)
+        yield from (Case(f"{name}, any of class 4", pool, [Limit(level, "any", "4")]) for level in CLASS_LEVELS)
+        yield Case(
+            f"{name}, several", pool, [Limit(0.05, "any"), Limit(0.1, "any", "4"), Limit(0.05, "any", "decided")]
+        )
+    even, rare = torch.ones(3) / 3, torch.tensor([50 / 51, 1 / 51])
+    imbalanced = simulated(rare, 30_000, 8000, noise=1)
+    for level in CLASS_LEVELS:
+        yield Case("1:50, any of rare", imbalanced, [Limit(level, "any", "rare")])
+        yield Case("1:50, any of decided as rare", imbalanced, [Limit(level, "any", "decided rare")])
+    many = simulated(torch.ones(50) / 50, 20_000, 2000, noise=1)
+    yield from (Case("50 classes", many, [limit]) for limit in (Limit(0.05, "any"), Limit(0.05, "any", "decided")))
+    ties = with_ties(simulated(even, 20_000, 1500, noise=1), 18)
+    yield from (Case("18 distinct rows", ties, [limit]) for limit in (Limit(0.05, "any"), Limit(0.1, "any", "decided")))
+    for shared in (0.0, 0.5, 0.9, 1.0):
+        clusters = simulated(even, 20_000, 800, noise=1.3, largest=20, shared=shared)
+        yield Case(f"clusters of 1 to 20, {shared:g} shared", clusters, [Limit(0.1, "any")])
+    sites = with_sites(simulated(even, 20_000, 4000, noise=1))
+    yield Case("10 sites, one hard", sites, [Limit(0.1, "any", by="site")])
+
+
+def decisions_of_rule(case: Case, seed: int) -> Tensor:
+    """Return the decisions for the whole pool, by a rule that is fitted to drawn samples."""
+    logits, target, concern = case.pool.predictions
+    places, clusters = case.pool.draw(seed)
+    rule = DecisionRule(concern, case.limits, seed=seed)
+    rule.fit(
+        logits[places],
+        target[places],
+        clusters=None if case.pool.clusters is None else clusters,
+        groups=None if case.pool.sites is None else {"site": case.pool.sites[places]},
+    )
+    return rule(logits)
+
+
+def decisions_of_mapie(case: Case, seed: int, method: Literal["bonferroni_holm", "fixed_sequence"]) -> Tensor:
+    """Return the decisions for the whole pool, by MAPIE's threshold on the probability of the rare class."""
+    from mapie.risk_control import BinaryClassificationController  # type: ignore[import-not-found]
+
+    logits, target, _ = case.pool.predictions
+    [limit], (places, _) = case.limits, case.pool.draw(seed)
+    controller = BinaryClassificationController(
+        lambda rows: np.stack([1 - rows, rows], axis=1),
+        "precision" if limit.is_of_decided else "recall",
+        target_level=1 - limit.at_most,
+        confidence_level=CONFIDENCE,
+        fwer_method=method,
+    )
+    rare = logits.double().softmax(dim=1)[:, 1]
+    controller.calibrate(rare[places].numpy(), target[places].numpy())
+    if controller.best_predict_param is None:
+        return torch.full_like(target, -1)
+    is_above, likely = rare >= float(controller.best_predict_param), (rare >= 0.5).long()
+    is_excluded = ~is_above & (likely == 1) if limit.is_of_decided else is_above & (likely == 0)
+    return torch.where(is_excluded, -1, likely)
+
+
+def shares(case: Case, decisions: list[Tensor]) -> tuple[str, str]:
+    """Return the share of fits that exceed a limit, with its standard error, and the mean coverage."""
+    above = np.mean([case.pool.exceeds(case.limits, each) for each in decisions])
+    coverage = np.mean([(each >= 0).double().mean().item() for each in decisions])
+    return f"{above:.3f} ± {sqrt(above * (1 - above) / len(decisions)):.3f}", f"{coverage:.3f}"
+
+
+def cells(case: Case, fits: int) -> list[str]:
+    """Return the row of a case."""
+    names = [case.name, "; ".join(f"{limit}".removesuffix(f" with confidence {CONFIDENCE:g}") for limit in case.limits)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # classes without a limit are rare, and some fits refer all samples
+        try:
+            row = [*names, *shares(case, [decisions_of_rule(case, seed) for seed in range(fits)])]
+        except UnattainableLimitError as error:
+            return [*names, f"refused: takes {error.needed} {error.unit}"]
+        if case.name.startswith("1:50") and find_spec("mapie"):
+            for method in ("bonferroni_holm", "fixed_sequence"):
+                row += shares(case, [decisions_of_mapie(case, seed, method) for seed in range(fits)])
+    return row
+
+
+def main() -> None:
+    """Print a row for each case as it finishes."""
+    torch.set_num_threads(1)
+    arguments = sys.argv[1:]
+    fits = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else FITS
+    print(" | ".join(HEADER), flush=True)
+    for case in cases():
+        if not arguments or case.name.startswith(tuple(arguments)):
+            print(" | ".join(cells(case, fits)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
