@@ -15,8 +15,6 @@ from mpcs_torch.learning.rule_samples import calibration_units, given_units
 Array = NDArray[np.float64]
 FIRST, MOST = 2**10, 2**17
 """Of the numbers of samples that count, the first and the highest to look at."""
-SURE = 0.1
-"""Numbers are looked at until the chance to fail is this share of the one that is acceptable."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +24,8 @@ class LimitPlan:
     limit: Limit
     given: int
     """To collect: those that judge, and the fifth that calibrates."""
-    counted: int
-    """Of those given, the expected number that counts, such as the samples of the class."""
-    counted_in_rarest: int
-    """The same in the smallest group."""
+    counted: tuple[int, ...]
+    """Of those given, the expected number that counts in each group, such as the samples of the class."""
     judging: int
     """Of those given, the number that judges."""
     fewest: int
@@ -49,9 +45,9 @@ class LimitPlan:
         is_single, of = self.cluster_size == 1, self.limit.of
         parts = [f"{self.given:_} " + ("samples" if is_single else f"clusters of {self.cluster_size} samples")]
         if of != SAMPLES:
-            parts.append(f"{self.counted:_} of them {of if is_single else f'with {of} samples'}")
+            parts.append(f"{sum(self.counted):_} of them {of if is_single else f'with {of} samples'}")
         if self.limit.by is not None:
-            parts.append(f"{self.counted_in_rarest:_} of these of the rarest {self.limit.by}")
+            parts.append(f"{min(self.counted):_} of these of the rarest {self.limit.by}")
         return f"Collect {', '.join(parts)}.".replace("_", " ")
 
 
@@ -102,7 +98,8 @@ def plan_limit(
     group_shares = tuple(group_shares)
     _check(limit, expected, chance, share, group_shares, cluster_size, shared)
     shares = tuple(share * of_group for of_group in group_shares)
-    enough, most = 1 - SURE * (1 - chance) / len(shares), max(4, FIRST // cluster_size)
+    # Numbers far beyond the plan count as the highest one, which must hardly ever fail.
+    enough, most = 1 - 0.1 * (1 - chance) / len(shares), max(4, FIRST // cluster_size)
     while (chances := _chances(limit, expected, most, cluster_size, shared))[-(most // 4) :].min() < enough:
         most *= 2
         if most * cluster_size > MOST:
@@ -115,8 +112,8 @@ def plan_limit(
     while _chance(chances, judging - step, shares) >= chance:
         judging -= step
     given, fewest = given_units(judging), int(np.flatnonzero(chances)[0])
-    counted, in_rarest = round(given * share), round(given * min(shares))
-    return LimitPlan(limit, given, counted, in_rarest, judging, fewest, cluster_size, shares, chances)
+    counted = tuple(round(given * of_group) for of_group in shares)
+    return LimitPlan(limit, given, counted, judging, fewest, cluster_size, shares, chances)
 
 
 def _most_errors(limit: Limit, most: int, size: int) -> Array:
@@ -165,7 +162,7 @@ def _check(
 ) -> None:
     of_groups = "be left out" if limit.by is None else "be given"
     below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: expect the rate left then)"
-    is_whole = sum(group_shares) <= 1 + 1e-9
+    is_whole = abs(sum(group_shares) - 1) < 1e-3
     for rule, is_kept, value in (
         ("limit must be on a rate of errors", limit.errors != "cost", f"'{limit}'"),
         (f"expected must be at least 0 and {below}", 0 <= expected < limit.at_most, expected),
@@ -173,7 +170,7 @@ def _check(
         ("share must be above 0 and at most 1", 0 < share <= 1, share),
         ("share must be 1 for a limit of all samples", limit.of != SAMPLES or share == 1, share),
         (f"group_shares must {of_groups} for '{limit}'", (limit.by is None) == (group_shares == (1.0,)), group_shares),
-        ("group_shares must be above 0 and add up to at most 1", is_whole and min(group_shares) > 0, group_shares),
+        ("group_shares must be above 0 and add up to 1", is_whole and min(group_shares) > 0, group_shares),
         ("cluster_size must be at least 1", size >= 1, size),
         ("shared must be from 0 to 1", 0 <= shared <= 1, shared),
     ):

@@ -5,20 +5,14 @@ from collections.abc import Callable, Mapping
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from mpcs_torch.plots.canvas import DARK_GREY, Place, canvas, coloured, grid, legend_below, literal
+from mpcs_torch.plots.canvas import DARK_GREY, canvas, coloured, grid, legend_below, literal
 
-POINTS = 400
-BEYOND = 1.5
-"""The highest number that is drawn, by the highest that is planned."""
+POINTS, BEYOND = 400, 1.5
+"""The numbers that are drawn, and the highest of them by the highest that is planned."""
 
 
 def plan_figure(
-    plans: Mapping[str, tuple[int, Callable[[int], float]]],
-    *,
-    wanted: float,
-    unit: str = "samples",
-    title: str = "",
-    on: Place = None,
+    plans: Mapping[str, tuple[int, Callable[[int], float]]], *, wanted: float, unit: str = "samples", title: str = ""
 ) -> Figure:
     """Draw the chance to attain a limit against the number of samples to collect, for one or more rates of errors.
 
@@ -27,14 +21,13 @@ def plan_figure(
         wanted: The chance wanted.
         unit: What is collected.
         title: The title of the figure.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
 
     Example:
         >>> figure = plan_figure({"0.3 % of errors": (300, lambda number: 1 - 0.1 ** (number / 300))}, wanted=0.9)
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
         ['0.3 % of errors', 'wanted: 90 %']
     """
-    figure, axes = canvas(3.0, title, on=on, xlabel=f"{unit} to collect", ylabel="chance to refer none, %")
+    figure, axes = canvas(3.0, title, xlabel=f"{unit} to collect", ylabel="chance to refer none, %")
     highest = BEYOND * max(planned for planned, _ in plans.values())
     numbers = [round(highest * place / POINTS) for place in range(1, POINTS + 1)]
     for name, (planned, chance_with), colour in coloured(plans):
@@ -45,5 +38,5 @@ def plan_figure(
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: f"{number:_.0f}".replace("_", " ")))
     grid(axes)
-    legend_below(figure, on=on)
+    legend_below(figure)
     return figure

@@ -191,14 +191,21 @@ def shares(case: Case, decisions: list[Tensor]) -> tuple[str, str]:
 
 
 def cells(case: Case, fits: int) -> list[str]:
-    """Return the row of a case."""
-    names = [case.name, "; ".join(f"{limit}".removesuffix(f" with confidence {CONFIDENCE:g}") for limit in case.limits)]
+    """Return the row of a case; a fit that is refused refers all."""
+    row = [case.name, "; ".join(str(limit).removesuffix(f" with confidence {CONFIDENCE:g}") for limit in case.limits)]
+    decisions, refusals = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # classes without a limit are rare, and some fits refer all samples
-        try:
-            row = [*names, *shares(case, [decisions_of_rule(case, seed) for seed in range(fits)])]
-        except UnattainableLimitError as error:
-            return [*names, f"refused: takes {error.needed} {error.unit}"]
+        for seed in range(fits):
+            try:
+                decisions.append(decisions_of_rule(case, seed))
+            except UnattainableLimitError as error:
+                decisions.append(torch.full_like(case.pool.predictions.target, -1))
+                refusals.append(f"takes {error.needed} {error.unit}")
+        if len(refusals) == fits:
+            return [*row, f"refused: {refusals[0]}"]
+        row += shares(case, decisions)
+        row[-1] += f" ({len(refusals)} refused: {refusals[0]})" if refusals else ""
         if case.name.startswith("1:50") and find_spec("mapie"):
             for method in ("bonferroni_holm", "fixed_sequence"):
                 row += shares(case, [decisions_of_mapie(case, seed, method) for seed in range(fits)])

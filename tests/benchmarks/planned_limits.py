@@ -1,23 +1,26 @@
 """Compare the chance that `plan_limit` promises with the share of fits that decide all samples.
 
-Run: python -m tests.benchmarks.planned_limits [FITS]
+Run: python -m tests.benchmarks.planned_limits [FITS] [--figure plan.png]
 
 The population has two classes, benign and malignant, and a model whose rates of errors are the expected ones. Each fit
 is of a `DecisionRule` to as many samples as planned. It attains its limit if it refers none of them.
 """
 
-import sys
+import argparse
 import warnings
 from math import sqrt
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.functional import UnattainableLimitError
 from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, RareClassWarning, plan_limit
+from mpcs_torch.plots import plan_figure
 from mpcs_torch.tables import Table
 
 FITS, CHANCE = 500, 0.9
@@ -102,18 +105,32 @@ def _drawn(case: Case, units: int, generator: torch.Generator) -> tuple[Tensor, 
     return torch.nn.functional.one_hot(decision, 2) * (0.01 + sureness)[:, None], target, clusters, sites
 
 
+def figure() -> Figure:
+    """Draw the chance to attain a limit of a rare class against the number of samples, for three rates of errors."""
+    text = "dangerous <= 1 % of malignant"
+    plans = {
+        f"{100 * rate:g} % of errors": plan_limit(Limit.parse(text), rate, share=0.05) for rate in (0.001, 0.003, 0.005)
+    }
+    curves = {name: (plan.given, plan.chance_with) for name, plan in plans.items()}
+    return plan_figure(curves, wanted=CHANCE, title=text)
+
+
 def main() -> None:
-    """Print a row for each case as it finishes."""
+    """Print a row for each case as it finishes, and draw the figure if it is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("fits", type=int, nargs="?", default=FITS)
+    parser.add_argument("--figure", type=Path, help="Where to draw chances against samples, such as plan.png.")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    fits = int(sys.argv[1]) if len(sys.argv) > 1 else FITS
+    if arguments.figure is not None:
+        figure().savefig(arguments.figure, dpi=110)
     rows = []
     for name, case in CASES.items():
-        plan, attained = case.plan(), share_attained(case, fits)
-        error = sqrt(attained * (1 - attained) / fits)
-        planned = f"{plan.chance_with(plan.given):.3f}"
-        rows.append(
-            [name, str(case.limit), f"{case.expected:g}", str(plan.given), planned, f"{attained:.3f} ± {error:.3f}"]
-        )
+        plan, attained = case.plan(), share_attained(case, arguments.fits)
+        error = sqrt(attained * (1 - attained) / arguments.fits)
+        chance = f"{plan.chance_with(plan.given):.3f}"
+        limit = f"{case.limit}".removesuffix(" with confidence 0.95")
+        rows.append([name, limit, f"{case.expected:g}", str(plan.given), chance, f"{attained:.3f} ± {error:.3f}"])
         print(*rows[-1], sep=" | ", flush=True)
     print("\n" + Table(["case", "limit", "expected", "given", "planned", "attained"], rows).markdown())
 

@@ -210,7 +210,7 @@ def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.
         plan_limit(Limit(0.1, "any", "red", "site"), p, share=0.3, group_shares=(0.5, 0.5)) for p in (0.01, 0.03)
     ]
     [table] = printed_tables(printed)
-    columns = [[str(p.given), str(p.counted), str(p.judging), str(p.fewest)] for p in planned]
+    columns = [[str(p.given), str(sum(p.counted)), str(p.judging), str(p.fewest)] for p in planned]
     assert table.rows == [["0.01", *columns[0]], ["0.03", *columns[1]]]
     assert f"With 1 % of errors: {planned[0]}\nWith 3 % of errors: {planned[1]}\nwrote {picture}\n" in printed
     assert "prefers-color-scheme" in picture.read_text()

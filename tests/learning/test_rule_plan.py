@@ -70,7 +70,7 @@ def test_what_counts_is_drawn_by_chance_in_each_group() -> None:
     assert plan.chance_with(plan.given) == pytest.approx(in_group[0] * in_group[1], abs=1e-6)
     assert 0.9 <= plan.chance_with(plan.given) < 0.91
     assert plan.chance_with(plan.given - 20) < 0.9
-    assert (plan.counted, plan.counted_in_rarest) == (round(0.4 * plan.given), round(0.1 * plan.given))
+    assert plan.counted == (round(0.1 * plan.given), round(0.3 * plan.given))
     assert plan_limit(OF_CLASS, 0, share=0.05).given > given_units(ceil(299 / 0.05)), "299 on average are too few"
 
 
@@ -110,11 +110,11 @@ def test_plans_say_what_to_collect() -> None:
     plan = plan_limit(Limit(0.02), 0.005)
     assert str(plan) == f"Collect {plan.given} samples."
     plan = plan_limit(Limit(0.05, of="malignant", by="site"), 0.005, share=0.1, group_shares=(0.6, 0.4))
-    assert plan.given > 1000 > plan.counted > plan.counted_in_rarest
-    samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {plan.counted} of them malignant"
-    assert str(plan) == f"Collect {samples}, {plan.counted_in_rarest} of these of the rarest site."
+    assert plan.given > 1000 > sum(plan.counted) > plan.counted[0] > plan.counted[1]
+    samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {sum(plan.counted)} of them malignant"
+    assert str(plan) == f"Collect {samples}, {plan.counted[1]} of these of the rarest site."
     plan = plan_limit(Limit(0.05, of="malignant"), 0, share=0.1, cluster_size=4, shared=0.5)
-    assert str(plan) == f"Collect {plan.given} clusters of 4 samples, {plan.counted} of them with malignant samples."
+    assert str(plan) == f"Collect {plan.given} clusters of 4 samples, {plan.counted[0]} of them with malignant samples."
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_plans_say_what_to_collect() -> None:
         (Limit(0.01), 0.001, {"share": 0.5}, "share must be 1 for a limit of all samples, but got 0.5."),
         (OF_CLASS, 0.001, {"group_shares": [0.5, 0.5]}, "group_shares must be left out for 'dangerous <= 0.01 of mal"),
         (Limit(0.01, by="site"), 0.001, {}, "group_shares must be given for 'dangerous <= 0.01 of samples by site"),
-        (Limit(0.01, by="site"), 0.001, {"group_shares": [0.6, 0.6]}, "group_shares must be above 0 and add up to at"),
+        (Limit(0.01, by="site"), 0.001, {"group_shares": [0.6, 0.6]}, "group_shares must be above 0 and add up to 1"),
         (OF_CLASS, 0.001, {"cluster_size": 0}, "cluster_size must be at least 1, but got 0."),
         (OF_CLASS, 0.001, {"shared": 1.5}, "shared must be from 0 to 1, but got 1.5."),
     ],

@@ -192,14 +192,13 @@ def plan(
         shares = (1.0,) if group_shares is None else _numbers(group_shares, "--group-shares")
         plan_for = partial(plan_limit, asked, chance=chance, share=share, group_shares=shares)
         plans = {rate: plan_for(rate, cluster_size=cluster_size, shared=shared) for rate in expected}
-    columns = {"given": "to collect", "counted": "that count", "judging": "that judge", "fewest": "fewest that count"}
+    columns = ["expected", "given", "counted", "judging", "fewest"]
+    found = [[rate, one.given, sum(one.counted), one.judging, one.fewest] for rate, one in plans.items()]
     if as_json:
-        numbers = {rate: {name: getattr(one, name) for name in columns} for rate, one in plans.items()}
-        print_json([{"expected": rate, **numbers[rate], "plan": str(one)} for rate, one in plans.items()])
+        print_json([dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in found])
     else:
-        rows = [[f"{rate:g}", *(str(getattr(one, name)) for name in columns)] for rate, one in plans.items()]
         told = [f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()]
-        say("\n".join([text_of(Table(["expected rate", *columns.values()], rows)), "", *told]))
+        say("\n".join([text_of(Table(columns, [list(map(str, row)) for row in found])), "", *told]))
     if picture is not None:
         from mpcs_torch.io.atomic_files import replace_text
         from mpcs_torch.plots import plan_figure
@@ -207,7 +206,7 @@ def plan(
 
         curves = {f"{100 * rate:g} % of errors": (one.given, one.chance_with) for rate, one in plans.items()}
         unit = "samples" if cluster_size == 1 else "clusters"
-        replace_text(picture, to_svg(plan_figure(curves, wanted=chance, unit=unit, title=str(asked))))
+        replace_text(picture, to_svg(plan_figure(curves, wanted=chance, unit=unit, title=limit)))
         note(f"wrote {picture}")
 
 
