@@ -123,7 +123,7 @@ def _most_errors(limit: Limit, most: int, size: int) -> Array:
     rate = LimitedRate(str(limit), limit.at_most, limit.confidence, loss, every, is_of_decided=True, clusters=clusters)
     samples = torch.arange(1, most + 1) * size
     passing, failing = torch.full((most,), -1), samples
-    if limit.confidence is None or limit.confidence >= 0.5:  # then a rate above the limit fails
+    if limit.confidence is None or limit.confidence > 0.5:  # then a rate above the limit fails
         failing = (limit.at_most * samples).long() + 1
     while (failing - passing > 1).any():
         errors = (passing + failing) // 2
