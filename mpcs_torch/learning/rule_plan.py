@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from mpcs_torch.functional.concern.risk_control import LimitedRate
-from mpcs_torch.learning.rule_limit import SAMPLES, Limit
+from mpcs_torch.learning.rule_limit import REFERRALS, SAMPLES, Limit
 from mpcs_torch.learning.rule_samples import calibration_units, given_units
 
 Array = NDArray[np.float64]
@@ -120,7 +120,10 @@ def _most_errors(limit: Limit, most: int, size: int) -> Array:
     """Return the most errors that pass the test among 1, 2, ... clusters of some samples; -1 if none does."""
     cluster, every = torch.arange(most).repeat_interleave(size), torch.ones(most * size, dtype=torch.bool)
     loss, clusters = every.double(), None if size == 1 else cluster
-    rate = LimitedRate(str(limit), limit.at_most, limit.confidence, loss, every, is_of_decided=True, clusters=clusters)
+    losses, counted = loss[:, None], every[:, None]
+    rate = LimitedRate(
+        str(limit), limit.at_most, limit.confidence, losses, counted, is_of_decided=True, clusters=clusters
+    )
     samples = torch.arange(1, most + 1) * size
     passing, failing = torch.full((most,), -1), samples
     if limit.confidence is None or limit.confidence > 0.5:  # then a rate above the limit fails
@@ -129,7 +132,7 @@ def _most_errors(limit: Limit, most: int, size: int) -> Array:
         errors = (passing + failing) // 2
         # Each step decides one cluster more, whose losses make up the errors to test at that step.
         loss[:] = errors.diff(prepend=errors.new_zeros(1)).repeat_interleave(size).double() / size
-        is_passing = rate.passes(cluster, most)
+        is_passing = rate.passes(cluster[:, None], most)
         passing, failing = torch.where(is_passing, errors, passing), torch.where(is_passing, failing, errors)
     return passing.double().numpy()
 
@@ -164,7 +167,7 @@ def _check(
     below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: expect the rate left then)"
     is_whole = abs(sum(group_shares) - 1) < 1e-3
     for rule, is_kept, value in (
-        ("limit must be on a rate of errors", limit.errors != "cost", f"'{limit}'"),
+        ("limit must be on a rate of errors", limit.errors not in ("cost", REFERRALS), f"'{limit}'"),
         (f"expected must be at least 0 and {below}", 0 <= expected < limit.at_most, expected),
         ("chance must be above 0 and below 1", 0 < chance < 1, chance),
         ("share must be above 0 and at most 1", 0 < share <= 1, share),
