@@ -139,10 +139,12 @@ def cases() -> Iterator[Case]:
     many = simulated(torch.ones(50) / 50, 20_000, 2000, noise=1)
     yield from (Case("50 classes", many, [limit]) for limit in (Limit(0.05, "any"), Limit(0.05, "any", "decided")))
     ties = with_ties(simulated(even, 20_000, 1500, noise=1), 18)
-    yield from (Case("18 distinct rows", ties, [limit]) for limit in (Limit(0.05, "any"), Limit(0.1, "any", "decided")))
+    yield from (
+        Case("18 distinct rows", ties, [limit]) for limit in (Limit(0.02, "any"), Limit(0.035, "any", "decided"))
+    )
     for shared in (0.0, 0.5, 0.9, 1.0):
         clusters = simulated(even, 20_000, 800, noise=1.3, largest=20, shared=shared)
-        yield Case(f"clusters of 1 to 20, {shared:g} shared", clusters, [Limit(0.1, "any")])
+        yield Case(f"clusters of 1 to 20, {shared:g} shared", clusters, [Limit(0.05, "any")])
     sites = with_sites(simulated(even, 20_000, 4000, noise=1))
     yield Case("10 sites, one hard", sites, [Limit(0.1, "any", by="site")])
 
