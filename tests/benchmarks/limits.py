@@ -14,7 +14,9 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
+from itertools import combinations
 from math import sqrt
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -131,6 +133,14 @@ def cases() -> Iterator[Case]:
         yield Case(
             f"{name}, several", pool, [Limit(0.05, "any"), Limit(0.1, "any", "4"), Limit(0.05, "any", "decided")]
         )
+    for name, (predictions, drawn) in real.items():
+        digits_of = predictions.concern.classes
+        coarse = {" or ".join(some): 0.2 * len(some) - 0.1 for size in (2, 3) for some in combinations(digits_of, size)}
+        for kind, answers in (("no answers", {}), ("either of two or three", coarse)):
+            concern = replace(predictions.concern, refer=1.0, answers=answers)
+            pool = Pool(predictions._replace(concern=concern), drawn)
+            for errors in ("any", "dangerous"):
+                yield Case(f"coarse {name}, {kind}", pool, [Limit(0.005, errors)])
     even, rare = torch.ones(3) / 3, torch.tensor([50 / 51, 1 / 51])
     imbalanced = simulated(rare, 30_000, 8000, noise=1)
     for level in CLASS_LEVELS:

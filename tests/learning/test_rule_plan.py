@@ -53,8 +53,8 @@ def test_fewer_than_the_fewest_are_refused_by_the_test_itself(
 ) -> None:
     limit = Limit(at_most, confidence=confidence if is_sure or size > 1 else None)
     clusters = None if size == 1 else torch.arange(1).repeat_interleave(size)
-    one = torch.ones(size, dtype=torch.bool)
-    rate = LimitedRate("", at_most, limit.confidence, torch.zeros(size), one, clusters=clusters)
+    one = torch.ones(size, 1, dtype=torch.bool)
+    rate = LimitedRate("", at_most, limit.confidence, torch.zeros(size, 1), one, clusters=clusters)
     with pytest.raises(UnattainableLimitError) as refused:
         rate.check_attainable()
     assert plan_limit(limit, 0, cluster_size=size).fewest == refused.value.needed

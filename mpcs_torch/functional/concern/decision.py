@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, costs_of
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
@@ -176,10 +176,10 @@ def cheapest(rows: Tensor, costs: Tensor) -> Choices:
     is_worth = expected[..., -1:] >= cost * (1 - rounding)
     if columns > classes + 1:
         coarse = torch.arange(classes, columns - 1, device=rows.device).expand(*cost.shape[:-1], -1)
-        one, other = cost.unsqueeze(-1), cost.unsqueeze(-2)
-        is_before = torch.ones(cost.shape[-1:] * 2, dtype=torch.bool, device=rows.device).tril(-1)
-        is_behind = (other < one * (1 - rounding)) | (is_before & (other * (1 - rounding) <= one))
-        order = is_behind.sum(dim=-1).argsort(dim=-1, stable=True)
+        rising, order = cost.sort(dim=-1)
+        is_dearer = rising[..., :-1] < rising[..., 1:] * (1 - rounding)
+        ties = nn.functional.pad(is_dearer.long().cumsum(dim=-1), (1, 0))  # the same number for those that are equal
+        order = order.gather(-1, (ties * columns + order).argsort(dim=-1))
         answers, is_worth = torch.cat([answers, coarse], dim=-1).gather(-1, order), is_worth.gather(-1, order)
     return Choices(answers, is_worth)
 
