@@ -7,13 +7,12 @@ import pytest
 from tests.benchmarks import (
     command_cost,
     detection_against_sort,
-    guarantee,
+    limits,
     mpcs_cost,
     replay_overhead,
     start_up,
 )
 from tests.benchmarks.held_out import mnist
-from tests.benchmarks.random_splits import METHODS, Limit, on_the_rest
 
 
 @pytest.mark.benchmark
@@ -68,6 +67,6 @@ def test_help_starts_fast_in_little_memory(verb: list[str]) -> None:
 
 @pytest.mark.benchmark
 def test_rules_keep_their_limit_on_mnist(data_root: Path) -> None:
-    pool, limit, splits = mnist(data_root), Limit(0.005, guarantee.CONFIDENCE), 100
-    above = sum(on_the_rest(pool, METHODS["rule"].fit, limit, 2000, seed).exceeds(limit) for seed in range(splits))
-    assert above / splits <= guarantee.highest_share(splits)
+    case = limits.Case("MNIST", limits.Pool(mnist(data_root), 2000), [limits.Limit(0.005)])
+    above = sum(case.pool.exceeds(case.limits, limits.decisions_of_rule(case, seed)) for seed in range(100))
+    assert above <= 9, "more than 9 of 100 happen once in 40"
