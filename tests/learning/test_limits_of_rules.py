@@ -251,3 +251,15 @@ def test_decisions_that_no_limit_counts_are_never_referred() -> None:
     with pytest.warns(AllReferredWarning):
         rule.fit(logits, target)
     assert set(rule(logits).tolist()) == {-1, 1}
+
+
+def test_the_report_is_also_that_of_the_priors_of_the_deployment() -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(3, (3000,), generator=generator)
+    logits = 2 * torch.eye(3)[target] + torch.randn(3000, 3, generator=generator)
+    rule = DecisionRule(ConcernSpec(3, refer=0.4), calibration=None, priors=[0.1, 0.2, 0.7]).fit(logits, target)
+    decisions, report = rule(logits), rule.evaluate(logits, target)
+    means = [(decisions[target == label] >= 0).double().mean().item() for label in range(3)]
+    assert report.at_priors["coverage"] == pytest.approx(0.1 * means[0] + 0.2 * means[1] + 0.7 * means[2])
+    assert report.at_priors["dangerous_rate"] < report.dangerous_rate, "of a rule that was made for these priors"
+    assert not DecisionRule(ConcernSpec(3), calibration=None).fit(logits, target).evaluate(logits, target).at_priors
