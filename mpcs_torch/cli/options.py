@@ -97,8 +97,8 @@ Ignore = Annotated[
 OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
 
 
-def check_out(path: Path | None, *, overwrite: bool, option: str = "--out") -> None:
-    """Refuse a file whose folder does not exist, or that exists and may not be replaced."""
+def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read: Path | None = None) -> None:
+    """Refuse a file whose folder does not exist, or that exists and may not be replaced, or that is to be read."""
     if path is None:
         return
     shown = printable(str(path))
@@ -106,6 +106,8 @@ def check_out(path: Path | None, *, overwrite: bool, option: str = "--out") -> N
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
     if path.exists() and not overwrite:
         raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)
+    if read is not None and path.exists() and path.samefile(read):
+        raise typer.BadParameter(f"{shown} is the file to read: choose another", param_hint=option)
 
 
 @contextmanager

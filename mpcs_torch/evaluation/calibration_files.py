@@ -219,8 +219,13 @@ def estimate_file_priors(
         PredictionsError: If a file cannot be read, the classes differ, or a value breaks a rule.
     """
     names = _unless_numbered(validation.class_names)
-    unlabelled = Predictions(
-        path, from_logits=validation.from_logits, class_names=names, needs_labels=False, columns=columns
+    unlabelled = open_with_columns(
+        path,
+        target=None,
+        from_logits=validation.from_logits,
+        class_names=names,
+        needs_labels=False,
+        options=columns,
     )
     logits, target, _ = all_rows(validation, advance)
     others = all_rows(unlabelled, advance).logits

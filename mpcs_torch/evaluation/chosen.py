@@ -42,7 +42,7 @@ class ChosenMetrics(NamedTuple):
             return []
         notes = []
         if self.is_decided and not _has_referral_cost(self.concern):
-            notes.append("expected_concern is left out: the concern has no cost of a referral")
+            notes.append("costs are left out: the concern has no cost of a referral (refer)")
         elif not self.is_decided and has_free_errors(self.concern):
             notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
         if self.num_classes > MAX_MATRIX_CLASSES and not self.is_soft:
@@ -78,9 +78,14 @@ def choose_metrics(
     if is_decided and is_soft:
         raise ValueError("has soft labels, but decisions need one class for each row")
     if entries is None and is_decided:
-        has_cost = _has_referral_cost(concern)
+        # Within a true class, a constant decision costs nothing: values relative to it are undefined.
+        is_priced = _has_referral_cost(concern)
         allowed = [
-            entry for entry in ENTRIES if takes_referrals(entry) and (has_cost or entry.name != "expected_concern")
+            entry
+            for entry in ENTRIES
+            if takes_referrals(entry)
+            and entry.undefined != "constant"
+            and (is_priced or not getattr(entry.metric, "needs_referral_cost", False))
         ]
         entries = in_order(allowed, has_concern=concern is not None)
     elif entries is None:

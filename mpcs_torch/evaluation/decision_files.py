@@ -15,13 +15,13 @@ from mpcs_torch.evaluation.calibration_files import Advance, all_rows
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import DECISION, LABEL, REFERRAL, decision_numbers
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning, look_like_probabilities
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.learning import Assessment, DecisionRule, ProbabilitiesWarning, RuleReport
+from mpcs_torch.learning import Assessment, DecisionRule, RuleReport
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_limit import report_on
-from mpcs_torch.learning.rule_samples import look_like_probabilities
 
-WRITTEN = (DECISION, "risk", "reason", "best")
+WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 """The columns that a file of decisions adds to those of the predictions."""
 MOST_CLUSTERS = 0.7
 """A column with so few different values for its rows may name what rows share."""
@@ -46,8 +46,8 @@ class FileDecisions(NamedTuple):
         """Write a csv file with a row for each sample, in the order of the predictions.
 
         It has the other columns of the predictions, the label if there is one, the decision (the name of a class or of
-        a coarse answer, or ``refer``), the estimated risk that the best class is a dangerous error, the reason why the
-        best class is not the decision, and the best class.
+        a coarse answer, or ``refer``), the estimated risk that the best class is a dangerous error, its expected cost,
+        the reason why it is not the decision, and the best class.
         """
         names = self.names
         columns: dict[str, Sequence[object]] = dict(self.texts)
@@ -56,8 +56,10 @@ class FileDecisions(NamedTuple):
         best = [names[label] for label in self.assessed.best.tolist()]
         reasons = [self.reasons[reason] for reason in self.assessed.reason.tolist()]
         decisions = [names[decision] for decision in self.assessed.decision.tolist()]
-        risks = map(repr, self.assessed.risk.tolist())
-        columns |= dict(zip(WRITTEN, (decisions, list(risks), reasons, best), strict=True))
+        risks, costs = (
+            [f"{value:.6g}" for value in values.tolist()] for values in (self.assessed.risk, self.assessed.cost)
+        )
+        columns |= dict(zip(WRITTEN, (decisions, risks, costs, reasons, best), strict=True))
         text = StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)

@@ -1,12 +1,12 @@
 """Losses, a learning-rate scheduler, a checkpoint selector and a decision rule for any training loop."""
 
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
 from mpcs_torch.learning.decision_rule import (
     AllReferredWarning,
     Assessment,
     DecisionFileError,
     DecisionRule,
-    ProbabilitiesWarning,
     RareClassWarning,
     UnfittedRuleWarning,
 )

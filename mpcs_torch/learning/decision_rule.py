@@ -27,7 +27,6 @@ from mpcs_torch.learning.rule_samples import (
     checked_logits,
     choose_thresholds,
     class_frequencies,
-    look_like_probabilities,
     needs_path,
 )
 
@@ -55,10 +54,6 @@ class UnfittedRuleWarning(UserWarning):
     """A rule that has something to fit decides or is saved before it was fitted."""
 
 
-class ProbabilitiesWarning(UserWarning):
-    """Logits that look like probabilities."""
-
-
 class Assessment(NamedTuple):
     """The decision for each sample, and the best class, its risk and why it is not the decision, for all samples."""
 
@@ -67,7 +62,9 @@ class Assessment(NamedTuple):
     best: Tensor
     """(N,), int64: the class with the minimum expected cost."""
     risk: Tensor
-    """(N,): the estimated probability that the best class is a dangerous error."""
+    """(N,): the estimated probability that the best class is a dangerous error; 0 where it cannot be one."""
+    cost: Tensor
+    """(N,): the expected cost of the best class, on the scale of the concern: the order for reviewers."""
     reason: Tensor
     """(N,), int64: 0 if the best class is the decision. Else why not: 1 if something else costs less, 2 if the logits
     are not sound, 3 + j if its risk is too high for the limit j."""
@@ -166,6 +163,7 @@ class DecisionRule(nn.Module):
         self.is_fitted = False
         """Whether `fit` was called, here or before the rule was saved."""
         costs = concern.costs()
+        self.highest_cost = float(costs.max())
         losses = [limit.losses(concern) for limit in self.limits]
         highest_losses = [float(loss.max()) for loss in losses]
         for limit, highest in zip(self.limits, highest_losses, strict=True):
@@ -216,7 +214,8 @@ class DecisionRule(nn.Module):
         risk = self._expected(probs, self.dangerous, best.unsqueeze(1)).squeeze(1)
         is_sound = risk.isfinite()
         decision, reason = torch.where(is_sound, decision, REFERRED), torch.where(is_sound, reason, IS_UNSOUND)
-        return Assessment(decision, best, risk, reason)
+        cost = self._expected(probs, self.costs, best.unsqueeze(1)).squeeze(1) * self.highest_cost
+        return Assessment(decision, best, risk, cost, reason)
 
     def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
         """Return the answers that samples may get, and their probabilities (N, C)."""
@@ -261,12 +260,6 @@ class DecisionRule(nn.Module):
             RareClassWarning: If a class that is dangerous to miss has fewer than 59 samples, and no limit.
         """
         preds, target = checked_logits(preds, target, len(self.costs))
-        if look_like_probabilities(preds):
-            warnings.warn(
-                "preds look like probabilities, but must be logits: pass their logarithms.",
-                ProbabilitiesWarning,
-                stacklevel=2,
-            )
         columns = {limit.by for limit in self.limits if limit.by is not None}
         if not columns <= set(groups or {}):
             raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")

@@ -108,7 +108,10 @@ def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, decided
     referred_at = steps - decided_at.amin(dim=1, keepdim=True)  # of this path; those that are never decided at once
     last = last_step(rates, referred_at, steps)
     if last < 0:
-        raise ValueError(f"the limit '{limit}' cannot be kept: for too many samples, a referral costs less.")
+        raise ValueError(
+            f"the limit '{limit}' cannot be kept: for too many samples, a referral costs less than a "
+            "decision. Raise the limit, or the cost of a referral (refer) in the concern."
+        )
     return ends[[steps - 1 - last]]
 
 
@@ -172,11 +175,6 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int) -> tuple[Ten
     if not len(preds):
         raise ValueError("preds must hold at least one sample, but is empty.")
     return samples.scores, samples.labels.target
-
-
-def look_like_probabilities(preds: Tensor) -> bool:
-    """Return whether logits (N, C) are all at least 0 with sums of 1."""
-    return bool((preds >= 0).all() and ((preds.sum(dim=1) - 1).abs() < 1e-3).all())
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:

@@ -37,6 +37,8 @@ class AdditiveMetric(SumMetric):
     interval_scale: Scale = "plain"
     takes_referrals = False
     """Whether decisions may be referrals (-1) or coarse answers."""
+    needs_referral_cost = False
+    """Whether a referral must have a cost."""
 
     def __init__(
         self,

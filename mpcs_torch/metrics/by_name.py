@@ -189,6 +189,16 @@ ENTRIES = (
         in_group_tables=True,
         compared_as="coverage",
     ),
+    MetricEntry(
+        "mean_concern",
+        metrics.ExpectedConcern,
+        "decisions",
+        {"normalize": False},
+        section="concern",
+        is_of_referrals=True,
+        in_group_tables=True,
+        compared_as="mean concern",
+    ),
     MetricEntry("destructive_rate", metrics.DangerousErrors, "decisions", {"normalize": "errors"}, section="concern"),
     MetricEntry(
         "balanced_error_rate", metrics.BalancedErrorRate, "decisions", in_group_tables=True, undefined="absent"

@@ -204,7 +204,7 @@ def test_tiny_sets_have_an_optimum_or_a_warning(seed: int, size: int) -> None:
 def test_errors_of_a_fit_name_the_wrong_argument(
     make: Callable[[], TemperatureScaling | VectorScaling], changed: dict[str, Tensor], message: str
 ) -> None:
-    arguments = {"preds": torch.eye(3, 4), "target": torch.tensor([0, 1, 2]), **changed}
+    arguments = {"preds": 2 * torch.eye(3, 4), "target": torch.tensor([0, 1, 2]), **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
         make().fit(**arguments)
 

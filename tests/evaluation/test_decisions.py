@@ -43,8 +43,7 @@ def test_values_are_those_of_counting_by_hand() -> None:
     assert result.value("selective_dangerous_rate") == pytest.approx(dangerous / decided)
     costs = SPEC.costs()
     mean = sum(costs[true, decision].item() for decision, true in pairs) / 500
-    constant = min(sum(costs[true, column].item() for true in target.tolist()) for column in range(5)) / 500
-    assert result.value("expected_concern") == pytest.approx(mean / constant)
+    assert result.value("mean_concern") == pytest.approx(mean)
     assert result.interval("dangerous_rate") == pytest.approx(clopper_pearson(dangerous, 500))
     assert "accuracy" not in result.first.values
 
@@ -58,6 +57,8 @@ def test_each_true_class_is_a_group() -> None:
         dangerous = int((of_class == 0).sum()) if name == "malignant" else 0
         expected = clopper_pearson(dangerous, len(of_class))
         assert result.interval("dangerous_rate", group=("true class", name)) == pytest.approx(expected)
+        cost = SPEC.costs()[label, of_class].mean()
+        assert result.value("mean_concern", group=("true class", name)) == pytest.approx(cost.item())
     assert result.value("coverage", group=("site", "a")) == (decisions[::2] >= 0).double().mean()
 
 
@@ -70,7 +71,7 @@ def test_halves_merge_and_rules_are_compared() -> None:
     halves[0].merge(halves[1])
     assert repr(halves[0].result().to_dict()) == repr(whole.to_dict())  # which has NaN
     better = {row.measure: row.better for row in whole.comparisons}
-    assert better == {"rate of dangerous errors": None, "coverage": "B", "expected concern": "B"}, "few are dangerous"
+    assert better == {"rate of dangerous errors": None, "coverage": "B", "mean concern": "B"}, "few are dangerous"
     assert second.shape == first.shape
 
 
@@ -78,8 +79,8 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
     decisions, target = drawn(50, 4)
     spec = ConcernSpec(SPEC.classes)
     result = evaluate(decisions.clamp(max=2), target, concern=spec)
-    assert "expected_concern" not in result.first.values
-    assert "expected_concern is left out: the concern has no cost of a referral" in result.warnings()
+    assert "mean_concern" not in result.first.values
+    assert "costs are left out: the concern has no cost of a referral (refer)" in result.warnings()
     assert evaluate(decisions.clamp(max=2), target, class_names=3).value("coverage") == (decisions >= 0).double().mean()
 
 

@@ -372,7 +372,7 @@ def test_what_looks_wrong_is_warned_of(tmp_path: Path) -> None:
             use()
     with pytest.warns(UnfittedRuleWarning):
         DecisionRule.load(tmp_path / "rule.pt")(NEW[0])
-    with pytest.warns(ProbabilitiesWarning, match=r"look like probabilities, but must be logits"):
+    with pytest.warns(ProbabilitiesWarning, match=r"the logits look like probabilities: pass from_logits=False"):
         rule.fit(FIT[0].softmax(dim=1), FIT[1])
     DecisionRule(LIGHTS, calibration=None)(NEW[0])  # it has nothing to fit
     for wrong in (NEW[0][0], NEW[0][:, :2], NEW[0][None]):

@@ -106,7 +106,7 @@ def apply(
     Predictions stay what they are, logits or probabilities. Detection scores become natural-log likelihood ratios, for
     `mpcs detect --llr`.
     """
-    options.check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite, read=scores)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration
@@ -156,11 +156,13 @@ def priors(
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import estimate_file_priors
     from mpcs_torch.evaluation.files.columns import ColumnOptions
-    from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.evaluation.files.predictions import open_with_columns
 
     columns = ColumnOptions(target_column, tuple(ignore or ()))
     names = None if concern is None else load_concern(concern).classes
-    predictions = Predictions(validation, target=target, from_logits=logits, class_names=names, columns=columns)
+    predictions = open_with_columns(
+        validation, target=target, from_logits=logits, class_names=names, needs_labels=True, options=columns
+    )
     with told_warnings(), row_counter("read predictions", [validation, unlabelled]) as advance:
         estimate, notes = estimate_file_priors(predictions, unlabelled, advance, columns)
     note(*predictions.notes(), *notes)

@@ -64,7 +64,7 @@ def fit(
     not referred), or decided and a class. Only the rate must be given with the errors: the default is of samples, with
     confidence 0.95. A limit of cost holds in expectation.
     """
-    options.check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite, read=validation)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
@@ -127,7 +127,7 @@ def apply(
 
     If the file has labels, also print what the decisions cost.
     """
-    options.check_out(out, overwrite=overwrite)
+    options.check_out(out, overwrite=overwrite, read=predictions)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.decision_files import apply_rule

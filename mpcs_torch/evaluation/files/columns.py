@@ -92,6 +92,8 @@ def find_roles(
     if others and set(others) in (set(class_names or ()), {str(number) for number in range(len(others))}):
         return others, label, soft, []
     values = peek()
+    if not any(len(column) for column in values.values()):
+        raise PredictionsError(path, "has no rows")
     kinds = {name: kind_of(values[name]) for name in others}
     if label is None and not soft:
         label = _label_among(path, kinds, class_names)

@@ -6,6 +6,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.faults import warn_of_probabilities
+
 
 def widest_float(device: torch.device) -> torch.dtype:
     """Return the dtype of sums on a device: float64, or float32 on MPS, which has nothing wider."""
@@ -187,6 +189,7 @@ def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings) ->
             is_bad = bool(bad.any())
         except RuntimeError:  # inside vmap, values cannot be read
             is_bad = False
+        warn_of_probabilities(logits.movedim(1, -1).flatten(0, -2))
         if is_bad:
             rule = f"target must hold class indices from 0 to {logits.shape[1] - 1}, or ignore_index ({ignore_index})"
             raise ValueError(f"{rule}, but got {target[bad][0].item()}.")

@@ -1,10 +1,14 @@
 """Samples whose values break a rule: counted on the device of the data, and reported when that costs no wait."""
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+SUM_TOLERANCE = 1e-3
+"""How far sums of probabilities may be from 1."""
 
 
 class Fault(NamedTuple):
@@ -44,3 +48,27 @@ def _quote(value: Tensor) -> str:
         return str(value.item()) if not value.is_floating_point() else f"{value.item():g}"
     shown = ", ".join(f"{entry:g}" for entry in value[:10].tolist())
     return f"[{shown}{', ...' if len(value) > 10 else ''}]"
+
+
+class ProbabilitiesWarning(UserWarning):
+    """Logits that look like probabilities."""
+
+
+def look_like_probabilities(logits: Tensor) -> bool:
+    """Return whether logits (M, C) are all at least 0 with sums of 1; one sample alone may be so by chance."""
+    if len(logits) < 2 or not (abs(float(logits[0].sum()) - 1) < SUM_TOLERANCE and bool((logits[0] >= 0).all())):
+        return False
+    return bool((logits >= 0).all() and ((logits.sum(dim=1) - 1).abs() < SUM_TOLERANCE).all())
+
+
+def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:
+    """Warn if the logits (M, C) of samples that count look like probabilities; an accelerator is not waited for."""
+    if not logits.is_cpu or torch.compiler.is_compiling():
+        return
+    try:
+        is_suspect = look_like_probabilities((logits if counted is None else logits[counted]).detach())
+    except RuntimeError:  # inside vmap, values cannot be read
+        return
+    if is_suspect:
+        what_to_do = "pass from_logits=False where there is such a setting, or their logarithms"
+        warnings.warn(f"the logits look like probabilities: {what_to_do}.", ProbabilitiesWarning, stacklevel=2)

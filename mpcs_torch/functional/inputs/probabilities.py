@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 
 Scale = Literal["logits", "log_probs", "probs"]
@@ -46,6 +46,8 @@ class GivenSamples(NamedTuple):
 
     def find_faults(self, is_bad: Tensor) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `sample_rules`, in that order, given whose scores do: (M,), bool."""
+        if self.scale == "logits":
+            warn_of_probabilities(self.scores, self.labels.counted if self.labels.ignores else None)
         label_fault, weight_fault = self.labels.find_faults()
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
         bad = is_bad & self.labels.counted if self.labels.ignores else is_bad

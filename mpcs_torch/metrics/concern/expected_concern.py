@@ -57,7 +57,7 @@ class ExpectedConcern(AdditiveMetric):
 
     sums_type = CostSums
     interval_rule = "bounded"
-    takes_referrals = True
+    takes_referrals = needs_referral_cost = True
 
     concern: Tensor
     priors: Tensor | None
