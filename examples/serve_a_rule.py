@@ -28,8 +28,9 @@ class ModelWithRule(nn.Module):
         self.model, self.rule = model, rule
 
     def forward(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the best class, its risk, and 0 or the reason why the sample is referred."""
-        return tuple(self.rule.assess(self.model(inputs)))
+        """Return the decision, the risk of the best class, and 0 or the reason why that is not the decision."""
+        assessed = self.rule.assess(self.model(inputs))
+        return assessed.decision, assessed.risk, assessed.reason
 
 
 def ship(folder: Path) -> None:
@@ -78,7 +79,7 @@ class Service:
             logging.warning("shipped with onnxruntime %s, not %s", self.card["onnxruntime"], onnxruntime.__version__)
         stored = np.load(folder / "stored_batch.npz")
         decision, risk, reason = self.session.run(None, {"inputs": stored["inputs"]})
-        is_same = (reason == stored["reason"]) & ((decision == stored["decision"]) | (reason == 2))
+        is_same = (reason == stored["reason"]) & (decision == stored["decision"])
         if not is_same.all() or not np.allclose(risk, stored["risk"], atol=1e-5, equal_nan=True):
             raise RuntimeError(f"{(~is_same).sum()} of {len(is_same)} stored samples are decided differently.")
 
@@ -87,7 +88,7 @@ class Service:
         outputs = zip(*self.session.run(None, {"inputs": inputs}), strict=True)
         answers = [
             {
-                "decision": "refer" if reason else self.card["classes"][decision],
+                "decision": "refer" if decision < 0 else self.card["classes"][decision],
                 "risk": float(risk) if np.isfinite(risk) else None,
                 "reason": self.card["reasons"][reason],
             }

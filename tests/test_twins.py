@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mpcs_torch import OperatingPoint, functional, metrics
+from mpcs_torch import ConcernSpec, OperatingPoint, functional, metrics
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, random_batch, soft_batch
 from tests.metrics.detection.cases import class_scores, detections
@@ -37,6 +37,11 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         C,
         {**C, "normalized": True},
         {**C, "from_logits": False, "ignore_index": -1},
+    ],
+    "Coverage": [
+        C,
+        {**C, "concern": ConcernSpec(CLASSES, refer=1, answers={"0 or 1": 0.5})},
+        {**C, "ignore_index": -1},
     ],
     "DangerousErrors": [
         C,

@@ -53,6 +53,11 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     return Drawing(uri, alt, caption, width, height)
 
 
+def write_svg(path: Path, figure: Figure) -> None:
+    """Write the figure as an SVG file, in one step."""
+    replace_text(path, to_svg(figure))
+
+
 def to_svg(figure: Figure) -> str:
     """Return the figure as an SVG document without background, whose colours change where dark pages are preferred."""
     buffer = io.StringIO()

@@ -200,13 +200,12 @@ def plan(
         told = [f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items()]
         say("\n".join([text_of(Table(columns, [list(map(str, row)) for row in found])), "", *told]))
     if picture is not None:
-        from mpcs_torch.io.atomic_files import replace_text
         from mpcs_torch.plots import plan_figure
-        from mpcs_torch.report.render import to_svg
+        from mpcs_torch.report.render import write_svg
 
         curves = {f"{100 * rate:g} % of errors": (one.given, one.chance_with) for rate, one in plans.items()}
         unit = "samples" if cluster_size == 1 else "clusters"
-        replace_text(picture, to_svg(plan_figure(curves, wanted=chance, unit=unit, title=limit)))
+        write_svg(picture, plan_figure(curves, wanted=chance, unit=unit, title=limit))
         note(f"wrote {picture}")
 
 
