@@ -49,7 +49,7 @@ def batches() -> dict[str, Tensor]:
 
 
 WITH_ALL_PARTS = DecisionRule(
-    ConcernSpec(LIGHTS.classes, releases=LIGHTS.releases, factor=0.5, refer=0.45),
+    ConcernSpec(LIGHTS.classes, releases=LIGHTS.releases, factor=0.5, refer=0.45, answers={"red or yellow": 0.1}),
     [Limit(0.05, of="red"), Limit(0.1, "any", of="decided")],
     calibration="vector",
 ).fit(*FIT)
@@ -69,7 +69,7 @@ def test_decisions_in_onnx_runtime_are_those_of_torch_in_batches_of_any_size(nam
     run = exported(model, rule, tmp_path / "rule.onnx")
     for kind, inputs in batches().items():
         decisions = rule(model(inputs)).numpy()
-        assert set(decisions.tolist()) == {-1, 0, 1, 2} or kind == "a class and a referral that tie"
+        assert set(decisions.tolist()) >= {-1, 0, 1, 2} or kind == "a class and a referral that tie"
         for size, rows in ((1, 500), (7, ROWS), (32, ROWS), (ROWS, ROWS)):
             decided = np.concatenate([run(part) for part in inputs[:rows].split(size)])
             assert (decided.dtype, (decided != decisions[:rows]).sum()) == (np.int64, 0), (kind, size)
