@@ -2,6 +2,7 @@
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
+from mpcs_torch.functional.comparison.sequential import AnytimeInterval, anytime_evidence, anytime_interval
 from mpcs_torch.functional.comparison.significance import (
     Comparison,
     McNemarTest,
@@ -84,6 +85,7 @@ from mpcs_torch.functional.soft.scores import hard_f1, soft_f1, soft_fbeta, soft
 from mpcs_torch.functional.soft.sums import SoftStatScores, soft_stat_scores
 
 __all__ = [
+    "AnytimeInterval",
     "BayesErrors",
     "CohortStatistics",
     "Comparison",
@@ -108,6 +110,8 @@ __all__ = [
     "accuracy",
     "actual_detection_cost",
     "actual_detection_cost_details",
+    "anytime_evidence",
+    "anytime_interval",
     "bayes_threshold",
     "best_f_thresholds",
     "bounded_mean_interval",
