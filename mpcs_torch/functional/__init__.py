@@ -60,6 +60,7 @@ from mpcs_torch.functional.detection.llr_cost import (
 from mpcs_torch.functional.detection.normalization import CohortStatistics, cohort_statistics, normalize_scores
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, bayes_threshold, effective_prior
 from mpcs_torch.functional.detection.summary import DetectionSummary, detection_summary
+from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.probability.generalized import (
     decisiveness,
     generalized_mean,
@@ -102,6 +103,7 @@ __all__ = [
     "MeasuredProbabilities",
     "OperatingPoint",
     "PairedDifference",
+    "ProbabilitiesWarning",
     "ReversedScoresWarning",
     "RiskCoverage",
     "RiskThreshold",

@@ -1,6 +1,5 @@
 """Losses, a learning-rate scheduler, a checkpoint selector and a decision rule for any training loop."""
 
-from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector
 from mpcs_torch.learning.decision_rule import (
     AllReferredWarning,
@@ -29,7 +28,6 @@ __all__ = [
     "GeneralizedMeanLoss",
     "Limit",
     "LimitPlan",
-    "ProbabilitiesWarning",
     "RareClassWarning",
     "Recipe",
     "RuleReport",

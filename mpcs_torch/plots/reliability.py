@@ -68,7 +68,7 @@ def mean_curves(curves: Mapping[str, MeanCurve]) -> Figure:
     Example:
         >>> import torch
         >>> from mpcs_torch.functional import generalized_mean_curve
-        >>> curve = generalized_mean_curve(torch.eye(3), torch.arange(3), num_classes=3)
+        >>> curve = generalized_mean_curve(3 * torch.eye(3), torch.arange(3), num_classes=3)
         >>> [text.get_text() for text in mean_curves({"mlp": curve}).legends[0].get_texts()]
         ['mlp, reported', 'mlp, measured']
     """

@@ -40,7 +40,7 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
         ("decide", "apply", rule, path, "--out", tmp_path / "decisions.csv"),
     ):
         assert run(*command, *OPTIONS) == 0, command
-    for name, header in (("out", "red,green,target"), ("decisions", "target,decision,risk,reason,best")):
+    for name, header in (("out", "red,green,target"), ("decisions", "target,decision,risk,cost,reason,best")):
         assert (tmp_path / f"{name}.csv").read_text().splitlines()[0] == f"id,other,{header}"
 
 

@@ -29,7 +29,8 @@ def test_values_and_intervals_are_those_of_evaluate(clusters: Tensor | None) -> 
         entries = [entry for entry in ADDITIVE if (entry.takes == "soft_labels") == (target.ndim == 2)]
         expected = evaluate(PROBS, target, concern=concern, metrics=entries, clusters=clusters)
         for entry in entries:
-            inputs, metric = PROBS.log() if entry.takes == "log_probabilities" else PROBS, wrapped(entry.name)
+            is_of_probs = entry.takes in ("probabilities", "soft_labels")
+            inputs, metric = PROBS if is_of_probs else PROBS.log(), wrapped(entry.name)
             for rows in torch.arange(120).split(50):
                 metric.update(inputs[rows], target[rows], None if clusters is None else clusters[rows])
             found = {name: each.item() for name, each in metric.compute().items()}

@@ -162,7 +162,7 @@ def test_a_metric_that_the_evaluation_lacks_is_named(tmp_path: Path) -> None:
 
 
 def test_names_end_in_loss_if_and_only_if_lower_is_better() -> None:
-    prediction = EvalPrediction((np.eye(3, dtype=np.float32), None), np.arange(3))
+    prediction = EvalPrediction((2 * np.eye(3, dtype=np.float32), None), np.arange(3))
     metrics = {"mpcs": MetaPatternConcernScore(3), "danger_loss": MetaPatternConcernScore(3), "accuracy": Accuracy(3)}
     assert list(compute_metrics(metrics)(prediction)) == ["mpcs_loss", "danger_loss", "accuracy"]
     with pytest.raises(HuggingFaceError, match=r"'noloss' must not end in 'loss': .* Accuracy has higher_is_better=Tr"):

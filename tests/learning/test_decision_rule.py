@@ -12,8 +12,8 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
-from mpcs_torch.functional import UnattainableLimitError, least_concern_decision
-from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, ProbabilitiesWarning, UnfittedRuleWarning
+from mpcs_torch.functional import ProbabilitiesWarning, UnattainableLimitError, least_concern_decision
+from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, UnfittedRuleWarning
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 

@@ -63,13 +63,13 @@ def plain_confusion(size: int, is_long: bool) -> Figure:
 
 def reliability_of(size: int, is_long: bool) -> Figure:
     accuracy = ProbabilityAccuracy(num_classes=4)
-    accuracy.update(torch.randn(200, 4, generator=GENERATOR).softmax(1), torch.arange(200) % 4)
+    accuracy.update(torch.randn(200, 4, generator=GENERATOR), torch.arange(200) % 4)
     return reliability(accuracy.bins(), accuracy.reported(), LONG if is_long else "t")
 
 
 def means(size: int, is_long: bool) -> Figure:
-    probs = torch.randn(200, 4, generator=GENERATOR).softmax(1)
-    curve = generalized_mean_curve(probs, torch.arange(200) % 4, num_classes=4)
+    logits = torch.randn(200, 4, generator=GENERATOR)
+    curve = generalized_mean_curve(logits, torch.arange(200) % 4, num_classes=4)
     return mean_curves(dict.fromkeys(names(size, is_long=is_long), curve))
 
 

@@ -93,7 +93,7 @@ def find_roles(
         return others, label, soft, []
     values = peek()
     if not any(len(column) for column in values.values()):
-        raise PredictionsError(path, "has no rows")
+        raise PredictionsError(path, "holds no row")
     kinds = {name: kind_of(values[name]) for name in others}
     if label is None and not soft:
         label = _label_among(path, kinds, class_names)
