@@ -87,6 +87,12 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of th
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
+Validation = Annotated[
+    Path,
+    file_argument(
+        "VALIDATION", "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them."
+    ),
+]
 Labels = Annotated[Path | None, file_option("File of the labels, for an npy file of predictions.")]
 TargetColumn = Annotated[
     str | None, typer.Option(metavar="COLUMN", show_default="target, label or y_true", help="Column of the labels.")
@@ -97,7 +103,7 @@ Ignore = Annotated[
 OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
 
 
-def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read: Path | None = None) -> None:
+def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read: Sequence[Path] = ()) -> None:
     """Refuse a file whose folder does not exist, or that exists and may not be replaced, or that is to be read."""
     if path is None:
         return
@@ -106,8 +112,8 @@ def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
     if path.exists() and not overwrite:
         raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)
-    if read is not None and path.exists() and path.samefile(read):
-        raise typer.BadParameter(f"{shown} is the file to read: choose another", param_hint=option)
+    if path.exists() and any(path.samefile(other) for other in read):
+        raise typer.BadParameter(f"{shown} is a file to read: choose another", param_hint=option)
 
 
 @contextmanager

@@ -18,7 +18,6 @@ from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumL
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
-from mpcs_torch.functional.concern.coverage import further_decisions
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -269,7 +268,7 @@ class Evaluation:
         """Refuse bad values; return probabilities and labels on the CPU."""
         classes, concern = len(self.class_names), self.chosen.concern
         if self.chosen.is_decided:
-            further = further_decisions(concern)
+            further = 1 + (0 if concern is None else len(concern.answers))
             decided = flatten_decisions(
                 preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=further
             )

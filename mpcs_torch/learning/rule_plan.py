@@ -1,4 +1,4 @@
-"""How many samples a limit takes, before they are collected."""
+"""Plan the number of samples that a limit takes, before they are collected."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -11,7 +11,7 @@ from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import note, print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
+from mpcs_torch.cli.options import AsJson, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, Validation
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def apply(
     Predictions stay what they are, logits or probabilities. Detection scores become natural-log likelihood ratios, for
     `mpcs detect --llr`.
     """
-    options.check_out(out, overwrite=overwrite, read=scores)
+    options.check_out(out, overwrite=overwrite, read=[calibration, scores])
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration
@@ -130,13 +130,7 @@ def apply(
 
 @calibrate.command()
 def priors(
-    validation: Annotated[
-        Path,
-        options.file_argument(
-            "VALIDATION",
-            "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
-        ),
-    ],
+    validation: Validation,
     unlabelled: Annotated[Path, options.file_argument("UNLABELLED", "Predictions of the deployment.")],
     concern: Annotated[Path | None, options.concern_option("the order of the classes")] = None,
     logits: Logits = False,

@@ -11,7 +11,7 @@ from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.options import AsJson, Cluster, Ignore, Labels, Logits, Quiet, Replace, TargetColumn
+from mpcs_torch.cli.options import AsJson, Cluster, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, Validation
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
@@ -27,13 +27,7 @@ Calibration = StrEnum("Calibration", ["TEMPERATURE", "VECTOR", "NONE"])
 
 @decide.command()
 def fit(
-    validation: Annotated[
-        Path,
-        options.file_argument(
-            "VALIDATION",
-            "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them.",
-        ),
-    ],
+    validation: Validation,
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
     out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the rule to write.")],
     limit: Annotated[
@@ -64,7 +58,7 @@ def fit(
     not referred), or decided and a class. Only the rate must be given with the errors: the default is of samples, with
     confidence 0.95. A limit of cost holds in expectation.
     """
-    options.check_out(out, overwrite=overwrite, read=validation)
+    options.check_out(out, overwrite=overwrite, read=[validation])
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
@@ -121,13 +115,13 @@ def apply(
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Write the decision for each row, the name of a class or refer, with its estimated risk and the reason.
+    """Write the decision for each row, the name of a class or refer, with its risk, expected cost and reason.
 
     All other columns and the label are kept.
 
     If the file has labels, also print what the decisions cost.
     """
-    options.check_out(out, overwrite=overwrite, read=predictions)
+    options.check_out(out, overwrite=overwrite, read=[rule, predictions])
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.decision_files import apply_rule
@@ -214,11 +208,10 @@ def _table(report: "RuleReport") -> str:
         ["samples that calibrated", str(report.calibrated_by)],
         ["samples judged", str(report.judged_by)],
         ["coverage", f"{report.coverage:.6g}"],
-        ["coarse answers per sample", f"{report.coarse:.6g}"],
+        *([["coarse answers per sample", f"{report.coarse:.6g}"]] if report.coarse else []),
         ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
         ["cost per sample", f"{report.cost:.6g}"],
     ]
-    rows = rows if report.coarse else [row for row in rows if not row[0].startswith("coarse")]
     rows += [[f"{name} at the priors", f"{value:.6g}"] for name, value in report.at_priors.items()]
     rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in report.by_class.items()]
     return text_of(Table(["", "value"], rows[0 if report.calibrated_by else 1 :]))

@@ -110,7 +110,8 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95)
         inside, beyond = mean, outside
         for _ in range(HALVINGS):
             middle = (inside + beyond) / 2
-            inside, beyond = torch.where(is_held(middle), middle, inside), torch.where(is_held(middle), beyond, middle)
+            is_inside = is_held(middle)
+            inside, beyond = torch.where(is_inside, middle, inside), torch.where(is_inside, beyond, middle)
         ends.append(torch.where(is_held(outside), outside, beyond))
     return AnytimeInterval(*ends)
 

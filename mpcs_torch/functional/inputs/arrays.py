@@ -30,9 +30,6 @@ class ConcernLike(Protocol):
     def dangerous_pairs(self) -> Tensor:
         """Return the dangerous pairs, bool (C, C)."""
 
-    def members(self) -> Tensor:
-        """Return which classes each coarse answer holds, bool (A, C)."""
-
     def over_answers(self, pairs: Tensor) -> Tensor:
         """Return values of pairs (C, C) for coarse answers, too: (C, C + A)."""
 

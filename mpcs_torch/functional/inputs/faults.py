@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 SUM_TOLERANCE = 1e-3
-"""How far sums of probabilities may be from 1."""
+"""The largest distance of a sum of probabilities from 1."""
 
 
 class Fault(NamedTuple):

@@ -1,5 +1,6 @@
 """DangerousErrors: the Metric of `functional.dangerous_errors`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
@@ -17,7 +18,45 @@ from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, fl
 from mpcs_torch.metrics.additive import AdditiveMetric
 
 
-class DangerousErrors(AdditiveMetric):
+class SeverityMetric(AdditiveMetric):
+    """A metric of the numbers of dangerous errors, errors, decided samples and samples."""
+
+    sums_type = DangerousErrorCounts
+    interval_rule = "bounded"
+    takes_referrals = True
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        """Take the ``locals()`` of a constructor, with ``num_classes`` and ``concern``."""
+        num_classes = arguments["num_classes"]
+        check_num_classes(num_classes)
+        severity = severity_of(arguments["concern"], num_classes)
+        super().__init__(
+            {**arguments, "severity": severity},
+            value_rules=decision_rules(num_classes, severity.shape[1] - num_classes),
+            state_settings=("num_classes", "severity", "ignore_index"),
+        )
+
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
+        """Return a batch as flat decisions: preds are (N, ...) decisions, -1 for referred, or (N, C, ...) scores."""
+        return flatten_decisions(
+            preds,
+            target,
+            num_classes=self.num_classes,
+            ignore_index=self.ignore_index,
+            sample_weight=sample_weight,
+            further=self.severity.shape[1] - self.num_classes,
+        )
+
+    def sums_of(self, samples: Decisions) -> DangerousErrorCounts:
+        """Return the sums of decisions."""
+        return count_dangerous(samples, self.severity)
+
+    def row_ratios(self, whole: DangerousErrorCounts) -> list[tuple[float, float]]:  # noqa: ARG002
+        """Return a row that is not counted, and one that is."""
+        return [(0, 1), (1, 1)]
+
+
+class DangerousErrors(SeverityMetric):
     """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
     Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`.
@@ -49,10 +88,6 @@ class DangerousErrors(AdditiveMetric):
         tensor(2., dtype=torch.float64)
     """
 
-    sums_type = DangerousErrorCounts
-    interval_rule = "bounded"
-    takes_referrals = True
-
     def __init__(
         self,
         num_classes: int,
@@ -63,29 +98,8 @@ class DangerousErrors(AdditiveMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_num_classes(num_classes)
         check_choice("normalize", normalize, DangerousNormalize)
-        severity = severity_of(concern, num_classes)
-        super().__init__(
-            locals(),
-            value_rules=decision_rules(num_classes, severity.shape[1] - num_classes),
-            state_settings=("num_classes", "severity", "ignore_index"),
-        )
-
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Return a batch as flat decisions: preds are (N, ...) decisions, -1 for referred, or (N, C, ...) scores."""
-        return flatten_decisions(
-            preds,
-            target,
-            num_classes=self.num_classes,
-            ignore_index=self.ignore_index,
-            sample_weight=sample_weight,
-            further=self.severity.shape[1] - self.num_classes,
-        )
-
-    def sums_of(self, samples: Decisions) -> DangerousErrorCounts:
-        """Return the sums of decisions."""
-        return count_dangerous(samples, self.severity)
+        super().__init__(locals())
 
     def value_of(self, sums: DangerousErrorCounts) -> Tensor:
         """Return the number of dangerous errors, or its ratio to something else."""
@@ -99,10 +113,6 @@ class DangerousErrors(AdditiveMetric):
     def of_ratio(self, ratio: float, whole: DangerousErrorCounts) -> float:
         """Return the rate, or the number of dangerous errors."""
         return ratio if self.normalize else ratio * whole.samples.item()
-
-    def row_ratios(self, whole: DangerousErrorCounts) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return a row that is no dangerous error, and one that is."""
-        return [(0, 1), (1, 1)]
 
     def details(self) -> DangerousErrorCounts:
         """Return the numbers of dangerous errors, errors, decided samples and all samples: float64 scalars."""

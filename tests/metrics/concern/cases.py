@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
-from mpcs_torch.functional.concern.coverage import count_decided
 from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_of
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
 from mpcs_torch.functional.concern.mpcs import pattern_terms
@@ -112,7 +111,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: Coverage(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])},
-        core=lambda decisions, target: count_decided(referring(decisions, target)),
+        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_of(None, CLASSES)),
         fed=REFERRING,
     ),
     RiskCoverageArea: MetricCase(
