@@ -1,9 +1,10 @@
 """Show how often intervals of estimated class priors hold the true ones, and what their decisions cost.
 
-Run: python -m tests.benchmarks.prior_estimates [--repetitions 20]
+Run: python -m tests.benchmarks.prior_estimates [--repetitions 20] [--draws 1000]
 
 The population is the 1500 digits that an MLP was not trained on. Validation samples are drawn from it with equal class
 frequencies, and unlabelled samples with each of ten priors. Costs and rates of decisions are those in the population.
+A second table has as many draws as its standard errors need: of the same, and of two classes, one of which becomes rare.
 """
 
 import argparse
@@ -102,6 +103,43 @@ def outcomes(data: Population, method: PriorMethod, repetitions: int) -> Iterato
         ]
 
 
+def simulated(shares: list[float], samples: int, skill: float, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Draw logits (N, C), of which softmax is not calibrated, and labels (N,) at these class frequencies."""
+    target = torch.multinomial(torch.tensor(shares), samples, replacement=True, generator=generator)
+    return skill * torch.eye(len(shares))[target] + torch.randn(samples, len(shares), generator=generator), target
+
+
+def label_shift(data: Population, method: PriorMethod, draws: int) -> list[list[str]]:
+    """Return for each design how often label shift alone is refused, and how often the intervals hold."""
+    generator = torch.Generator().manual_seed(1)
+
+    def of_digits(number: int) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+        priors = ten_priors()[number % 10]
+        known, unknown = data.draw(VALIDATION, EVEN, generator), data.draw(UNLABELLED, priors, generator)
+        return (data.logits[known], data.target[known]), data.logits[unknown], priors
+
+    def of_rare(_: int) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+        rare = [0.99, 0.01]
+        samples, unknown = (simulated(*size, 2.0, generator) for size in (([0.8, 0.2], 200), (rare, 1000)))
+        return samples, unknown[0], torch.tensor(rare, dtype=torch.float64)
+
+    def of_poor(_: int) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+        shifted = [0.1, 0.2, 0.3, 0.4]
+        samples, unknown = (simulated(*size, 1.2, generator) for size in (([0.25] * 4, 400), (shifted, 1000)))
+        return samples, unknown[0], torch.tensor(shifted, dtype=torch.float64)
+
+    rows = []
+    for name, draw in (("digits, ten priors", of_digits), ("one class in 100", of_rare), ("poor model", of_poor)):
+        refused, held = [], []
+        for number in range(draws):
+            samples, unknown, priors = draw(number)
+            estimate = estimate_priors(*samples, unknown, method=method)
+            refused.append(estimate.p_value < LEVEL)
+            held.append(((estimate.low <= priors) & (priors <= estimate.high)).double().mean().item())
+        rows.append([method, name, f"{np.mean(refused):.3f}", f"{np.mean(held):.3f}"])
+    return rows
+
+
 def _cost(data: Population, samples: tuple[Tensor, Tensor], used: Tensor | None, priors: Tensor) -> float:
     rule = DecisionRule(data.concern, calibration="vector", priors=used).fit(*samples)
     return data.cost(rule(data.logits), priors)
@@ -121,4 +159,10 @@ def table(data: Population, repetitions: int) -> Table:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=20, help="for each of ten priors")
-    print(table(population(), parser.parse_args().repetitions).markdown())
+    parser.add_argument("--draws", type=int, default=1000, help="of each row of the second table")
+    asked = parser.parse_args()
+    data = population()
+    print(table(data, asked.repetitions).markdown(), flush=True)
+    warnings.simplefilter("ignore")
+    rows = [row for method in METHODS for row in label_shift(data, method, asked.draws)]
+    print(Table(["priors", "design", "label shift refused", "in the interval"], rows).markdown())
