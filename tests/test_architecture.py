@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "plots": {"functional"},
     "evaluation": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT,
     "learning": {"calibration", "concern", "functional"} | LIGHT,
+    "monitoring": {"learning", "concern", "functional", "metrics", "plots"} | LIGHT,
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,

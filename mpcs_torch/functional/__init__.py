@@ -2,7 +2,13 @@
 
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
-from mpcs_torch.functional.comparison.sequential import AnytimeInterval, anytime_evidence, anytime_interval
+from mpcs_torch.functional.comparison.sequential import (
+    AnytimeInterval,
+    anytime_evidence,
+    anytime_interval,
+    e_benjamini_hochberg,
+    labels_to_alarm,
+)
 from mpcs_torch.functional.comparison.significance import (
     Comparison,
     McNemarTest,
@@ -135,6 +141,7 @@ __all__ = [
     "decisiveness",
     "detection_curve",
     "detection_summary",
+    "e_benjamini_hochberg",
     "effective_prior",
     "equal_error_rate",
     "equal_error_rate_details",
@@ -151,6 +158,7 @@ __all__ = [
     "hard_f1",
     "holm_adjusted",
     "jackknife_interval",
+    "labels_to_alarm",
     "least_concern_decision",
     "log_likelihood_ratios",
     "macro_f1",

@@ -4,7 +4,8 @@ Run: python -m tests.benchmarks.prior_estimates [--repetitions 20] [--draws 1000
 
 The population is the 1500 digits that an MLP was not trained on. Validation samples are drawn from it with equal class
 frequencies, and unlabelled samples with each of ten priors. Costs and rates of decisions are those in the population.
-A second table has as many draws as its standard errors need: of the same, and of two classes, one of which becomes rare.
+A second table has as many draws as its standard errors need: of the same, of two classes, one of which becomes rare,
+and of a poor model.
 """
 
 import argparse

@@ -8,17 +8,21 @@ product of
 is then a nonnegative supermartingale as long as p is the mean (for losses of 0 and 1 it is the likelihood ratio, and
 between them it lies below the chord), or at least the mean if q > p. It depends on the number of losses and their sum
 alone, so that batches and processes add up. So does a mixture over q. By Ville's inequality, the probability that it
-ever reaches :math:`1 / \delta` is at most :math:`\delta`.
+ever reaches :math:`1 / \delta` is at most :math:`\delta`. The same holds with a weight from 0 to 1 for each loss, as an
+exponent of its factor y, because :math:`y^w \le 1 + w (y - 1)`: a sample that is labelled with the known chance a gets
+the weight min a / a.
 """
 
 from math import log
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 ALTERNATIVES, LEAST, MOST = 25, 1.2, 40.0
-"""The rates that evidence is a mixture over: from so many to so many times the limit."""
+"""The rates that evidence is a mixture over: from so many to so many times the odds of the limit."""
+MOST_LABELS, AT_ONCE = 100_000, 64
 HALVINGS = 60
 """Of an interval, to the precision of float64."""
 
@@ -30,17 +34,18 @@ class AnytimeInterval(NamedTuple):
     high: Tensor
 
 
-def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float) -> Tensor:
+def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
     r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit with error 1 / 20.
 
-    The mixture of the products above over 25 rates q from 1.2 to 40 times the limit, evenly on a logarithmic scale.
-    The probability that the evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`, if the mean loss of
-    each sample, given those before, is at most the limit.
+    The mixture of the products above over 25 rates q, whose odds are 1.2 to 40 times those of the limit, evenly on a
+    logarithmic scale. The probability that the evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`, if
+    the mean loss of each sample, given those before, is at most the limit. For evidence that the mean is *below* p,
+    pass ``samples - loss`` and the limit ``1 - p``.
 
     Args:
         loss: ``(...)`` the sums of losses so far, each from 0 to 1.
-        samples: ``(...)`` the numbers of losses.
-        limit: The highest acceptable mean loss, above 0 and below 1.
+        samples: ``(...)`` the numbers of losses, or the sums of their weights from 0 to 1.
+        limit: The highest acceptable mean loss, above 0 and below 1, or ``(...)`` limits.
 
     Returns:
         ``(...)``, float64: 1 without samples.
@@ -55,16 +60,93 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float) -> Tensor:
     Example:
         >>> samples = torch.tensor([0, 200, 200])
         >>> anytime_evidence(torch.tensor([0, 1, 8]), samples, limit=0.01).round(decimals=2)
-        tensor([ 1.0000,  0.1100, 42.6900], dtype=torch.float64)
+        tensor([ 1.0000,  0.1100, 44.4800], dtype=torch.float64)
     """
-    if not 0 < limit < 1:
-        raise ValueError(f"limit must be above 0 and below 1, but got {limit}.")
+    return (log_products(loss, samples, limit).logsumexp(dim=-1) - log(ALTERNATIVES)).exp()
+
+
+def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
+    """Return the logarithm of the product above for each of the alternatives: ``(..., ALTERNATIVES)``, float64."""
     loss, samples = _checked(loss, samples)
+    limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
+    if not ((limits > 0) & (limits < 1)).all():
+        raise ValueError(f"limit must be above 0 and below 1, but got {limit}.")
     factors = torch.logspace(log(LEAST), log(MOST), ALTERNATIVES, base=torch.e, dtype=torch.float64, device=loss.device)
-    rates = (limit * factors).clamp(max=(1 + limit) / 2)
-    ratios = loss.unsqueeze(-1) * (rates / limit).log()
-    ratios = ratios + (samples - loss).unsqueeze(-1) * ((1 - rates) / (1 - limit)).log()
-    return (ratios.logsumexp(dim=-1) - log(ALTERNATIVES)).exp()
+    for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # of (1 - q) / (1 - p)
+    return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
+
+
+def labels_to_alarm(rate: float, *, limit: float, level: float = 0.05, chance: float = 0.5) -> int:
+    """Compute the number of labels by which a rate above the limit has raised an alarm, with a given chance.
+
+    The chance is exact for independent errors at this rate from the first label on. If a share of the samples is
+    labelled at random, divide by the share for the number of samples; of K rates that are monitored together, one alone
+    is seen with ``level / K``.
+
+    Args:
+        rate: The true rate, above the limit and below 1.
+        limit: The highest acceptable rate, above 0.
+        level: The highest acceptable probability of a false alarm, above 0 and below 1.
+        chance: Above 0 and below 1; 0.5 for the median delay.
+
+    Raises:
+        ValueError: If an argument breaks its rule, or more than 100 000 labels are needed.
+
+    Example:
+        >>> labels_to_alarm(0.02, limit=0.005), labels_to_alarm(0.02, limit=0.005, chance=0.9)
+        (256, 721)
+    """
+    if not 0 < limit < rate < 1:
+        raise ValueError(f"rate must be above the limit and below 1, but got {rate} with the limit {limit}.")
+    for name, value in (("level", level), ("chance", chance)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")
+    waiting = np.ones(1)  # the probability of each number of errors without an alarm so far
+    for start in range(1, MOST_LABELS, AT_ONCE):
+        labels = torch.arange(start, start + AT_ONCE, dtype=torch.float64).unsqueeze(1)
+        first = len(waiting) - 1  # more labels never need fewer errors
+        errors = torch.arange(first, first + AT_ONCE + 1, dtype=torch.float64)
+        evidence = anytime_evidence(errors.minimum(labels), labels, limit=limit)
+        for offset, fewest in enumerate((first + (evidence < 1 / level).sum(dim=1)).tolist()):  # that raise an alarm
+            waiting = np.convolve(waiting, [1 - rate, rate])[:fewest]
+            if waiting.sum() <= 1 - chance:
+                return start + offset
+    raise ValueError(f"rate must be seen within {MOST_LABELS} labels, but {rate} is too close to the limit {limit}.")
+
+
+def e_benjamini_hochberg(evidence: Tensor, *, level: float = 0.05) -> Tensor:
+    r"""Select the hypotheses that their evidence rejects, of several that are looked at together (e-BH).
+
+    The k with the most evidence, for the largest k with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. Among those
+    that are selected, the expected share of true ones is at most the level, however the hypotheses depend on each
+    other. If all are true, the probability that any is ever selected is at most the level, too, because the mean
+    evidence must reach its inverse for that.
+
+    Args:
+        evidence: ``(..., K)`` values of `anytime_evidence`.
+        level: Above 0 and below 1.
+
+    Returns:
+        ``(..., K)``, bool.
+
+    References:
+        Wang, Ramdas: False Discovery Rate Control with E-values, Journal of the Royal Statistical Society B 84(3),
+        2022.
+
+    Example:
+        >>> e_benjamini_hochberg(torch.tensor([1.0, 50.0, 0.2, 30.0]))
+        tensor([False, False, False, False])
+        >>> e_benjamini_hochberg(torch.tensor([1.0, 50.0, 0.2, 40.0]))
+        tensor([False,  True, False,  True])
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must be above 0 and below 1, but got {level}.")
+    evidence, number = torch.as_tensor(evidence).double(), evidence.shape[-1]
+    descending = evidence.sort(dim=-1, descending=True).values
+    ranks = torch.arange(1, number + 1, device=evidence.device)
+    passes = descending >= number / (ranks * level)
+    fewest = torch.where(passes, descending, torch.inf).amin(dim=-1, keepdim=True)
+    return evidence >= fewest
 
 
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95) -> AnytimeInterval:
@@ -76,7 +158,7 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95)
 
     Args:
         loss: ``(...)`` the sums of losses so far, k, each loss from 0 to 1.
-        samples: ``(...)`` the numbers of losses, n.
+        samples: ``(...)`` the numbers of losses, n, or the sums of their weights from 0 to 1.
         confidence: The probability that the interval holds the mean at all times, above 0 and below 1.
 
     Returns:
@@ -99,20 +181,39 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = 0.95)
     loss, samples = _checked(loss, samples)
     half = torch.full_like(loss, 0.5)
     mixed = _log_beta(loss + half, samples - loss + half) - _log_beta(half, half)
+    return _ends(loss, samples, mixed + log(1 - confidence))
 
-    def is_held(rate: Tensor) -> Tensor:
-        likelihood = torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate)
-        return mixed - likelihood < -log(1 - confidence)
 
-    mean = torch.where(samples > 0, loss / samples.clamp(min=1), half)
+def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
+    r"""Compute an interval that holds the mean of a fixed number of losses from 0 to 1, from their sum alone.
+
+    All p with :math:`n \, \mathrm{KL}(k / n, p) < \log(2 / (1 - \mathrm{confidence}))`; the arguments are those of
+    `anytime_interval`.
+
+    References:
+        Hoeffding: Probability Inequalities for Sums of Bounded Random Variables, Journal of the American Statistical
+        Association 58, 1963, Theorem 1.
+    """
+    loss, samples = _checked(loss, samples)
+    most = torch.xlogy(loss, loss) + torch.xlogy(samples - loss, samples - loss) - torch.xlogy(samples, samples)
+    return _ends(loss, samples, most - log(2 / (1 - confidence)))
+
+
+def _ends(loss: Tensor, samples: Tensor, least: Tensor) -> AnytimeInterval:
+    """Return the ends of all rates whose log-likelihood is above ``least``."""
+
+    def is_inside(rate: Tensor) -> Tensor:
+        return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > least
+
+    mean = torch.where(samples > 0, loss / samples.clamp(min=1e-300), 0.5)
     ends = []
     for outside in (torch.zeros_like(mean), torch.ones_like(mean)):
         inside, beyond = mean, outside
         for _ in range(HALVINGS):
             middle = (inside + beyond) / 2
-            is_inside = is_held(middle)
-            inside, beyond = torch.where(is_inside, middle, inside), torch.where(is_inside, beyond, middle)
-        ends.append(torch.where(is_held(outside), outside, beyond))
+            moves = is_inside(middle)
+            inside, beyond = torch.where(moves, middle, inside), torch.where(moves, beyond, middle)
+        ends.append(torch.where(is_inside(outside), outside, beyond))
     return AnytimeInterval(*ends)
 
 

@@ -1,0 +1,186 @@
+"""The base of all monitors: a Metric of sums of bounded values, whose means have limits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pearson, e_benjamini_hochberg
+from mpcs_torch.functional.comparison.sequential import chernoff_interval
+from mpcs_torch.metrics.base import SumMetric
+
+STEP = 2.0**-24
+"""Values are rounded to multiples of it: sums are then exact, and do not depend on the order of samples."""
+MARGIN = 1e-12
+"""The smallest limit, and the smallest distance from 1."""
+
+
+class Reading(NamedTuple):
+    """What a monitor knows of its K means: float64 tensors (K,) in the order of its ``names``; scalars if K is 1."""
+
+    rate: Tensor
+    """The means so far, of errors or costs; NaN without samples."""
+    low: Tensor
+    """The lower ends of the intervals that hold the true means at all times, each with the monitor's confidence."""
+    high: Tensor
+    """The upper ends."""
+    evidence: Tensor
+    """The evidence that each mean is beyond its limit."""
+    is_alarm: Tensor
+    """bool: the means that are beyond their limits (e-BH over all of them)."""
+    total: Tensor
+    """Scalar: the mean evidence, which is at least the monitor's ``threshold`` if there is any alarm."""
+
+
+class Values(NamedTuple):
+    """What N samples add to some of the K means, one mean for each sample."""
+
+    loss: Tensor
+    """(N,), float64: values times weights, rounded by `exact`."""
+    weight: Tensor
+    """(N,), float64, from 0 to 1, rounded: 0 for samples that do not count."""
+    codes: Tensor
+    """(N,), int64: the index of the mean."""
+
+
+class Monitor(SumMetric):
+    """Sums of K values from 0 to 1 and of their weights, and the evidence that their means are beyond limits.
+
+    A subclass says what the values are, and adds them in ``update``.
+    """
+
+    sides = 1
+    """2 if means have lowest acceptable values, too."""
+    loss: Tensor
+    """(K,), float64: the sums of values, each times its weight."""
+    samples: Tensor
+    """(K,), float64: the sums of weights."""
+    limits: Tensor
+    """(2, K), float64: the lowest and the highest acceptable means; 0 and 1 for none."""
+    scales: Tensor
+    """(K,), float64: what a value of 1 stands for."""
+
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        names: Sequence[str],
+        value_rules: Sequence[str],
+        state_settings: Sequence[str],
+        highest: Tensor | None = None,
+        scales: Tensor | None = None,
+    ) -> None:
+        """Take the ``locals()`` of a constructor with ``confidence`` and ``reference``, and what is monitored.
+
+        Args:
+            arguments: As of `SumMetric`.
+            names: Of the K means.
+            value_rules: As of `SumMetric`.
+            state_settings: As of `SumMetric`.
+            highest: ``(K,)`` limits. Default: those of the reference, or none.
+            scales: ``(K,)`` what a value of 1 stands for, such as the highest cost. Default: 1.
+        """
+        confidence, reference = arguments["confidence"], arguments["reference"]
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be above 0 and below 1, but got {confidence}.")
+        settings = {name: value for name, value in arguments.items() if name != "reference"}
+        super().__init__(settings, value_rules=value_rules, state_settings=state_settings)
+        self.names = list(names)
+        for name in ("loss", "samples"):
+            self.add_sum(name, shape=(len(self.names),))
+        limits = torch.tensor([[0.0], [1.0]], dtype=torch.float64).repeat(1, len(self.names))
+        if reference is not None:
+            limits = self._bounds(reference)
+        elif highest is not None:
+            limits[1] = highest
+        self.register_buffer("limits", limits, persistent=False)
+        scales = torch.ones(len(self.names), dtype=torch.float64) if scales is None else scales
+        self.register_buffer("scales", scales, persistent=False)
+        self.threshold = (1 if reference is None else 2) / (1 - confidence)
+        """The evidence from which on there is an alarm; a reference takes half of the error for its own bounds."""
+
+    def _bounds(self, reference: "Monitor") -> Tensor:
+        """Return bounds (2, K) that hold all means of a reference, with half of the error."""
+        if type(reference) is not type(self) or not torch.equal(reference.settings, self.settings):
+            raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
+        reference.check_computable()
+        loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
+        confidence = 1 - 2 * (1 - self.confidence) / (2 * len(self.names) * self.sides)
+        bounds = torch.stack([*chernoff_interval(loss, samples, confidence=confidence)])
+        for column, (errors, number) in enumerate(zip(loss.tolist(), samples.tolist(), strict=True)):
+            if number and errors % 1 == 0 and number % 1 == 0:  # exact for errors, and wider for rounded costs
+                exact = clopper_pearson(int(errors), int(number), confidence=confidence)
+                bounds[:, column] = torch.tensor(exact, dtype=torch.float64)
+        return bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
+
+    def add_values(self, values: Sequence[Values]) -> None:
+        """Add samples."""
+        loss, samples = torch.zeros_like(self.loss), torch.zeros_like(self.samples)
+        for value in values:
+            loss = loss.index_add(0, value.codes, value.loss.to(loss))
+            samples = samples.index_add(0, value.codes, value.weight.to(samples))
+        self.add(loss=loss, samples=samples)
+
+    def follow(self, values: Sequence[Values]) -> Tensor:
+        """Add samples, and return the evidence after each of them: (N, K), float64."""
+
+        def path(rate: int, loss: Tensor, weight: Tensor) -> Tensor:
+            sums = self.loss[rate] + loss.cumsum(0), self.samples[rate] + weight.cumsum(0)
+            return evidence_beyond(*sums, self.limits[:, rate], sides=self.sides)
+
+        evidence = self.paths(values, path)
+        self.add_values(values)
+        return evidence
+
+    def paths(self, values: Sequence[Values], path: Callable[[int, Tensor, Tensor], Tensor]) -> Tensor:
+        """Return the evidence after each sample, (N, K), from that of the samples of each rate: ``path``."""
+        evidence = self.evidence_now().repeat(len(values[0].loss), 1)
+        for value in values:
+            for rate in torch.unique(value.codes).tolist():
+                counts = (value.codes == rate) & (value.weight > 0)
+                of_rate = torch.cat([evidence[:1, rate], path(rate, value.loss[counts], value.weight[counts])])
+                evidence[:, rate] = of_rate[counts.cumsum(0)]
+        return evidence
+
+    def evidence_now(self) -> Tensor:
+        """Return the evidence of all samples so far: (K,)."""
+        return evidence_beyond(self.loss, self.samples, self.limits, sides=self.sides)
+
+    def _plot(self, val: Any = None, ax: Any = None) -> Any:
+        readings = [val] if isinstance(val, Reading) else val
+        rates = [dict(zip(self.names, reading.rate.reshape(-1), strict=True)) for reading in readings]
+        return super()._plot(rates, ax)
+
+    def _draw(self, title: str, value: Reading, on: Any) -> Any:
+        from mpcs_torch.plots.monitoring import Watched, watched_means
+
+        limits = torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
+        columns = [value.rate, value.low, value.high, *limits, value.is_alarm]
+        rows = zip(self.names, *(column.reshape(-1).tolist() for column in columns), strict=True)
+        return watched_means([Watched(*row) for row in rows], title, on=on)
+
+    def compute(self) -> Reading:
+        """Return means, their intervals at any time, evidence and alarms."""
+        self.check_computable()
+        low, high = anytime_interval(self.loss, self.samples, confidence=self.confidence)
+        evidence = self.evidence_now()
+        is_alarm = e_benjamini_hochberg(evidence, level=1 / self.threshold)
+        rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, low, high))
+        return Reading(rate, low, high, evidence, is_alarm, evidence.mean())
+
+
+def evidence_beyond(loss: Tensor, samples: Tensor, limits: Tensor, *, sides: int) -> Tensor:
+    """Return the evidence of sums (...) that means are beyond limits (2, ...); 1 where there is none."""
+    lowest, highest = limits
+    evidence = anytime_evidence(loss, samples, limit=highest.clamp(MARGIN, 1 - MARGIN))
+    evidence = torch.where(highest < 1, evidence, 1.0)
+    if sides == 1:
+        return evidence
+    below = anytime_evidence(samples - loss, samples, limit=(1 - lowest).clamp(MARGIN, 1 - MARGIN))
+    return (evidence + torch.where(lowest > 0, below, 1.0)) / 2
+
+
+def exact(values: Tensor) -> Tensor:
+    """Round values up to multiples of `STEP`."""
+    return (values / STEP).ceil() * STEP

@@ -1,0 +1,321 @@
+"""Monitors of the errors and costs that a `Limit` is about."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import quoted
+from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
+from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
+from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.groups import row_names
+from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.monitoring.monitor import Monitor, Values, exact
+
+CHANCE_RULE = "chance must be from least_chance to 1"
+BLOCK = 100
+"""A `ChangeMonitor` starts again after so many samples of a rate."""
+
+
+class _Watched(NamedTuple):
+    """One limit, and the rates that it is for."""
+
+    limit: Limit
+    scale: float
+    """The highest loss: 1 for errors."""
+    first: int
+    """The index of its first rate."""
+    groups: Sequence[str]
+    """Those that have a rate of their own; empty for one rate of all samples."""
+
+    @property
+    def highest(self) -> float:
+        return self.limit.at_most / self.scale
+
+    def names(self) -> list[str]:
+        """Return what each rate is of, in words."""
+        of_all = f"{str(self.limit).split(' <= ')[0]} of {self.limit.of}"
+        return [f"{of_all}, {self.limit.by} {name}" for name in self.groups] or [of_all]
+
+
+class RiskMonitor(Monitor):
+    r"""Test whether rates of errors are above their limits, however often one looks; an alarm is hardly ever false.
+
+    Each limit is a `Limit`, as `DecisionRule` guarantees it: of all samples, of those of a class, of decided ones, or a
+    mean cost, for all or for each group. For each of these K rates the sums of losses and of samples are kept.
+    `compute` returns a `Reading`: the rate, an interval that holds the true rate at all times, the evidence that it is
+    above its limit (`functional.anytime_evidence`), and an alarm. If all rates keep their limits, the probability that
+    there is ever an alarm is at most 1 - ``confidence``, for all K together. If some do not, at most that share of the
+    alarms is false in expectation.
+
+    This needs samples that are labelled without regard to their error: all, or each with a known ``chance``. Given all
+    samples before, the chance of an error must be within the limit; samples need not be independent otherwise.
+
+    Args:
+        concern: The classes, their costs, and which errors are dangerous.
+        limits: What to monitor. Their own ``confidence`` does not matter here; referrals cannot be limited.
+        groups: The names of the groups of each column that a limit is ``by``, such as ``{"site": ["north", "south"]}``.
+        confidence: 1 minus the highest acceptable probability of a false alarm.
+        reference: A `RiskMonitor` with the same arguments that was updated with reference samples, such as those of the
+            validation: the limits are then upper bounds of its rates instead of ``at_most``. Their own uncertainty is
+            within the ``confidence``.
+        least_chance: The lowest chance with which a sample is labelled. With 1, all are.
+        ignore_index: Label of samples without a label, which are left out.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        **kwargs: Arguments of `torchmetrics.Metric`.
+
+    Raises:
+        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
+            batch was seen. Away from the CPU, `compute` reports bad values.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch import ConcernSpec
+        >>> from mpcs_torch.learning import Limit
+        >>> from mpcs_torch.monitoring import RiskMonitor
+        >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]])
+        >>> monitor = RiskMonitor(lights, [Limit(0.01), Limit(0.02, of="red")])
+        >>> target = torch.tensor([0, 1, 2, 2]).repeat(200)
+        >>> decisions = torch.where(torch.arange(800) % 40 == 0, 2, target)  # every tenth red one is decided as green
+        >>> monitor.update(decisions, target)
+        >>> reading = monitor.compute()
+        >>> reading.rate, reading.is_alarm
+        (tensor([0.0250, 0.1000], dtype=torch.float64), tensor([True, True]))
+    """
+
+    higher_is_better = None
+
+    def __init__(
+        self,
+        concern: ConcernSpec,
+        limits: Limit | Sequence[Limit],
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        confidence: float = 0.95,
+        reference: "RiskMonitor | None" = None,
+        least_chance: float = 1.0,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        if not 0 < least_chance <= 1:
+            raise ValueError(f"least_chance must be above 0 and at most 1, but got {least_chance}.")
+        watched = _watch([limits] if isinstance(limits, Limit) else list(limits), concern, groups or {})
+        rates = [name for each in watched for name in each.names()]
+        highest = [each.highest for each in watched for _ in each.names()]
+        num_classes, further = len(concern.classes), len(concern.answers) + 1
+        tables = torch.stack([nn.functional.pad(each.limit.losses(concern), (0, 1)) / each.scale for each in watched])
+        counted = torch.stack([_counted(each.limit, concern) for each in watched])
+        super().__init__(
+            {
+                "num_classes": num_classes,
+                "further": further,
+                "tables": tables,
+                "counted": counted,
+                "rates": rates,
+                "watched": watched,
+                "confidence": confidence,
+                "reference": reference,
+                "least_chance": least_chance,
+                "ignore_index": ignore_index,
+                "validate_args": validate_args,
+                "kwargs": kwargs,
+            },
+            names=rates,
+            highest=torch.tensor(highest, dtype=torch.float64),
+            scales=torch.tensor([each.scale for each in watched for _ in each.names()], dtype=torch.float64),
+            value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
+            state_settings=("num_classes", "tables", "counted", "rates", "least_chance"),
+        )
+
+    def update(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        chance: Tensor | None = None,
+        *,
+        groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+    ) -> None:
+        """Add labelled samples.
+
+        Args:
+            preds: ``(N, ...)`` integer decisions, with -1 for referrals and C, C + 1, ... for coarse answers, or
+                ``(N, C, ...)`` scores, whose highest is the decision.
+            target: ``(N, ...)`` integer class indices.
+            chance: ``(N, ...)`` the probability with which each sample was chosen to be labelled, whatever its error,
+                from ``least_chance`` to 1. Default: 1.
+            groups: ``(N,)`` names of the group of each sample, or int64 tensors of their indices, for each column that
+                a limit is by.
+        """
+        values, find_faults = self.values_of(preds, target, chance, groups)
+        self.admit(find_faults)
+        self.add_values(values)
+
+    def values_of(
+        self,
+        preds: Tensor,
+        target: Tensor,
+        chance: Tensor | None = None,
+        groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+    ) -> tuple[list[Values], Callable[[], list[Fault]]]:
+        """Return what samples add to the rates of each limit, and what finds their faults; see `update`."""
+        samples = flatten_decisions(
+            preds,
+            target,
+            num_classes=self.num_classes,
+            ignore_index=self.ignore_index,
+            sample_weight=chance,
+            further=self.further,
+        )
+        counted, chances = samples.labels.counted, samples.labels.weight
+        share = counted * (self.least_chance / chances.clamp(min=self.least_chance))
+        cells = samples.labels.target * self.tables.shape[2] + samples.predicted
+        values = []
+        for place, watched in enumerate(self.watched):
+            weight = self.counted[place].flatten()[cells] * share
+            codes = torch.full_like(cells, watched.first)
+            if watched.groups:
+                codes = codes + self._codes(watched, groups, len(cells)).to(codes)
+            loss = self.tables[place].flatten()[cells]
+            values.append(Values(exact(loss * weight), exact(weight), codes))
+
+        def find_faults() -> list[Fault]:
+            is_bad = counted & ~((chances >= self.least_chance) & (chances <= 1))
+            return [*samples.find_faults(), Fault(CHANCE_RULE, is_bad, chances)]
+
+        return values, find_faults
+
+    def _codes(self, watched: _Watched, groups: Mapping[str, Any] | None, number: int) -> Tensor:
+        column = str(watched.limit.by)
+        if groups is None or column not in groups:
+            raise ValueError(f"groups must have the column {column!r}, but got {quoted(list(groups or ()))}.")
+        given = groups[column]
+        if isinstance(given, Tensor):
+            return given
+        known = {name: code for code, name in enumerate(watched.groups)}
+        names = row_names(column, given, number)
+        new = next((name for name in names if name not in known), None)
+        if new is not None:
+            raise ValueError(f"{column} must be one of {quoted(list(watched.groups))}, but got {quoted(new)}.")
+        return torch.tensor([known[name] for name in names], dtype=torch.int64)
+
+
+def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[_Watched]:
+    if not limits or not all(isinstance(limit, Limit) and not limit.is_budget for limit in limits):
+        raise ValueError(f"limits must be one or more Limits of errors or costs, but got {quoted(limits)}.")
+    watched, first = list[_Watched](), 0
+    for limit in limits:
+        names = [] if limit.by is None else [str(name) for name in groups.get(limit.by, ())]
+        if limit.by is not None and not names:
+            raise ValueError(f"groups must name those of the column {limit.by!r}, but got {quoted(dict(groups))}.")
+        scale = limit.losses(concern).max().item() if limit.errors == "cost" else 1.0
+        if limit.at_most >= scale:
+            raise ValueError(f"limits must be below the highest cost, {scale:g}, but one is {limit.at_most:g}.")
+        watched.append(_Watched(limit, scale, first, names))
+        first += max(1, len(names))
+    return watched
+
+
+def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
+    """Return 1 for pairs of true class and decision that count, else 0: (C, C + A + 1), float64."""
+    classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
+    columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
+    counted = limit.counted(torch.arange(classes), columns, concern)
+    return (counted & (columns >= 0) if limit.is_of_decided else counted).double()
+
+
+class ChangeMonitor(RiskMonitor):
+    r"""Find a change for the worse late in a long life, which a long good past hides from a `RiskMonitor`.
+
+    After every 100 samples of a rate it starts again, and adds up the evidence of all starts (an e-detector of the kind
+    of Shiryaev and Roberts). So it raises a false alarm once in a while: while all limits are kept, it takes at least
+    ``run_length`` samples on average to the first one. Rates and their intervals are still those of all samples.
+
+    Samples must come in their order, so that states can be neither merged nor added up over processes. `update` waits
+    for an accelerator. The arguments are those of `RiskMonitor`, except:
+
+    Args:
+        run_length: The lowest acceptable mean number of samples to a false alarm.
+
+    References:
+        Shin, Ramdas, Rinaldo: E-detectors: A Nonparametric Framework for Sequential Change Detection, New England
+        Journal of Statistics in Data Science 2(2), 2024.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch import ConcernSpec
+        >>> from mpcs_torch.learning import Limit
+        >>> from mpcs_torch.monitoring import ChangeMonitor
+        >>> monitor = ChangeMonitor(ConcernSpec(["good", "bad"]), Limit(0.01), run_length=100_000)
+        >>> target = torch.zeros(10_000, dtype=torch.int64)
+        >>> monitor.update(target, target)
+        >>> monitor.update((torch.arange(300) % 20 == 0).long(), target[:300])  # one in 20 is wrong now
+        >>> reading = monitor.compute()
+        >>> reading.rate, reading.is_alarm
+        (tensor(0.0015, dtype=torch.float64), tensor(True))
+    """
+
+    def __init__(
+        self,
+        concern: ConcernSpec,
+        limits: Limit | Sequence[Limit],
+        *,
+        run_length: float = 1_000_000,
+        **kwargs: Any,
+    ) -> None:
+        if not run_length >= BLOCK:
+            raise ValueError(f"run_length must be at least {BLOCK}, but got {run_length}.")
+        super().__init__(concern, limits, **kwargs)
+        self.threshold = run_length / BLOCK + 1
+        rates = len(self.names)
+        self.add_state("starts", torch.full((rates, ALTERNATIVES), -torch.inf, dtype=torch.float64))
+        self.add_state("block", torch.zeros(rates, 3, dtype=torch.float64))
+
+    starts: Tensor
+    """(K, 25), float64: the logarithm of the evidence of all starts up to the last block, for each alternative."""
+    block: Tensor
+    """(K, 3), float64: the sums of losses and of weights since then, and the number of samples."""
+
+    def add_values(self, values: Sequence[Values]) -> None:
+        """Add samples in their order."""
+        self.follow(values)
+
+    def follow(self, values: Sequence[Values]) -> Tensor:
+        """Add samples in their order, and return the evidence after each: (N, K), float64."""
+        starts, block = self.starts.clone(), self.block.clone()
+
+        def path(rate: int, loss: Tensor, weight: Tensor) -> Tensor:
+            parts = []
+            while len(loss):
+                room = BLOCK - int(block[rate, 2])
+                added = torch.stack([loss[:room], weight[:room], torch.ones_like(loss[:room])]).cumsum(dim=1)
+                sums = block[rate] + added.T
+                logs = torch.logaddexp(starts[rate], torch.zeros(()).to(starts))
+                logs = logs + log_products(sums[:, 0], sums[:, 1], self.limits[1, rate])
+                parts.append(logs.logsumexp(dim=1).exp() / logs.shape[1])
+                is_full = len(sums) == room
+                block[rate] = 0 if is_full else sums[-1]
+                starts[rate] = logs[-1] if is_full else starts[rate]
+                loss, weight = loss[room:], weight[room:]
+            return torch.cat([loss[:0], *parts])
+
+        evidence = self.paths(values, path)
+        super().add_values(values)
+        self.starts, self.block = starts, block
+        return evidence
+
+    def evidence_now(self) -> Tensor:
+        """Return the evidence of all starts: (K,)."""
+        logs = self.starts.logaddexp(torch.zeros_like(self.starts))
+        logs = logs + log_products(self.block[:, 0], self.block[:, 1], self.limits[1])
+        return logs.logsumexp(dim=1).exp() / logs.shape[1]
+
+    def merge_state(self, incoming_state: object) -> None:  # noqa: ARG002  # nothing can be merged
+        """Refuse to merge: the order of samples matters."""
+        raise ValueError("a ChangeMonitor cannot be merged, because the order of samples matters: use a RiskMonitor.")
+
+    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
+        self.merge_state(None)

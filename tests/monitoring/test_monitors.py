@@ -1,0 +1,234 @@
+"""Monitors: hardly ever a false alarm, early true ones, audits, references, groups and restarts."""
+
+from itertools import pairwise
+from math import log, sqrt
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.functional import anytime_evidence, labels_to_alarm
+from mpcs_torch.learning import Limit
+from mpcs_torch.monitoring import ChangeMonitor, DriftMonitor, RiskMonitor
+from mpcs_torch.monitoring.monitor import Values
+
+TWO = ConcernSpec(["good", "bad"])
+COSTS = ConcernSpec(["good", "bad", "worse"], weights=[[0, 1, 20], [1, 0, 5], [2, 1, 0]], refer=0.5)
+STREAMS, LENGTH = 100, 2000
+MOST = 0.05 + 2 * sqrt(0.05 * 0.95 / STREAMS)
+
+
+def errors(rate: float, size: tuple[int, ...], seed: int = 0) -> Tensor:
+    return (torch.rand(size, generator=torch.Generator().manual_seed(seed)) < rate).long()
+
+
+def alarms_ever(monitor: RiskMonitor, losses: Tensor) -> bool:
+    """Return whether errors (N,) of class 0 ever raise an alarm, looking after each."""
+    values, _ = monitor.values_of(losses, torch.zeros_like(losses))
+    return bool((monitor.follow(values).mean(dim=1) >= monitor.threshold).any())
+
+
+def test_streams_at_the_limit_hardly_ever_raise_an_alarm_however_often_one_looks() -> None:
+    streams = errors(0.01, (STREAMS, LENGTH))
+    assert sum(alarms_ever(RiskMonitor(TWO, Limit(0.01)), stream) for stream in streams) / STREAMS <= MOST
+
+
+def test_limits_of_a_reference_keep_the_false_alarms_of_both() -> None:
+    falls = 0
+    for seed in range(STREAMS):
+        reference = RiskMonitor(TWO, Limit(0.01))
+        sample = errors(0.01, (1000,), seed)
+        reference.update(sample, torch.zeros_like(sample))
+        monitor = RiskMonitor(TWO, Limit(0.01), reference=reference)
+        falls += alarms_ever(monitor, errors(0.01, (LENGTH,), 1000 + seed))
+    assert falls / STREAMS <= MOST
+
+
+@pytest.mark.parametrize(("rate", "level"), [(0.04, 0.05), (0.1, 0.05), (0.04, 0.005)])
+def test_the_planned_number_of_labels_is_the_median_delay(rate: float, level: float) -> None:
+    streams = errors(rate, (STREAMS, LENGTH), 1).cumsum(dim=1)
+    evidence = anytime_evidence(streams, torch.arange(1, LENGTH + 1).expand_as(streams), limit=0.01)
+    delays = torch.where(evidence >= 1 / level, 1, 0).argmax(dim=1) + 1
+    planned = labels_to_alarm(rate, limit=0.01, level=level)
+    below = (delays <= planned).double().mean().item()
+    assert below == pytest.approx(0.5, abs=3 * sqrt(0.25 / STREAMS))
+    divergence = rate * log(rate / 0.01) + (1 - rate) * log((1 - rate) / 0.99)
+    assert planned <= 1.3 * log(1 / level) / divergence
+
+
+def test_an_audit_of_a_tenth_sees_only_what_it_labelled() -> None:
+    losses, audited = errors(0.05, (8000,)), errors(0.1, (8000,), 5)
+    labelled = losses[audited == 1]
+    all_of_them = RiskMonitor(TWO, Limit(0.01))
+    all_of_them.update(labelled, torch.zeros_like(labelled))
+    weighted = RiskMonitor(TWO, Limit(0.01), least_chance=0.1)
+    weighted.update(labelled, torch.zeros_like(labelled), torch.full(labelled.shape, 0.1))
+    assert weighted.compute().evidence == all_of_them.compute().evidence
+    assert weighted.compute().is_alarm
+
+
+def test_samples_that_are_always_labelled_are_weighted_down() -> None:
+    """Half of the samples have 1 % of errors and are audited; the others have 9 %, and all are labelled."""
+    sure, unsure = errors(0.01, (60_000,)), errors(0.09, (60_000,), 1)
+    audited = sure[errors(0.1, (60_000,), 2) == 1]
+    monitor = RiskMonitor(TWO, Limit(0.2), least_chance=0.1)
+    decisions = torch.cat([audited, unsure])
+    chance = torch.cat([torch.full(audited.shape, 0.1), torch.ones(len(unsure))])
+    monitor.update(decisions, torch.zeros_like(decisions), chance)
+    reading = monitor.compute()
+    assert reading.rate.item() == pytest.approx(0.05, abs=0.004)
+    assert reading.low < 0.05 < reading.high
+
+
+def test_a_mean_cost_is_monitored_on_its_scale() -> None:
+    monitor = RiskMonitor(COSTS, Limit(2.0, "cost", confidence=None))
+    target = torch.zeros(1000, dtype=torch.int64)
+    monitor.update(torch.where(torch.arange(1000) % 10 == 0, 2, -1), target)  # one in ten costs 20, the others refer
+    reading = monitor.compute()
+    assert reading.rate.item() == pytest.approx(2.0, rel=1e-6)
+
+
+def test_groups_alarm_together_and_the_one_that_fails_is_named() -> None:
+    names = [f"site {number}" for number in range(10)]
+    monitor = RiskMonitor(TWO, Limit(0.01, by="site"), groups={"site": names})
+    sites = [names[number % 10] for number in range(5000)]
+    losses = errors(0.005, (5000,)) | (errors(0.1, (5000,), 3) * torch.tensor([site == "site 3" for site in sites]))
+    monitor.update(losses, torch.zeros_like(losses), groups={"site": sites})
+    reading = monitor.compute()
+    assert [name for name, is_alarm in zip(monitor.names, reading.is_alarm.tolist(), strict=True) if is_alarm] == [
+        "dangerous of samples, site site 3"
+    ]
+    assert reading.total >= monitor.threshold
+    with pytest.raises(ValueError, match=r"site must be one of .*, but got 'site 77'"):
+        monitor.update(losses[:1], losses[:1], groups={"site": ["site 77"]})
+
+
+def test_ten_groups_at_the_limit_hardly_ever_raise_an_alarm() -> None:
+    falls = 0
+    for seed in range(STREAMS):
+        monitor = RiskMonitor(TWO, Limit(0.01, by="site"), groups={"site": [str(site) for site in range(10)]})
+        losses, sites = errors(0.01, (LENGTH,), seed), torch.arange(LENGTH) % 10
+        values, _ = monitor.values_of(losses, torch.zeros_like(losses), groups={"site": sites})
+        falls += bool((monitor.follow(values).mean(dim=1) >= monitor.threshold).any())
+    assert falls / STREAMS <= MOST
+
+
+def test_evidence_after_each_sample_is_that_of_the_samples_so_far() -> None:
+    limits = [Limit(0.05), Limit(0.05, "any", of="bad"), Limit(0.1, "any", of="decided worse")]
+    generator = torch.Generator().manual_seed(0)
+    decisions, target = (torch.randint(low, 3, (60,), generator=generator) for low in (-1, 0))
+    whole = RiskMonitor(COSTS, limits)
+    path = whole.follow(whole.values_of(decisions, target)[0])
+    for place in (0, 7, 31, 59):
+        monitor = RiskMonitor(COSTS, limits)
+        monitor.update(decisions[: place + 1], target[: place + 1])
+        assert torch.equal(path[place], monitor.evidence_now())
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 299), unique=True, max_size=4), st.sampled_from([RiskMonitor, ChangeMonitor]))
+def test_pieces_give_the_states_of_one_pass_to_the_last_bit(cuts: list[int], kind: Any) -> None:
+    limits, edges = [Limit(2.0, "cost", confidence=None), Limit(0.05, of="bad")], [0, *sorted(cuts), 300]
+    generator = torch.Generator().manual_seed(1)
+    decisions, target = (torch.randint(low, 3, (300,), generator=generator) for low in (-1, 0))
+    chance = 0.1 + 0.9 * torch.rand(300, generator=generator)
+    whole, pieces = kind(COSTS, limits, least_chance=0.1), kind(COSTS, limits, least_chance=0.1)
+    whole.update(decisions, target, chance)
+    for start, stop in pairwise(edges):
+        pieces.update(decisions[start:stop], target[start:stop], chance[start:stop])
+    for name, state in whole.metric_state.items():
+        assert name == "batch_count" or torch.equal(state, pieces.metric_state[name])
+
+
+def test_a_late_change_is_seen_soon_only_by_the_monitor_that_starts_again() -> None:
+    before, after = errors(0.002, (40_000,)), errors(0.02, (1500,), 2)
+    monitors = RiskMonitor(TWO, Limit(0.005)), ChangeMonitor(TWO, Limit(0.005), run_length=400_000)
+    for monitor in monitors:
+        for losses in (before, after):
+            monitor.update(losses, torch.zeros_like(losses))
+    assert [bool(monitor.compute().is_alarm) for monitor in monitors] == [False, True]
+
+
+def test_false_alarms_of_restarts_are_at_least_the_run_length_apart() -> None:
+    run_length, delays = 4000, []
+    for seed in range(30):
+        monitor = ChangeMonitor(TWO, Limit(0.02), run_length=run_length)
+        losses = errors(0.02, (4 * run_length,), seed)
+        path = monitor.follow(monitor.values_of(losses, torch.zeros_like(losses))[0]).mean(dim=1)
+        is_alarm = path >= monitor.threshold
+        delays.append(int(is_alarm.int().argmax()) + 1 if is_alarm.any() else len(losses))
+    assert sum(delays) / len(delays) >= run_length
+
+
+def test_restarts_are_those_of_the_naive_sum_over_starts() -> None:
+    losses = errors(0.05, (350,))
+    monitor = ChangeMonitor(TWO, Limit(0.02), run_length=10_000)
+    path = monitor.follow(monitor.values_of(losses, torch.zeros_like(losses))[0])[:, 0]
+    for place in (0, 99, 100, 230, 349):
+        starts = range(0, place + 1, 100)
+        naive = [
+            anytime_evidence(losses[start : place + 1].sum(), torch.tensor(place + 1 - start), limit=0.02)
+            for start in starts
+        ]
+        assert path[place].item() == pytest.approx(sum(naive).item(), rel=1e-9)
+    assert monitor.evidence_now().item() == pytest.approx(path[-1].item(), rel=1e-12)
+    with pytest.raises(ValueError, match="cannot be merged, because the order of samples matters"):
+        monitor.merge_state(monitor)
+
+
+def test_shares_of_decisions_are_compared_with_a_reference_on_both_sides() -> None:
+    falls = 0
+    for seed in range(STREAMS):
+        draws = torch.randint(-1, 2, (2500,), generator=torch.Generator().manual_seed(seed))
+        validation = DriftMonitor(TWO)
+        validation.update(draws[:500])
+        deployed = DriftMonitor(TWO, reference=validation)
+        path = deployed.follow(deployed.values_of(draws[500:])[0])
+        falls += bool((path.mean(dim=1) >= deployed.threshold).any())
+    assert falls / STREAMS <= MOST
+    deployed.reset()
+    deployed.update(torch.full((400,), -1), torch.full((400,), 0.9))
+    assert deployed.compute().is_alarm.tolist() == [True, True, True, False]
+
+
+def test_arguments_that_break_their_rules_are_refused() -> None:
+    other = RiskMonitor(TWO, Limit(0.01))
+    other.update(torch.tensor([0]), torch.tensor([0]))
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("limits must be one or more Limits", {"limits": []}),
+        ("limits must be one or more Limits", {"limits": Limit(0.1, "referrals")}),
+        ("groups must name those of the column 'site'", {"limits": Limit(0.1, by="site")}),
+        ("confidence must be above 0 and below 1", {"limits": Limit(0.1), "confidence": 1.0}),
+        ("least_chance must be above 0 and at most 1", {"limits": Limit(0.1), "least_chance": 0.0}),
+        (
+            "reference must be a RiskMonitor with the same arguments",
+            {"limits": Limit(0.1, "any"), "reference": DriftMonitor(TWO)},
+        ),
+        (
+            "reference must be a RiskMonitor with the same arguments",
+            {"limits": Limit(0.1, of="bad"), "reference": other},
+        ),
+        ("limits must be below the highest cost, 1, but one is 2", {"limits": Limit(2.0, "cost", confidence=None)}),
+    ]
+    for message, arguments in wrong:
+        with pytest.raises(ValueError, match=message):
+            RiskMonitor(TWO, **arguments)
+    with pytest.raises(ValueError, match=r"chance must be from least_chance to 1, but sample 1 has 0\.05"):
+        RiskMonitor(TWO, Limit(0.1), least_chance=0.1).update(
+            torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([0.1, 0.05])
+        )
+    with pytest.raises(ValueError, match="risk must be from 0 to 1, but sample 0 has nan"):
+        DriftMonitor(TWO).update(torch.tensor([0]), torch.tensor([float("nan")]))
+    with pytest.raises(ValueError, match="run_length must be at least 100"):
+        ChangeMonitor(TWO, Limit(0.1), run_length=20)
+
+
+def test_values_of_nothing_change_nothing() -> None:
+    monitor = RiskMonitor(TWO, Limit(0.01))
+    assert isinstance(monitor.values_of(torch.empty(0).long(), torch.empty(0).long())[0][0], Values)
+    monitor.update(torch.empty(0).long(), torch.empty(0).long())
+    assert (monitor.compute().low, monitor.compute().high) == (0, 1)
