@@ -27,13 +27,13 @@ MAY_IMPORT = {
     "plots": {"functional"},
     "evaluation": {"learning", "calibration", "concern", "functional", "metrics"} | LIGHT,
     "learning": {"calibration", "concern", "functional"} | LIGHT,
-    "monitoring": {"learning", "concern", "functional", "metrics", "plots"} | LIGHT,
+    "monitoring": {"evaluation", "learning", "concern", "functional", "metrics", "plots"} | LIGHT,
     "trainer": TRAINER,
     "study": TRAINER | {"plots"},
     "paper": TRAINER,
-    "report": TRAINER | {"plots", "evaluation", "study", "paper"},
+    "report": TRAINER | {"plots", "evaluation", "monitoring", "study", "paper"},
     "integrations": {"calibration", "concern", "errors", "functional", "learning", "metrics", "plots"},
-    "cli": TRAINER | {"plots", "evaluation", "study", "paper", "report"},
+    "cli": TRAINER | {"plots", "evaluation", "monitoring", "study", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}

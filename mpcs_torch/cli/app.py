@@ -20,6 +20,7 @@ VERBS = (
     "normalize",
     "calibrate",
     "decide",
+    "monitor",
     "select",
     "report",
     "study",

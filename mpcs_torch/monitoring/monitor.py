@@ -102,7 +102,7 @@ class Monitor(SumMetric):
 
     def _bounds(self, reference: "Monitor") -> Tensor:
         """Return bounds (2, K) that hold all means of a reference, with half of the error."""
-        if type(reference) is not type(self) or not torch.equal(reference.settings, self.settings):
+        if not isinstance(reference, Monitor) or not torch.equal(reference.settings, self.settings):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()
         loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
@@ -158,7 +158,7 @@ class Monitor(SumMetric):
         limits = torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
         columns = [value.rate, value.low, value.high, *limits, value.is_alarm]
         rows = zip(self.names, *(column.reshape(-1).tolist() for column in columns), strict=True)
-        return watched_means([Watched(*row) for row in rows], title, on=on)
+        return watched_means([Watched._make(row) for row in rows], title, on=on)
 
     def compute(self) -> Reading:
         """Return means, their intervals at any time, evidence and alarms."""

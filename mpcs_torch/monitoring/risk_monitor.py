@@ -147,8 +147,8 @@ class RiskMonitor(Monitor):
             target: ``(N, ...)`` integer class indices.
             chance: ``(N, ...)`` the probability with which each sample was chosen to be labelled, whatever its error,
                 from ``least_chance`` to 1. Default: 1.
-            groups: ``(N,)`` names of the group of each sample, or int64 tensors of their indices, for each column that
-                a limit is by.
+            groups: ``(N,)`` names of the group of each sample, or int64 tensors of their indices (-1 for a group that
+                is not monitored), for each column that a limit is by.
         """
         values, find_faults = self.values_of(preds, target, chance, groups)
         self.admit(find_faults)
@@ -178,7 +178,8 @@ class RiskMonitor(Monitor):
             weight = self.counted[place].flatten()[cells] * share
             codes = torch.full_like(cells, watched.first)
             if watched.groups:
-                codes = codes + self._codes(watched, groups, len(cells)).to(codes)
+                group = self._codes(watched, groups, len(cells)).to(codes)
+                codes, weight = codes + group.clamp(min=0), weight * (group >= 0)
             loss = self.tables[place].flatten()[cells]
             values.append(Values(exact(loss * weight), exact(weight), codes))
 

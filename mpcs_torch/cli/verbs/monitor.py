@@ -1,0 +1,191 @@
+"""``mpcs monitor``: watch the decisions of a deployment by its logs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, say, text_of
+from mpcs_torch.cli.options import AsJson, Html, Logits, OverwriteReport, Quiet, TargetColumn
+
+if TYPE_CHECKING:
+    from mpcs_torch.monitoring.logs import LogReader, LogRows
+    from mpcs_torch.monitoring.watch import Watch
+
+ALARM = 1
+"""Exit status where a limit is exceeded."""
+OF_REFERENCE = "<= reference"
+PLACEHOLDER = "<= 1e-9"
+"""Stands for the limit until the reference is known."""
+
+
+def monitor(
+    rule: Annotated[Path, options.file_argument("RULE", "File of `decide fit`.")],
+    logs: Annotated[
+        list[Path], options.file_argument("LOG...", "csv or parquet files of decisions, or of scores, that may grow.")
+    ],
+    state: Annotated[Path, typer.Option(dir_okay=False, help="What was read so far; made by the first run.")],
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            show_default="the rule's",
+            help="A limit as of `decide fit`, such as 'dangerous <= 1 % of malignant by site', or "
+            "'dangerous <= reference of malignant'; repeatable.",
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None, options.file_option("Decisions before the deployment, for hints and for limits that name it.")
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=A,B", show_default="those in the logs", help="Groups of a limit by a column; repeatable."
+        ),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option(show_default="0.95", help="1 minus the probability that there is ever a false alarm."),
+    ] = None,
+    run_length: Annotated[
+        float | None, typer.Option(help="Also look for late changes, with a false alarm in so many labels on average.")
+    ] = None,
+    least_chance: Annotated[
+        float | None, typer.Option(show_default="1", help="The lowest value of a column `chance`: see below.")
+    ] = None,
+    late_labels: Annotated[
+        bool, typer.Option("--late-labels", help="Rows with a label were logged before without it.")
+    ] = False,
+    logits: Logits = False,
+    target_column: TargetColumn = None,
+    html: Html = None,
+    prometheus: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Also write the values in the text format of Prometheus.")
+    ] = None,
+    overwrite: OverwriteReport = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+) -> None:
+    """Read what was added to logs, and raise an alarm if a limit is exceeded, however often one looks.
+
+    A row has a decision, as `decide apply` writes it, or a score of each class; a label where it is known; and, where
+    there are such columns, the time, the estimated risk, the groups of limits, and the chance with which the row was
+    chosen to be labelled, if not all are. The exit status is 1 after an alarm. Hints from rows without labels are no
+    alarms. The settings are those of the first run with a state.
+    """
+    options.check_out(html, overwrite=overwrite, option="--html", read=[rule, *logs])
+    options.check_out(prometheus, overwrite=overwrite, option="--prometheus", read=[rule, *logs])
+    options.check_out(state, overwrite=True, option="--state", read=[rule, *logs])
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.io.locks import held
+    from mpcs_torch.learning import DecisionRule
+    from mpcs_torch.monitoring.logs import LogReader, Place
+    from mpcs_torch.monitoring.watch import HINT, Watch
+    from mpcs_torch.report.monitor import (
+        alarm_sentence,
+        monitor_table,
+        verdict_of,
+        write_monitor_report,
+        write_prometheus,
+    )
+
+    loaded = DecisionRule.load(rule)
+    asked: dict[str, Any] = {"limits": limit, "groups": groups, "confidence": confidence, "run_length": run_length}
+    asked |= {"least_chance": least_chance, "late_labels": late_labels or None, "reference": reference}
+
+    def reader_of(names: dict[str, list[str]]) -> LogReader:
+        return LogReader(loaded, groups=names, target=target_column, from_logits=logits)
+
+    lock = state.with_name(f".{state.name}.lock")
+    with held(lock):
+        if state.exists():
+            given = [f"--{name.replace('_', '-')}" for name, value in asked.items() if value is not None]
+            if given:
+                raise typer.BadParameter(f"the settings of {state} stay as they are", param_hint=", ".join(given))
+            watch = Watch.load(state, loaded.concern)
+            watch.check_rule(rule)
+        else:
+            watch = _begin(rule, loaded, logs, reader_of({}), asked)
+        reader = reader_of({name: list(values) for name, values in watch.settings.groups.items()})
+        raised, before = [], (watch.rows, watch.labelled)
+        with row_counter("read", logs) as advance:
+            for log in logs:
+                for rows, place in reader.pieces(log, watch.places.get(str(log), Place())):
+                    raised += watch.add(log, rows, place)
+                    watch.save(state)
+                    advance(len(rows.decisions))
+        watch.save(state)
+    if html is not None:
+        write_monitor_report(watch, html, command=str(COMMAND_LINE))
+    if prometheus is not None:
+        write_prometheus(watch, prometheus)
+    if as_json:
+        tables = {kind: monitor_table(watch, kind) for kind in watch.monitors}
+        print_json(
+            {
+                "rows": watch.rows,
+                "labelled": watch.labelled,
+                "alarms": [alarm._asdict() for alarm in watch.alarms],
+                **{
+                    kind: [dict(zip(table.header, row, strict=True)) for row in table.rows]
+                    for kind, table in tables.items()
+                },
+            }
+        )
+    else:
+        for kind in watch.monitors:
+            typer.echo(f"{text_of(monitor_table(watch, kind))}\n")
+        say(f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label.")
+        say(verdict_of(watch))
+    for alarm in raised:
+        say(f"mpcs: new: {alarm_sentence(alarm)}", err=True)
+    note(*[f"wrote {path}" for path in (html, prometheus) if path is not None])
+    if any(alarm.kind != HINT for alarm in watch.alarms):
+        raise typer.Exit(ALARM)
+
+
+def _begin(rule: Path, loaded: Any, logs: list[Path], reader: "LogReader", asked: dict[str, Any]) -> "Watch":
+    """Return a new watch with the settings that were asked for."""
+    from mpcs_torch.learning import Limit
+    from mpcs_torch.monitoring.logs import Place
+    from mpcs_torch.monitoring.watch import Settings, Watch, digest
+
+    texts = asked["limits"] or [str(limit) for limit in loaded.limits if not limit.is_budget]
+    of_reference = [OF_REFERENCE in text for text in texts]
+    if not texts:
+        raise typer.BadParameter("the rule has no limit: give one", param_hint="--limit")
+    if any(of_reference) and (asked["reference"] is None or not all(of_reference)):
+        raise typer.BadParameter(
+            "limits that name the reference need --reference, and all or none must", param_hint="--limit"
+        )
+    with options.refused_values(option="--limit"):
+        limits = [Limit.parse(text.replace(OF_REFERENCE, PLACEHOLDER)) for text in texts]
+        for one in limits:
+            one.losses(loaded.concern)
+    named = dict[str, list[str]]()
+    for text in asked["groups"] or ():
+        column, separator, names = text.partition("=")
+        if not separator or not names:
+            raise typer.BadParameter(f"must be COLUMN=A,B, but is {text!r}", param_hint="--groups")
+        named[column] = [name.strip() for name in names.split(",")]
+    sources = logs if asked["reference"] is None else [asked["reference"], *logs]
+    for column in {one.by for one in limits if one.by is not None} - set(named):
+        named[column] = sorted({name for source in sources for name in reader.names_in(source, column)})
+    settings = Settings(
+        rule=digest(rule),
+        limits=[str(one) for one in limits],
+        groups=named,
+        confidence=asked["confidence"] or 0.95,
+        run_length=asked["run_length"],
+        least_chance=asked["least_chance"] or 1.0,
+        late_labels=bool(asked["late_labels"]),
+        like_reference=any(of_reference),
+    )
+    pieces: list[LogRows] = []
+    if asked["reference"] is not None:
+        by_group = type(reader)(loaded, groups=named)
+        pieces = [rows for rows, _ in by_group.pieces(asked["reference"], Place())]
+    with options.refused_values():
+        return Watch(settings, loaded.concern, pieces)

@@ -1,0 +1,265 @@
+"""Watch the decisions of a deployment by its logs, with a state that survives kills."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import isinf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.functional import e_benjamini_hochberg
+from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.monitoring.drift_monitor import DriftMonitor
+from mpcs_torch.monitoring.logs import UNLABELLED, LogRows, Place
+from mpcs_torch.monitoring.monitor import Monitor, Values
+from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
+
+KIND = "mpcs_torch monitor 1"
+POINTS, FIRST_STEP = 400, 50
+"""The most points of the history, and the number of rows between two of them at first, which doubles."""
+RISK, CHANGE, HINT = "risk", "change", "hint"
+
+
+class StateError(MpcsError, ValueError):
+    """A state of a monitor that cannot be gone on with."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is watched; it stays the same for the life of a state."""
+
+    rule: str
+    """SHA-256 of the file of the rule."""
+    limits: Sequence[str]
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    confidence: float = 0.95
+    run_length: float | None = None
+    """Of a `ChangeMonitor`; None for none."""
+    least_chance: float = 1.0
+    late_labels: bool = False
+    """Whether rows with a label have been logged before without it."""
+    like_reference: bool = False
+    """Whether the limits are the rates of the reference."""
+
+
+class Alarm(NamedTuple):
+    """The first alarm of a mean."""
+
+    kind: str
+    """One of `RISK`, `CHANGE` and `HINT`."""
+    name: str
+    log: str
+    row: int
+    """From 1."""
+    time: str
+
+
+class Watch:
+    """Monitors of a deployment, what they have read, and their history.
+
+    Args:
+        settings: What is watched.
+        concern: The classes and costs.
+        reference: The rows of a reference, in pieces: for hints, and for limits that are its rates.
+    """
+
+    def __init__(self, settings: Settings, concern: ConcernSpec, reference: Sequence[LogRows] = ()) -> None:
+        self.settings, self._concern = settings, concern
+        self.places = dict[str, Place]()
+        self.rows = self.labelled = 0
+        self.alarms = list[Alarm]()
+        self.history = list[dict[str, Any]]()
+        self._step = FIRST_STEP
+        self._references = dict[str, Monitor]()
+        if reference:
+            self._references = self._monitors()
+            for rows in reference:
+                for kind, values in self._values(rows, self._references).items():
+                    self._references[kind].add_values(values)
+                    self._references[kind].batch_count += 1
+            self._references.pop(CHANGE, None)
+        self.monitors = self._monitors(self._references)
+
+    def _monitors(self, references: Mapping[str, Monitor] | None = None) -> dict[str, Monitor]:
+        settings, known = self.settings, references or {}
+        limits = [Limit.parse(text) for text in settings.limits]
+        common: dict[str, Any] = {"confidence": settings.confidence, "groups": settings.groups}
+        common |= {"least_chance": settings.least_chance}
+        common["reference"] = known.get(RISK) if settings.like_reference else None
+        monitors: dict[str, Monitor] = {RISK: RiskMonitor(self._concern, limits, **common)}
+        if settings.run_length is not None:
+            monitors[CHANGE] = ChangeMonitor(self._concern, limits, run_length=settings.run_length, **common)
+        hints: Any = known.get(HINT)
+        monitors[HINT] = DriftMonitor(self._concern, confidence=settings.confidence, reference=hints)
+        return monitors
+
+    def _values(self, rows: LogRows, monitors: Mapping[str, Monitor]) -> dict[str, list[Values]]:
+        """Return what rows add to each monitor; those of risk take the rows with a label."""
+        labelled = rows.at(rows.target != UNLABELLED)
+        decided = rows.at(rows.target == UNLABELLED) if self.settings.late_labels else rows
+        values = dict[str, list[Values]]()
+        for kind, monitor in monitors.items():
+            if isinstance(monitor, DriftMonitor):
+                values[kind], find_faults = monitor.values_of(decided.decisions, decided.risk)
+            else:
+                assert isinstance(monitor, RiskMonitor)
+                values[kind], find_faults = monitor.values_of(
+                    labelled.decisions, labelled.target, labelled.chance, labelled.groups
+                )
+            monitor.admit(find_faults)
+        return values
+
+    def add(self, path: Path, rows: LogRows, place: Place) -> list[Alarm]:
+        """Add rows of a log, which end at a place; return new alarms.
+
+        Raises:
+            PredictionsError: If a value breaks a rule.
+        """
+        before, start, number = len(self.alarms), 0, len(rows.decisions)
+        if (rows.chance is None) != (self.settings.least_chance == 1):
+            rule = "must have a column 'chance' if the lowest chance of a label is given, and only then"
+            raise PredictionsError(path, rule)
+        first = place.rows - number + 1
+        while start < number:
+            stop = min(number, start + self._step - self.rows % self._step)
+            piece = rows.at(slice(start, stop))
+            try:
+                values = self._values(piece, self.monitors)
+            except ValueError as error:
+                raise PredictionsError(path, f"rows {first + start} to {first + stop - 1}: {error}") from None
+            places = torch.arange(stop - start)
+            is_labelled = piece.target != UNLABELLED
+            hinted = places[~is_labelled] if self.settings.late_labels else places
+            for kind, added in values.items():
+                path_of = self.monitors[kind].follow(added)
+                self._raise(kind, path_of, (hinted if kind == HINT else places[is_labelled]) + start, path, first, rows)
+            self.rows, self.labelled = self.rows + stop - start, self.labelled + int(is_labelled.sum())
+            if self.rows % self._step == 0:
+                self._remember(rows.times[stop - 1] if rows.times else "")
+            start = stop
+        self.places[str(path)] = place
+        return self.alarms[before:]
+
+    def _raise(self, kind: str, evidence: Tensor, places: Tensor, path: Path, first: int, rows: LogRows) -> None:
+        """Note the first alarm of each mean, from the evidence (N, K) after each row."""
+        monitor = self.monitors[kind]
+        if not len(evidence) or evidence.mean(dim=1).max() < monitor.threshold:
+            return
+        is_alarm = e_benjamini_hochberg(evidence, level=1 / monitor.threshold)
+        raised = {(alarm.kind, alarm.name) for alarm in self.alarms}
+        for column, name in enumerate(monitor.names):
+            if is_alarm[:, column].any() and (kind, name) not in raised:
+                row = int(places[int(is_alarm[:, column].int().argmax())])
+                self.alarms.append(Alarm(kind, name, str(path), first + row, rows.times[row] if rows.times else ""))
+
+    def _remember(self, time: str) -> None:
+        self.history.append({"rows": self.rows, "time": time, "sums": self._sums()})
+        if len(self.history) > POINTS:
+            self._step *= 2
+            self.history = [point for point in self.history if point["rows"] % self._step == 0]
+
+    def _sums(self) -> dict[str, Any]:
+        """Return what each monitor knows, as lists."""
+        sums: dict[str, Any] = {kind: [m.loss.tolist(), m.samples.tolist()] for kind, m in self.monitors.items()}
+        if CHANGE in sums:
+            sums[CHANGE] = self.monitors[CHANGE].evidence_now().tolist()
+        return sums
+
+    def plain(self) -> dict[str, Any]:
+        """Return the state as dictionaries, lists, texts and numbers."""
+        return {
+            "kind": KIND,
+            "settings": asdict(self.settings),
+            "references": _plain(self._references),
+            "logs": {name: place._asdict() for name, place in self.places.items()},
+            "rows": self.rows,
+            "labelled": self.labelled,
+            "monitors": _plain(self.monitors),
+            "alarms": [alarm._asdict() for alarm in self.alarms],
+            "step": self._step,
+            "history": self.history,
+        }
+
+    def check_rule(self, rule: Path) -> None:
+        """Refuse the file of another rule.
+
+        Raises:
+            StateError: If it is not that of the first run.
+        """
+        if digest(rule) != self.settings.rule:
+            raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
+
+    def save(self, path: Path) -> None:
+        """Write the state to a file, in one step."""
+        replace_text(path, json.dumps(self.plain(), allow_nan=False) + "\n")
+
+    @classmethod
+    def load(cls, path: Path, concern: ConcernSpec) -> "Watch":
+        """Read the state that `save` wrote.
+
+        Raises:
+            StateError: If the file holds something else.
+        """
+        try:
+            plain = json.loads(path.read_text(encoding="utf-8"))
+            if plain["kind"] != KIND:
+                raise ValueError(plain["kind"])
+            watch = cls(Settings(**plain["settings"]), concern)
+            watch._references = watch._monitors()
+            _restore({kind: watch._references[kind] for kind in plain["references"]}, plain["references"])
+            watch._references = {kind: watch._references[kind] for kind in plain["references"]}
+            watch.monitors = watch._monitors(watch._references)
+            _restore(watch.monitors, plain["monitors"])
+            watch.places = {name: Place(**place) for name, place in plain["logs"].items()}
+            watch.rows, watch.labelled = int(plain["rows"]), int(plain["labelled"])
+            watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
+            watch._step, watch.history = int(plain["step"]), plain["history"]
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
+        return watch
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+STATES = ("loss", "samples", "starts", "block")
+
+
+def _plain(monitors: Mapping[str, Monitor]) -> dict[str, Any]:
+    return {
+        kind: {name: _finite(getattr(monitor, name).tolist()) for name in STATES if hasattr(monitor, name)}
+        for kind, monitor in monitors.items()
+    }
+
+
+def _finite(value: Any) -> Any:
+    """Return nested lists with None for minus infinity, which JSON lacks."""
+    if isinstance(value, list):
+        return [_finite(part) for part in value]
+    return None if isinf(value) else value
+
+
+def _restore(monitors: Mapping[str, Monitor], plain: Mapping[str, Any]) -> None:
+    for kind, monitor in monitors.items():
+        for name, value in plain[kind].items():
+            state = torch.tensor(_infinite(value), dtype=torch.float64)
+            if state.shape != getattr(monitor, name).shape:
+                raise ValueError(f"{name} has another shape")
+            setattr(monitor, name, state)
+        monitor.batch_count = torch.ones_like(monitor.batch_count)
+
+
+def _infinite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_infinite(part) for part in value]
+    return float("-inf") if value is None else value

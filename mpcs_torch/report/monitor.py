@@ -1,0 +1,147 @@
+"""The report of `mpcs monitor`, and its metrics for Prometheus."""
+
+from collections.abc import Iterator
+from math import isfinite, isnan
+from pathlib import Path
+
+import torch
+
+from mpcs_torch.errors import printable
+from mpcs_torch.functional import anytime_interval
+from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.monitoring.monitor import Monitor, evidence_beyond
+from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
+from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
+from mpcs_torch.report.render import Drawing, draw, render
+from mpcs_torch.tables import Table
+
+MOST_DRAWN = 12
+"""Rates that are drawn over time: those with the most evidence."""
+HEADERS = {RISK: "rate of", CHANGE: "change of", HINT: "share of"}
+
+
+def means_of(watch: Watch, kind: str) -> list[Watched]:
+    """Return what a monitor knows now, with alarms as they were raised."""
+    raised = {alarm.name for alarm in watch.alarms if alarm.kind == kind}
+    monitor = watch.monitors[kind]
+    return _means(monitor, monitor.loss, monitor.samples, raised)
+
+
+def _means(monitor: Monitor, loss: torch.Tensor, samples: torch.Tensor, raised: set[str]) -> list[Watched]:
+    low, high = anytime_interval(loss, samples, confidence=monitor.confidence)
+    limits = torch.where(monitor.limits == 1, torch.inf, monitor.limits)
+    columns = [(value * monitor.scales).tolist() for value in (loss / samples, low, high, *limits)]
+    rows = zip(monitor.names, *columns, [name in raised for name in monitor.names], strict=True)
+    return [Watched._make(row) for row in rows]
+
+
+def monitor_table(watch: Watch, kind: str) -> Table:
+    """Return a row for each mean: with samples, interval, limit, evidence and alarm."""
+    rows = []
+    monitor = watch.monitors[kind]
+    evidence = monitor.evidence_now().tolist()
+    for mean, samples, against in zip(means_of(watch, kind), monitor.samples.tolist(), evidence, strict=True):
+        limits = [f"{limit:.3g}" for limit in (mean.lowest, mean.highest) if 0 < limit < float("inf")]
+        cells = [mean.name, f"{samples:.6g}", "" if isnan(mean.rate) else f"{mean.rate:.3g}"]
+        cells += [f"{mean.low:.3g} to {mean.high:.3g}", " to ".join(limits), f"{against:.3g}"]
+        rows.append([*cells, "yes" if mean.is_alarm else "no"])
+    header = [HEADERS[kind], "samples", "mean", "at any time", "limit", "evidence", "alarm"]
+    return Table(header, rows)
+
+
+def alarm_sentence(alarm: Alarm) -> str:
+    """Say which mean is beyond its limit, and from which row on this is known."""
+    time = f" ({alarm.time})" if alarm.time else ""
+    where = f"known from row {alarm.row} of {alarm.log}{time} on"
+    if alarm.kind == HINT:
+        return printable(f"Hint: '{alarm.name}' is not as in the reference, {where}. This is no evidence of errors.")
+    change = "a change: " if alarm.kind == CHANGE else ""
+    return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
+
+
+def verdict_of(watch: Watch) -> str:
+    """Return the first alarm, or that there is none, in a sentence."""
+    alarms = [alarm for alarm in watch.alarms if alarm.kind != HINT]
+    if alarms:
+        more = f" {len(alarms) - 1} more." if len(alarms) > 1 else ""
+        return alarm_sentence(alarms[0]) + more
+    return f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
+
+
+def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
+    """Write the verdict, figures of means and evidence over time, and all tables."""
+    risk = means_of(watch, RISK)
+    hints = means_of(watch, HINT)
+    has_reference = any(isfinite(mean.highest) for mean in hints)
+    drawings = [_draw_means(risk, "Rates against their limits"), *_over_time(watch)]
+    page = render(
+        "monitor",
+        name=", ".join(sorted({Path(log).name for log in watch.places})) or "no log",
+        verdict=verdict_of(watch),
+        told=[alarm_sentence(alarm) for alarm in watch.alarms],
+        facts={"rows": watch.rows, "labelled": watch.labelled, "confidence": f"{watch.settings.confidence:g}"},
+        drawings=drawings,
+        tables=[(_about(watch, kind), monitor_table(watch, kind)) for kind in watch.monitors],
+        hints=[_draw_means(hints, "Hints without labels")] if has_reference else [],
+        commands=[command] if command else [],
+    )
+    replace_text(path, page)
+
+
+def _about(watch: Watch, kind: str) -> str:
+    if kind == RISK:
+        return "Rates of labelled rows"
+    if kind == CHANGE:
+        return f"The same, started again and again: a false alarm in {watch.settings.run_length:g} labels on average"
+    return "Shares of all rows"
+
+
+def _draw_means(means: list[Watched], title: str) -> Drawing:
+    beyond = [mean.name for mean in means if mean.is_alarm]
+    alt = f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}."
+    return draw(watched_means(means, title), printable(alt))
+
+
+def _over_time(watch: Watch) -> Iterator[Drawing]:
+    """Draw the rates with the most evidence over the rows, those with an alarm first."""
+    monitor = watch.monitors[RISK]
+    now = means_of(watch, RISK)
+    evidence = monitor.evidence_now().tolist()
+    strongest = sorted(range(len(now)), key=lambda place: (not now[place].is_alarm, -evidence[place]))
+    sums = [(point["rows"], *map(torch.tensor, point["sums"][RISK])) for point in watch.history]
+    sums.append((watch.rows, monitor.loss, monitor.samples))
+    times = [time for point in (watch.history[:1] + watch.history[-1:]) if (time := point["time"])]
+    for place in strongest[:MOST_DRAWN]:
+        points = []
+        for rows, loss, samples in sums:
+            mean = _means(monitor, loss.double(), samples.double(), set())[place]
+            against = evidence_beyond(loss.double(), samples.double(), monitor.limits, sides=1)
+            points.append(Point(rows, mean, against[place].item()))
+        drawn = [point for point in points if not isnan(point.mean.rate)]
+        if drawn:
+            title = now[place].name
+            figure = watched_over_time(drawn, threshold=monitor.threshold, times=times, title=title)
+            alt = f"{title} over {watch.rows} rows: now {drawn[-1].mean.rate:.3g}, evidence {drawn[-1].evidence:.3g}."
+            yield draw(figure, printable(alt))
+
+
+def write_prometheus(watch: Watch, path: Path) -> None:
+    """Write all means, limits, evidence and alarms in the text format of Prometheus."""
+    lines = [
+        "# TYPE mpcs_monitor_rows_total counter",
+        f"mpcs_monitor_rows_total {watch.rows}",
+        "# TYPE mpcs_monitor_labelled_rows_total counter",
+        f"mpcs_monitor_labelled_rows_total {watch.labelled}",
+    ]
+    values: dict[str, list[str]] = {}
+    for kind, monitor in watch.monitors.items():
+        for mean, evidence in zip(means_of(watch, kind), monitor.evidence_now().tolist(), strict=True):
+            name = mean.name.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+            label = f'{{kind="{kind}",name="{name}"}}'
+            of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
+            for measure, value in {**of_mean, "evidence": evidence, "alarm": float(mean.is_alarm)}.items():
+                shown = {"nan": "NaN", "inf": "+Inf"}.get(str(value), repr(value))
+                values.setdefault(measure, []).append(f"mpcs_monitor_{measure}{label} {shown}")
+    for measure, samples in values.items():
+        lines += [f"# TYPE mpcs_monitor_{measure} gauge", *samples]
+    replace_text(path, "\n".join(lines) + "\n")
