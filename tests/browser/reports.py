@@ -17,7 +17,7 @@ GENERATOR = torch.Generator().manual_seed(0)
 
 def make_reports(folder: Path) -> dict[str, Path]:
     """Write a report of each command, and return the pages by name."""
-    pages = {name: folder / f"{name}.html" for name in ("score", "models", "detect", "run", "runs", "demo")}
+    pages = {name: folder / f"{name}.html" for name in ("score", "models", "detect", "run", "runs", "demo", "monitor")}
     concern = folder / "concern.yaml"
     concern.write_text(f"classes: [red, yellow, '{LONG}']\nreleases: [[red, yellow]]\n")
     models = [_predictions(folder / f"{name}.csv", strength) for name, strength in (("mlp", 1.5), ("forest", 2.5))]
@@ -30,7 +30,29 @@ def make_reports(folder: Path) -> dict[str, Path]:
     assert run("report", runs[0], "--out", pages["run"]) == 0
     assert run("report", *runs, "--out", pages["runs"]) == 0
     write_demo_report(_demonstration(), pages["demo"])
+    rule, log = folder / "rule.pt", folder / "log.csv"
+    assert run("decide", "fit", models[1], "--concern", concern, "--out", rule) == 0
+    settings = (
+        "--state",
+        folder / "state.json",
+        "--limit",
+        "dangerous <= 0.05 by city",
+        "--reference",
+        _log(log, 0.02),
+    )
+    assert run("monitor", rule, _log(folder / "new.csv", 0.3), *settings, "--html", pages["monitor"]) == 1
     return pages
+
+
+def _log(path: Path, rate: float) -> Path:
+    labels, wrong = torch.arange(900) % 3, torch.rand(900, generator=GENERATOR) < rate
+    decisions = torch.where(wrong, (labels + 1) % 3, labels).tolist()
+    rows = [
+        f"2026-01-{1 + n // 30:02d},{NAMES[decision]},{label},city {n % 4}"
+        for n, (decision, label) in enumerate(zip(decisions, labels.tolist(), strict=True))
+    ]
+    path.write_text("\n".join(["time,decision,target,city", *rows]) + "\n")
+    return path
 
 
 def _predictions(path: Path, strength: float) -> Path:

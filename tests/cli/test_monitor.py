@@ -1,0 +1,111 @@
+"""``mpcs monitor``: states, alarms, reports, and settings that stay."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.learning import DecisionRule
+from tests.cli.printed import printed_tables
+from tests.cli.test_cli import one_line, run
+from tests.monitoring.test_watch import HEADER, rows, write
+from tests.report.page import Page
+from tests.report.test_hostile_names import check
+
+
+@pytest.fixture
+def rule(tmp_path: Path) -> Path:
+    path = tmp_path / "rule.pt"
+    DecisionRule(ConcernSpec(["good", "bad"], refer=0.3), calibration=None).save(path)
+    return path
+
+
+def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
+    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, state, page, metrics = (tmp_path / name for name in ("log.csv", "state.json", "page.html", "metrics.prom"))
+    write(log, rows(300, rate=0.01))
+    settings = ("--limit", "any <= 5 % of bad by site", "--limit", "any <= 5 %", "--run-length", "100000")
+    outputs = ("--html", page, "--prometheus", metrics, "--overwrite")
+    assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
+    told = capsys.readouterr()
+    risk, change, hints = printed_tables(told.out)
+    assert [row[0] for row in risk.rows] == ["any of bad, site north", "any of bad, site south", "any of samples"]
+    assert [row[4] for row in risk.rows] == ["0.05"] * 3
+    assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
+    assert [row[0] for row in hints.rows] == ["decided good", "decided bad", "referred", "mean risk"]
+    assert "No alarm in 300 rows" in told.out
+    with log.open("a") as file:
+        file.writelines(",".join(row) + "\n" for row in rows(600, rate=0.5, seed=1))
+    assert run("monitor", rule, log, "--state", state, *outputs) == 1
+    told = capsys.readouterr()
+    assert "600 new rows" in told.out
+    assert re.search(
+        r"Alarm: 'any of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on", told.err
+    )
+    assert run("monitor", rule, log, "--state", state, "--json") == 1, "an alarm stays"
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["rows"] == 900
+    assert {alarm["kind"] for alarm in plain["alarms"]} == {"risk", "change"}
+    shown = Page(page)
+    assert "is above its limit" in shown.text
+    check(shown)
+    text = metrics.read_text()
+    assert "mpcs_monitor_rows_total 900\n" in text
+    assert 'mpcs_monitor_alarm{kind="risk",name="any of samples"} 1.0\n' in text
+
+
+def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
+    assert run("monitor", rule, log, "--state", state) == 2
+    assert "the rule has no limit: give one" in one_line(capsys.readouterr().err)
+    assert run("monitor", rule, log, "--state", state, "--limit", "any <= 0.2") == 0
+    assert run("monitor", rule, log, "--state", state, "--limit", "any <= 0.3") == 2
+    assert "stay as they are" in one_line(capsys.readouterr().err)
+    other = tmp_path / "other.pt"
+    DecisionRule(ConcernSpec(["good", "bad"], refer=0.4), calibration=None).save(other)
+    assert run("monitor", other, log, "--state", state) == 2
+    assert "is not the rule that the state was begun with" in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--limit", "any <= x"), "limit 'any <= x'"),
+        (("--limit", "any <= 0.1 of ugly"), "of must be one of"),
+        (("--limit", "any <= 0.1 by site", "--groups", "site"), "must be COLUMN=A,B, but is 'site'"),
+        (("--limit", "any <= 0.1 by ward"), "must have a column 'ward'"),
+        (("--limit", "any <= reference"), "limits that name the reference need --reference"),
+        (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
+        (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
+    ],
+)
+def test_wrong_settings_are_refused_and_leave_no_state(
+    rule: Path, tmp_path: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
+    assert run("monitor", rule, log, "--state", state, *arguments) == 2
+    assert message in one_line(capsys.readouterr().err)
+    assert not state.exists()
+
+
+def test_a_reference_gives_limits_and_groups(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reference, log = write(tmp_path / "reference.csv", rows(2000)), write(tmp_path / "log.csv", rows(5, seed=1))
+    settings = ("--limit", "any <= reference by site", "--reference", reference)
+    assert run("monitor", rule, log, "--state", tmp_path / "state.json", *settings) == 0
+    risk, hints = printed_tables(capsys.readouterr().out)
+    assert all(0.02 < float(row[4]) < 0.06 for row in risk.rows)
+    assert len(risk.rows) == 2
+    assert " to " in hints.rows[0][4]
+
+
+def test_names_of_groups_are_no_markup(rule: Path, tmp_path: Path) -> None:
+    name = "<script>alert(1)</script>"
+    log = write(tmp_path / "log.csv", [[*row[:1], name, *row[2:]] for row in rows(80)], HEADER)
+    settings = ("--limit", "any <= 0.2 by site", "--html", tmp_path / "page.html")
+    assert run("monitor", rule, log, "--state", tmp_path / "state.json", *settings) == 0
+    page = Page(tmp_path / "page.html")
+    check(page)
+    assert name in page.text

@@ -1,0 +1,222 @@
+"""A watch of logs: its state is that of one pass, whatever happens between, and its alarms name the row."""
+
+import csv
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.monitoring import logs
+from mpcs_torch.monitoring.logs import LogReader, Place
+from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
+
+CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
+RULE = DecisionRule(CONCERN, calibration=None)
+SITES = {"site": ["north", "south"]}
+SETTINGS = Settings("0" * 64, ["any <= 0.05 of bad by site", "any <= 0.05"], SITES, run_length=10_000)
+HEADER = ["time", "site", "decision", "risk", "target"]
+
+
+def rows(number: int, *, rate: float = 0.02, seed: int = 0) -> list[list[str]]:
+    draw = random.Random(seed)
+    made = []
+    for place in range(number):
+        label = draw.choice(["good", "bad"])
+        other = "good" if label == "bad" else "bad"
+        decision = "refer" if draw.random() < 0.1 else other if draw.random() < rate else label
+        shown = label if draw.random() < 0.7 else ""
+        made.append([f"day {place}", draw.choice(["north", "south"]), decision, f"{draw.random():.3f}", shown])
+    return made
+
+
+def write(path: Path, content: Sequence[Sequence[str]], header: Sequence[str] = HEADER) -> Path:
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *content])
+    return path
+
+
+def go_on(watch: Watch, path: Path, *, state: Path | None = None, groups: Mapping[str, Sequence[str]] = SITES) -> Watch:
+    """Read the rest of a log."""
+    reader = LogReader(RULE, groups=groups)
+    for piece, place in reader.pieces(path, watch.places.get(str(path), Place())):
+        watch.add(path, piece, place)
+        if state is not None:
+            watch.save(state)
+    return watch
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "BYTES", 700)
+    monkeypatch.setattr(logs, "ROWS", 37)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_log_that_grows_gives_the_state_of_one_pass(tmp_path: Path) -> None:
+    content, path = rows(1200), tmp_path / "log.csv"
+    whole = go_on(Watch(SETTINGS, CONCERN), write(path, content))
+    text, draw = path.read_bytes(), random.Random(1)
+    growing, state, end = Watch(SETTINGS, CONCERN), tmp_path / "state.json", 0
+    while end < len(text):
+        end = min(len(text), end + draw.randrange(1, 9000))
+        path.write_bytes(text[:end])  # most often in the middle of a line
+        go_on(growing, path)
+        growing.save(state)
+        growing = Watch.load(state, CONCERN)
+    assert growing.plain() == whole.plain()
+    assert whole.rows == 1200
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_state_after_kills_is_that_of_one_pass(tmp_path: Path) -> None:
+    log, state = write(tmp_path / "log.csv", rows(1500)), tmp_path / "state.json"
+    begun = time.perf_counter()
+    whole = go_on(Watch(SETTINGS, CONCERN), log, state=tmp_path / "whole.json")
+    took = time.perf_counter() - begun
+    draw, kills = random.Random(0), 0
+    while True:
+        child = os.fork()
+        if child == 0:
+            watch = Watch.load(state, CONCERN) if state.exists() else Watch(SETTINGS, CONCERN)
+            go_on(watch, log, state=state)
+            watch.save(state)
+            os._exit(0)
+        time.sleep(draw.uniform(0, took / 6))
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        kills += os.WIFSIGNALED(status)
+        if not os.WIFSIGNALED(status):
+            break
+    assert kills >= 3
+    assert state.read_bytes() == (tmp_path / "whole.json").read_bytes()
+    assert json.loads(state.read_text())["rows"] == whole.rows
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> None:
+    content = rows(300)
+    by_csv = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    path, watch = tmp_path / "log.parquet", Watch(SETTINGS, CONCERN)
+    for end in (100, 300):
+        columns = dict(zip(HEADER, zip(*content[:end], strict=True), strict=True))
+        table = pa.table({**columns, "risk": [float(risk) for risk in columns["risk"]]})
+        pq.write_table(table, path, row_group_size=64)
+        go_on(watch, path)
+    assert watch.plain()["monitors"] == by_csv.plain()["monitors"]
+    assert watch.history == by_csv.history
+
+
+def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) -> None:
+    content = [*rows(400, rate=0.01), *rows(160, rate=0.4, seed=1), *rows(6000, rate=0.0, seed=2)]
+    watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    alarm = next(alarm for alarm in watch.alarms if (alarm.kind, alarm.name) == (RISK, "any of samples"))
+    assert 400 < alarm.row < 600
+    assert alarm.time == content[alarm.row - 1][0]
+    before = Watch(SETTINGS, CONCERN)
+    go_on(before, write(tmp_path / "before.csv", content[: alarm.row - 1]))
+    assert (RISK, "any of samples") not in {(one.kind, one.name) for one in before.alarms}
+    assert not watch.monitors[RISK].evidence_now()[2] >= watch.monitors[RISK].threshold, "it is over, but was raised"
+
+
+def test_a_reference_gives_hints_and_limits(tmp_path: Path) -> None:
+    reader = LogReader(RULE, groups={})
+    pieces = [piece for piece, _ in reader.pieces(write(tmp_path / "reference.csv", rows(3000)), Place())]
+    settings = Settings("0" * 64, ["any <= 1e-9"], like_reference=True)
+    watch = Watch(settings, CONCERN, pieces)
+    assert 0.02 < watch.monitors[RISK].limits[1].item() < 0.035
+    watch.save(tmp_path / "state.json")
+    loaded = Watch.load(tmp_path / "state.json", CONCERN)
+    assert torch.equal(loaded.monitors[RISK].limits, watch.monitors[RISK].limits)
+    referring = [[*row[:2], "refer", *row[3:]] for row in rows(200, seed=3)]
+    go_on(loaded, write(tmp_path / "log.csv", referring), groups={})
+    assert {alarm.name for alarm in loaded.alarms} == {"decided good", "decided bad", "referred"}
+
+
+def test_late_labels_count_once_for_hints(tmp_path: Path) -> None:
+    content = [[*row[:4], ""] for row in rows(50)] + [row for row in rows(50) if row[4]]
+    settings = Settings("0" * 64, ["any <= 0.05"], late_labels=True)
+    watch = go_on(Watch(settings, CONCERN), write(tmp_path / "log.csv", content), groups={})
+    assert watch.monitors["hint"].samples[0] == 50
+    assert watch.monitors[RISK].samples[0] == watch.labelled == len(content) - 50
+
+
+def test_scores_are_decided_by_the_rule(tmp_path: Path) -> None:
+    probs = torch.rand(200, 1, generator=torch.Generator().manual_seed(0))
+    probs = torch.cat([probs, 1 - probs], dim=1)
+    content = [[f"{a:.6f}", f"{b:.6f}", "good"] for a, b in probs.tolist()]
+    path = write(tmp_path / "log.csv", content, ["good", "bad", "target"])
+    [(piece, _)] = LogReader(RULE, groups={}).pieces(path, Place())
+    assert torch.equal(piece.decisions, RULE(probs.log()))
+    assert piece.risk is not None
+    assert piece.risk.max() <= 1
+
+
+def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
+    content = [["good", "good" if place % 2 else "bad", "0.5" if place % 4 else "1"] for place in range(40)]
+    path = write(tmp_path / "log.csv", content, ["decision", "target", "chance"])
+    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.9"], least_chance=0.5), CONCERN), path, groups={})
+    monitor = watch.monitors[RISK]
+    assert (monitor.loss.item(), monitor.samples.item()) == (10 * 1 + 10 * 0.5, 30 * 1 + 10 * 0.5)
+    with pytest.raises(PredictionsError, match="must have a column 'chance' if the lowest chance"):
+        go_on(Watch(Settings("0" * 64, ["any <= 0.9"]), CONCERN), path, groups={})
+
+
+def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) -> None:
+    content = [["t", "west", "good", "0.5", "bad"] for _ in range(10)]
+    watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    assert watch.monitors[RISK].samples.tolist() == [0, 0, 10]
+
+
+BAD: list[tuple[dict[int, str], str]] = [
+    ({2: "maybe"}, r"row 3, column decision: must be one of \['good', 'bad', 'refer'\], but is 'maybe'"),
+    ({4: "ugly"}, r"row 3, column target: must be empty, a class index or one of .*, but is 'ugly'"),
+    ({3: "high"}, "row 3, column risk: must be a number, but is 'high'"),
+    ({3: "1.5"}, "risk must be from 0 to 1"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), BAD)
+def test_a_bad_row_is_named_and_nothing_is_counted(tmp_path: Path, changed: dict[int, str], message: str) -> None:
+    content: list[Any] = rows(5)
+    for place, value in changed.items():
+        content[2][place] = value
+    watch = Watch(SETTINGS, CONCERN)
+    with pytest.raises(PredictionsError, match=message):
+        go_on(watch, write(tmp_path / "log.csv", content))
+    assert (watch.rows, watch.places) == (0, {})
+
+
+def test_another_file_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", rows(50))
+    watch = go_on(Watch(SETTINGS, CONCERN), path)
+    for other in (rows(20), rows(60, seed=9)):
+        with pytest.raises(PredictionsError, match="is not the file that was read before: give a new log a new name"):
+            go_on(watch, write(path, other))
+
+
+def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    for text in ("", "[]", '{"kind": "other"}', "\xff"):
+        state.write_text(text, encoding="latin-1")
+        with pytest.raises(StateError, match="must be a state of `mpcs monitor`"):
+            Watch.load(state, CONCERN)
+    Watch(SETTINGS, CONCERN).save(state)
+    with pytest.raises(StateError, match="must be a state of `mpcs monitor` of this rule"):
+        Watch.load(state, ConcernSpec(["other", "names"]))
+
+
+def test_other_limits_than_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match="of must be one of"):
+        Watch(Settings("0" * 64, [str(Limit(0.1, of="ugly"))]), CONCERN)
