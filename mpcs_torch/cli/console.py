@@ -18,6 +18,7 @@ from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # a verb without results starts without torch
     from mpcs_torch.evaluation import Result
+    from mpcs_torch.evaluation.requirements import Outcome
 
 
 def finite(value: Any) -> Any:
@@ -131,11 +132,14 @@ def _printed(table: Table, width: int) -> Iterator[Any]:
         yield printed
 
 
-def print_scores(result: "Result[Any]") -> None:
-    """Print everything that was measured."""
+def print_scores(result: "Result[Any]", outcomes: "Sequence[Outcome]" = ()) -> None:
+    """Print everything that was measured, and which requirements are met."""
     if COMMAND_LINE.wants_json:
-        print_json(result.to_dict())
+        rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
+        print_json(result.to_dict() | ({"requirements": rows} if rows else {}))
     else:
-        say("\n\n".join(map(text_of, result.parts())))
+        from mpcs_torch.evaluation.requirements import table_of
+
+        say("\n\n".join(map(text_of, [*result.parts(), *([table_of(outcomes)] if outcomes else [])])))
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)

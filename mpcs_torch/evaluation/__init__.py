@@ -8,12 +8,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.detectors import evaluate_detectors
     from mpcs_torch.evaluation.evaluation import Evaluation, evaluate, evaluate_confusion
+    from mpcs_torch.evaluation.requirements import Requirement, RequirementError
     from mpcs_torch.evaluation.result import Result
     from mpcs_torch.evaluation.with_interval import WithInterval
 
-__all__ = ["Evaluation", "Result", "WithInterval", "evaluate", "evaluate_confusion", "evaluate_detectors"]
+__all__ = [
+    "Evaluation",
+    "Requirement",
+    "RequirementError",
+    "Result",
+    "WithInterval",
+    "evaluate",
+    "evaluate_confusion",
+    "evaluate_detectors",
+]
 
 _FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
+_FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
 
 if not TYPE_CHECKING:
 

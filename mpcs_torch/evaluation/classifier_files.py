@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -215,6 +216,7 @@ def score_models(
     intervals: bool = True,
     world: World = ALONE,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
+    check: "Callable[[Result[ClassifierScores]], object] | None" = None,
 ) -> "Result[ClassifierScores]":
     """Evaluate files with the same rows, each in one pass.
 
@@ -237,6 +239,7 @@ def score_models(
         intervals: Whether values get intervals and models are compared.
         world: The processes that evaluate the files together, all of which return the result of the whole.
         risks: By model, if figures of certainty are wanted: filled with the risks of its rows.
+        check: Called with the result of one row, before the others: its ValueError refuses names of metrics early.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.
@@ -257,7 +260,7 @@ def score_models(
             if development is not None:
                 chosen = choose_metrics(len(names), concern, entries, is_soft=chunk.is_soft)
                 wanted = [*chosen.entries, *tuned_entries(development, names)]
-            return Evaluation(
+            evaluation = Evaluation(
                 names,
                 concern=concern,
                 metrics=wanted,
@@ -266,6 +269,12 @@ def score_models(
                 is_decided=predictions.is_decided,
                 intervals=intervals,
             )
+            if check is not None:
+                trial = deepcopy(evaluation)
+                for name in opened:
+                    trial.add(name, chunk.scores[:1], chunk.target[:1], {})
+                check(trial.result())
+            return evaluation
         except PredictionsError:
             raise
         except ValueError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.scores import Interval, Scores, interval_text, reason_of
+from mpcs_torch.evaluation.scores import Interval, Measured, Scores, interval_text, reason_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.confusion import class_counts
@@ -36,6 +36,12 @@ class ClassifierScores(Scores):
     """The 95 % intervals of the rates of classes, by class and rate."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
+
+    def by_class(self) -> dict[str, Measured]:
+        """Return the rates of classes, such as ``recall[malignant]``."""
+        ends, why = self.class_intervals, "without rows, or a metric such as accuracy, classes have no intervals"
+        rows = self.per_class().items()
+        return {f"{rate}[{name}]": (row[rate], ends.get(name, {}).get(rate), why) for name, row in rows for rate in row}
 
     def headline(self) -> str:
         """Say how many rows there are, and which classes."""

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
@@ -27,8 +27,6 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry, settings_of
 
-TRUE_CLASS = "true class"
-"""The column of groups of decisions."""
 MODEL = "model"
 """The name of a single model."""
 INDEPENDENT = (

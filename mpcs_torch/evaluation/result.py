@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any, Generic, TypeVar
 
-from mpcs_torch.errors import printable, quoted
-from mpcs_torch.evaluation.scores import GroupScores, Interval, Scores, interval_text, sections_of
+from mpcs_torch.errors import did_you_mean, printable, quoted
+from mpcs_torch.evaluation.requirements import Outcome, Requirement, RequirementError, outcomes_of
+from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.tables import Table
 
@@ -63,20 +64,44 @@ class Result(Generic[ScoresT]):
         return groups[name]
 
     def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
-        """Return a value; the arguments are those of `scores`.
+        """Return a value, also one by class, such as that of ``"recall[malignant]"``; see `scores` for the arguments.
 
         Raises:
             ValueError: If there is no such metric, model or group.
         """
-        values = self.scores(model, group).values
-        if metric not in values:
-            raise ValueError(f"metric must be one of {quoted(list(values))}, but got {quoted(metric)}.")
-        return values[metric]
+        return self.find(metric, model, group)[0]
 
     def interval(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Interval | None:
         """Return the 95 % interval of a value, (low, high), or None; the arguments and errors are those of `value`."""
-        self.value(metric, model, group)
-        return self.scores(model, group).intervals.get(metric)
+        return self.find(metric, model, group)[1]
+
+    def find(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> Measured:
+        """Return a value, its interval, and why it has none; the arguments and errors are those of `value`."""
+        scores = self.scores(model, group)
+        if (found := scores.find(metric)) is not None:
+            return found
+        present = [name for groups in self.groups if groups.column == TRUE_CLASS for name in groups.groups]
+        labels = self.first.about()["classes"] if present and group is None else []
+        of_decisions = {f"{name}[{label}]": (name, label) for label in labels for name in scores.values}
+        if metric in of_decisions:
+            name, label = of_decisions[metric]
+            of_class = self.scores(model, (TRUE_CLASS, label)).find(name) if label in present else None
+            return of_class or (nan, None, "the class has no rows")
+        known = [*scores.values, *scores.by_class(), *of_decisions]
+        rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
+        raise ValueError(f"{rule}: {meant}" if (meant := did_you_mean(metric, known)) else f"{rule}.")
+
+    def require(self, *requirements: Requirement | str) -> list[Outcome]:
+        """Return how requirements such as ``"recall[malignant] > 0.98"`` are met, if all are: see `Requirement`.
+
+        Raises:
+            RequirementError: If one is not met.
+            ValueError: If there is none, or one names what was not measured.
+        """
+        outcomes = outcomes_of(self, requirements)
+        if not all(outcome.holds for outcome in outcomes):
+            raise RequirementError(outcomes)
+        return outcomes
 
     def sections(self) -> list[tuple[str, Table]]:
         """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""

@@ -12,6 +12,10 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.by_name import MetricEntry
 
 Interval = tuple[float, float]
+Measured = tuple[float, Interval | None, str]
+"""A value, with its interval or the reason why it has none."""
+TRUE_CLASS = "true class"
+"""The column of groups of decisions."""
 Direction = Literal["min", "max"]
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
@@ -69,6 +73,17 @@ class Scores:
     """Metrics that were left out, and the reasons."""
     file_notes: Sequence[str] = ()
     """Remarks on how a file was read: columns that were left out, rounded probabilities."""
+
+    def by_class(self) -> dict[str, Measured]:
+        """Return the rates of classes, such as ``recall[malignant]``."""
+        return {}
+
+    def find(self, metric: str) -> Measured | None:
+        """Return what is known of a metric, or of a rate by class; None if it was not measured."""
+        if metric not in self.values:
+            return self.by_class().get(metric)
+        reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not asked for")
+        return self.values[metric], self.intervals.get(metric), reason
 
     def headline(self) -> str:
         """Say how many rows there are."""

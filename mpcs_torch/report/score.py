@@ -10,8 +10,7 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.evaluation import TRUE_CLASS
-from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
 from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
@@ -28,6 +27,7 @@ def write_score_report(
     path: Path,
     *,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
+    requirements: Table | None = None,
     command: str = "",
 ) -> None:
     """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
@@ -37,6 +37,7 @@ def write_score_report(
         concern: Which errors matter.
         path: The HTML file to write.
         risks: Of the rows of each model, for figures of certainty.
+        requirements: Which of them are met.
         command: The command line that made the report, for readers who want to repeat it.
     """
     names = result.first.class_names
@@ -48,6 +49,7 @@ def write_score_report(
         name=", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} models",
         verdicts=_verdicts(result, concern),
         summary=_summary(result, concern),
+        requirements=requirements,
         costs=costliest(confusions, concern, names) if confusions else None,
         drawings=[
             draw_confusion(confusion, concern, names, f"Confusion matrix{_of_model(result, name)}")

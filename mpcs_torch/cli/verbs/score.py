@@ -1,6 +1,7 @@
 """``mpcs score``: compute the metrics of a file of predictions."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +65,13 @@ def score(
     by: By = None,
     cluster: Cluster = None,
     intervals: Intervals = True,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help='Exit with status 3 unless intervals show it, such as "dangerous_rate < 1 %"; repeatable.',
+        ),
+    ] = None,
     as_json: AsJson = False,  # noqa: ARG001  # read by its callback
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -92,6 +100,11 @@ def score(
     if len(predictions) > 1 and (confusion or development is not None):
         option = "--confusion" if confusion else "--development"
         raise typer.BadParameter("is for one file of predictions", param_hint=option)
+
+    from mpcs_torch.evaluation.requirements import Requirement, RequirementError, outcomes_of, table_of
+
+    with options.refused_values(option="--require"):
+        requirements = [Requirement.parse(text) for text in require or ()]
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
@@ -127,15 +140,21 @@ def score(
                     intervals=intervals,
                     world=world,
                     risks=risks,
+                    check=partial(outcomes_of, requirements=requirements) if requirements else None,
                 )
     if not world.is_first:
         return
-    print_scores(result)
+    with options.refused_values(option="--require"):
+        outcomes = outcomes_of(result, requirements) if requirements else []
+    print_scores(result, outcomes)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 
-        write_score_report(result, spec, html, risks=risks, command=str(COMMAND_LINE))
+        table = table_of(outcomes) if outcomes else None
+        write_score_report(result, spec, html, risks=risks, requirements=table, command=str(COMMAND_LINE))
         note(f"wrote {html}")
+    if not all(outcome.holds for outcome in outcomes):
+        raise RequirementError(outcomes)
 
 
 def _entries(metrics: str) -> "list[MetricEntry]":

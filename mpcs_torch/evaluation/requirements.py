@@ -1,0 +1,168 @@
+"""Requirements of a release: a model meets one if the interval of its value does, not the value alone."""
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from mpcs_torch.errors import MpcsError, printable, quoted
+from mpcs_torch.evaluation.scores import TRUE_CLASS, Measured
+from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:  # which imports this
+    from mpcs_torch.evaluation.result import Result
+
+SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?:\s*%)?"
+TEXT = re.compile(
+    r"(?P<metric>[^<>\[\]]*[^<>\[\]\s](?:\[.+\])?)\s*(?P<sign>[<>]=?)\s*"
+    rf"(?:(?P<limit>[-+]?{NUMBER})|(?P<reference>[^\s<>=].*?)(?:\s+(?P<side>[-+])\s*(?P<margin>{NUMBER}))?)"
+)
+RULE = "'dangerous_rate < 1 %', 'recall[malignant] > 0.98' or 'mpcs < MODEL + 0.001'"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Say what a value must keep for a model to be released, such as ``recall[malignant] > 0.98``.
+
+    The bound of its 95 % interval must keep it, in all rows and in each group: the upper bound for ``<`` and ``<=``,
+    else the lower one. Without an interval no value passes. A model that breaks a requirement passes in at most 2.5 %
+    of evaluations, as far as intervals are valid. Several requirements, models and groups need no correction: a release
+    takes all of them (an intersection-union test; Berger, Technometrics 24, 1982). Each attempt needs new rows: of many
+    models that are tested on the same rows, one passes by luck.
+
+    Args:
+        metric: A metric, or one by class, as `Result.value` takes it.
+        sign: ``<``, ``<=``, ``>`` or ``>=``.
+        limit: A finite limit; with a reference, of the difference from its value.
+        reference: A model to compare with, on all rows together. It is not itself tested.
+
+    Raises:
+        ValueError: If the sign or the limit breaks its rule.
+
+    Example:
+        >>> Requirement.parse("mpcs < old + 0.1 %")
+        Requirement(metric='mpcs', sign='<', limit=0.001, reference='old')
+        >>> Requirement.parse("dangerous_rate < 1 %").check(0.005, low=0.001, high=0.02).holds
+        False
+    """
+
+    metric: str
+    sign: str
+    limit: float
+    reference: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sign not in SIGNS or not isfinite(self.limit):
+            raise ValueError(f"sign must be one of {', '.join(SIGNS)}, and limit finite, but got {quoted(self)}.")
+
+    def __str__(self) -> str:
+        """Return the requirement in words, which `parse` reads."""
+        side = "" if self.reference is None else f"{self.reference} {'-' if self.limit < 0 else '+'} "
+        return f"{self.metric} {self.sign} {side}{abs(self.limit) if side else self.limit}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a requirement, such as ``dangerous_rate < 1 %`` or ``mpcs < MODEL + 0.001``.
+
+        Raises:
+            ValueError: If the text is none.
+        """
+        match = TEXT.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"requirement {quoted(text)} must read like {RULE}.")
+        number = match["limit"] or f"{match['side'] or ''}{match['margin'] or 0}"
+        limit = float(number.rstrip("% ")) / (100 if "%" in number else 1)
+        return cls(match["metric"], match["sign"], limit, match["reference"])
+
+    def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
+        """Test a value, or a difference, with the ends of its interval, such as ``**WithInterval(...).compute()``."""
+        bound = float(high if self.sign[0] == "<" else low)
+        reason = "" if isfinite(bound) else reason or "it has no interval"
+        return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)
+
+
+class Outcome(NamedTuple):
+    """Whether a model meets a requirement."""
+
+    requirement: Requirement
+    model: str
+    group: str
+    """Such as ``site = north``; empty for all rows."""
+    value: float
+    bound: float
+    """The end of the interval that must keep the limit; not finite if there is none."""
+    holds: bool
+    reason: str
+    """Why there is no bound; empty if there is one."""
+
+
+class RequirementError(MpcsError, AssertionError):
+    """A requirement is not met. The message is the table of what failed; `outcomes` has all.
+
+    Example:
+        >>> print(RequirementError([Requirement("mpcs", "<", 0.3).check(0.25, low=0.21, high=0.34)]))
+        1 of 1 tests of requirements failed:
+        | requirement | model | group    | value | bound | holds |
+        |-------------|-------|----------|-------|-------|-------|
+        | mpcs < 0.3  |       | all rows | 0.25  | 0.34  | no    |
+    """
+
+    exit_status = 3
+
+    def __init__(self, outcomes: Sequence[Outcome]) -> None:
+        super().__init__(outcomes)
+        self.outcomes = outcomes
+
+    def __str__(self) -> str:
+        failed = [outcome for outcome in self.outcomes if not outcome.holds]
+        return f"{len(failed)} of {len(self.outcomes)} tests of requirements failed:\n{table_of(failed).markdown()}"
+
+
+def table_of(outcomes: Sequence[Outcome]) -> Table:
+    """Return a row for each; values and bounds of differences have a sign."""
+    rows = []
+    for requirement, model, group, value, bound, holds, reason in outcomes:
+        numbers = [f"{number:{'.4g' if requirement.reference is None else '+.4g'}}" for number in (value, bound)]
+        told = "yes" if holds else f"no: {reason}" if reason else "no"
+        rows.append([printable(cell) for cell in (str(requirement), model, group or "all rows", *numbers, told)])
+    return Table(["requirement", "model", "group", "value", "bound", "holds"], rows)
+
+
+def outcomes_of(result: "Result[Any]", requirements: Sequence[Requirement | str]) -> list[Outcome]:
+    """Test the models of a result; the arguments and errors are those of `Result.require`."""
+    parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
+    tested = [name for name in result.models if name not in {each.reference for each in parsed}]
+    if not parsed or not tested:
+        raise ValueError(f"require needs requirements, and a model beside references, but got {quoted(requirements)}.")
+    outcomes = list[Outcome]()
+    for requirement in parsed:
+        try:
+            for model in tested:
+                for group, (value, ends, reason) in _measured(result, requirement, model).items():
+                    outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
+                    outcomes.append(outcome._replace(model=model, group=group))
+        except ValueError as error:
+            raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
+    return outcomes
+
+
+def _measured(result: "Result[Any]", requirement: Requirement, model: str) -> dict[str, Measured]:
+    """Return what is known of a model by group, or of its difference from the reference."""
+    metric, reference = requirement.metric, requirement.reference
+    if reference is None:
+        unknown = (nan, None, "classes are not measured within groups")
+        groups = [each for each in result.groups if each.model == model and each.column != TRUE_CLASS]
+        by_group = {f"{each.column} = {name}": found for each in groups for name, found in each.groups.items()}
+        found = {group: scores.find(metric) or unknown for group, scores in by_group.items()}
+        return {"": result.find(metric, model), **found}
+    result.scores(reference)
+    names = {entry.compared_as or entry.name: entry.name for entry in result.first.entries}
+    for row in result.comparisons:
+        if names.get(row.measure) == metric and {row.first, row.second} == {model, reference}:
+            _, _, difference, low, high, _ = row.paired
+            return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
+    compared = ", ".join(dict.fromkeys(names.get(row.measure, row.measure) for row in result.comparisons))
+    raise ValueError(f"models are compared by {compared or 'nothing'}, not by {metric}.")
