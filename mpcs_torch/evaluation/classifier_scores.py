@@ -12,7 +12,7 @@ from mpcs_torch.evaluation.scores import Interval, Measured, Scores, interval_te
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 from mpcs_torch.functional.quality.confusion import class_counts
-from mpcs_torch.functional.quality.scores import class_rates
+from mpcs_torch.functional.quality.scores import ClassRates, class_rates
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -39,9 +39,12 @@ class ClassifierScores(Scores):
 
     def by_class(self) -> dict[str, Measured]:
         """Return the rates of classes, such as ``recall[malignant]``."""
-        ends, why = self.class_intervals, "without rows, or a metric such as accuracy, classes have no intervals"
-        rows = self.per_class().items()
-        return {f"{rate}[{name}]": (row[rate], ends.get(name, {}).get(rate), why) for name, row in rows for rate in row}
+        why = "without rows, or a metric such as accuracy, classes have no intervals"
+        return {
+            f"{rate}[{name}]": (row[rate], self.class_intervals.get(name, {}).get(rate), why)
+            for name, row in self.per_class().items()
+            for rate in ClassRates._fields
+        }
 
     def headline(self) -> str:
         """Say how many rows there are, and which classes."""

@@ -1,0 +1,171 @@
+"""Requirements: what is read, which bound is tested, and what cannot pass."""
+
+import pickle
+from math import inf, nan
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcs_torch import ConcernSpec, WithInterval, evaluate
+from mpcs_torch.evaluation import Requirement, RequirementError, Result
+from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.metrics import Accuracy
+
+SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+SITES = ["north" if row % 10 == 0 else "south" for row in range(600)]
+PATIENTS = torch.arange(600) // 5
+WORD = st.text("abz_09 -+.[]<", min_size=1).map(str.strip).filter(lambda text: text and text[0] not in "<+-.09[]")
+NAME = st.from_regex(r"[a-z][a-z_ ]{0,8}[a-z]", fullmatch=True)
+
+
+def drawn(groups: bool = False, clusters: bool = False) -> Result:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(3, (600,), generator=generator)
+    logits = torch.randn(600, 3, generator=generator) + 2 * torch.eye(3)[target]
+    preds = {"old": logits.softmax(1), "new": (logits + torch.eye(3)[target]).softmax(1)}
+    return evaluate(
+        preds, target, concern=SPEC, groups={"site": SITES} if groups else None, clusters=PATIENTS if clusters else None
+    )
+
+
+RESULT = drawn()
+
+
+@given(NAME, st.none() | WORD, st.sampled_from(["<", "<=", ">", ">="]), st.floats(-1e9, 1e9), st.none() | WORD)
+def test_a_requirement_is_read_as_it_is_written(
+    name: str, label: str | None, sign: str, limit: float, reference: str | None
+) -> None:
+    requirement = Requirement(name if label is None else f"{name}[{label}]", sign, limit, reference)
+    assert Requirement.parse(str(requirement)) == requirement
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("dangerous_rate<1%", Requirement("dangerous_rate", "<", 0.01)),
+        (" recall[stop sign] >= 98 % ", Requirement("recall[stop sign]", ">=", 0.98)),
+        ("mpcs < resnet-50 + 0.1 %", Requirement("mpcs", "<", 0.001, "resnet-50")),
+        ("accuracy > A - 1e-2", Requirement("accuracy", ">", -0.01, "A")),
+        ("mpcs < A", Requirement("mpcs", "<", 0, "A")),
+        ("equal error rate < 0.05", Requirement("equal error rate", "<", 0.05)),
+    ],
+)
+def test_what_can_be_written(text: str, expected: Requirement) -> None:
+    assert Requirement.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mpcs", "mpcs <", "mpcs = 0.1", "< 0.1", "mpcs << 1", "[red] < 1", "mpcs < 1e999"]
+)
+def test_what_is_no_requirement_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must read like 'dangerous_rate < 1 %'|limit finite"):
+        Requirement.parse(text)
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-1, 1), st.sampled_from(["<", "<=", ">", ">="]))
+def test_the_end_of_the_interval_on_the_wrong_side_decides(one: float, other: float, limit: float, sign: str) -> None:
+    low, high = sorted((one, other))
+    holds = Requirement("mpcs", sign, limit).check(low, low, high).holds
+    assert holds == {"<": high < limit, "<=": high <= limit, ">": low > limit, ">=": low >= limit}[sign]
+
+
+@pytest.mark.parametrize("ends", [(nan, nan), (-inf, inf)])
+@pytest.mark.parametrize("sign", ["<", ">="])
+def test_a_value_without_an_interval_does_not_pass(ends: tuple[float, float], sign: str) -> None:
+    outcome = Requirement("mpcs", sign, -9 if sign == ">=" else 9).check(0.0, *ends)
+    assert not outcome.holds
+    assert outcome.reason == "it has no interval"
+
+
+def test_a_metric_of_a_training_loop_can_be_tested() -> None:
+    accuracy = WithInterval(Accuracy(2))
+    accuracy.update(torch.ones(100, dtype=torch.int64), torch.ones(100, dtype=torch.int64))
+    assert Requirement.parse("accuracy > 96 %").check(**accuracy.compute()).holds
+    assert not Requirement.parse("accuracy > 97 %").check(**accuracy.compute()).holds  # 0.025 ** (1 / 100)
+
+
+def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() -> None:
+    high = RESULT.interval("mpcs", "old")[1]
+    assert [row.model for row in RESULT.require(f"mpcs < {high + 1e-6}")] == ["old", "new"]
+    with pytest.raises(RequirementError, match="1 of 2 tests of requirements failed") as failure:
+        RESULT.require(f"mpcs < {high - 1e-6}")
+    assert isinstance(failure.value, AssertionError)
+    assert f"| {high:.4g}" in str(failure.value)
+    assert "| new " not in str(failure.value)
+    assert str(pickle.loads(pickle.dumps(failure.value))) == str(failure.value)
+
+
+def test_the_recall_of_a_class_is_a_rate_of_its_samples() -> None:
+    row = RESULT.models["new"].per_class()["red"]
+    found = round(row["recall"] * row["samples"])
+    assert RESULT.value("recall[red]", "new") == row["recall"]
+    assert RESULT.interval("recall[red]", "new") == pytest.approx(clopper_pearson(found, int(row["samples"])))
+    low = RESULT.interval("recall[red]", "new")[0]
+    clustered = drawn(clusters=True).interval("recall[red]", "new")
+    assert clustered[0] < low  # a wholly wrong patient may not have been seen
+    alone = evaluate(torch.eye(2), torch.tensor([0, 0]), metrics=["dangerous_rate"])
+    with pytest.raises(RequirementError, match="a metric such as accuracy, classes have no intervals"):
+        alone.require("recall[0] > 0")
+
+
+def test_decisions_are_tested_among_the_true_samples_of_a_class() -> None:
+    target = torch.arange(400) % 2
+    decisions = torch.where(torch.arange(400) % 8 == 1, -1, target)
+    result = evaluate(decisions, target, concern=SPEC)
+    assert result.value("coverage[yellow]") == 0.75
+    assert result.interval("coverage[yellow]") == pytest.approx(clopper_pearson(150, 200))
+    assert [row.group for row in result.require("coverage > 0.8", "coverage[red] > 0.95")] == ["", ""]
+    with pytest.raises(RequirementError, match="the class has no rows"):
+        result.require("coverage[green] > 0.1")
+
+
+def test_every_group_must_hold_too() -> None:
+    result = drawn(groups=True)
+    bounds = [result.interval("misclassification_rate", "old", ("site", site))[1] for site in ("north", "south")]
+    pooled = result.interval("misclassification_rate", "old")[1]
+    assert pooled < bounds[0]
+    with pytest.raises(RequirementError) as failure:
+        result.require(f"misclassification_rate < {(pooled + bounds[0]) / 2}")
+    assert "site = north" in {row.group for row in failure.value.outcomes if not row.holds}
+    assert len(result.require(f"misclassification_rate <= {max(bounds)}")) == 6
+    with pytest.raises(RequirementError, match="classes are not measured within groups"):
+        result.require("recall[red] > 0")
+
+
+@pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
+def test_a_difference_is_tested_in_either_direction(model: str, reference: str) -> None:
+    [row] = [row for row in RESULT.comparisons if row.measure == "MPCS"]
+    high = row.paired.high if model == "new" else -row.paired.low
+    [outcome] = RESULT.require(
+        f"mpcs < {reference} {'-' if high < 0 else '+'} {abs(high) + (-1 if high < 0 else 1) * 1e-9}"
+    )
+    assert (outcome.model, outcome.bound) == (model, high)
+    with pytest.raises(RequirementError):
+        RESULT.require(Requirement("mpcs", "<", high, reference))
+
+
+def test_a_reference_keeps_no_requirement_itself() -> None:
+    assert {row.model for row in RESULT.require("mpcs < 0.3", "misclassification_rate < old + 0.1")} == {"new"}
+    with pytest.raises(ValueError, match="a model beside references"):
+        RESULT.require("mpcs < old", "mpcs < new")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mcps < 1", "requirement 'mcps < 1.0': metric must be one of accuracy, .*: did you mean mpcs"),
+        ("recall[rad] > 1", r"recall\[red\], .*: did you mean recall\[red\]"),
+        ("mpcs < older", "model must be one of .*'old', 'new'"),
+        ("accuracy > old - 0.1", "models are compared by misclassification_rate, .*mpcs.*, not by accuracy"),
+    ],
+)
+def test_unknown_names_are_errors_that_list_what_there_is(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RESULT.require(text)
+
+
+def test_no_requirement_is_no_pass() -> None:
+    with pytest.raises(ValueError, match="require needs requirements"):
+        RESULT.require()
