@@ -37,10 +37,12 @@ class CommandLine:
     arguments: Sequence[str] = ()
     is_quiet: bool = False
     wants_json: bool = False
+    muted: Sequence[str] = ()
+    """Codes of warnings."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Forget the options of an earlier command line."""
-        self.arguments, self.is_quiet, self.wants_json = tuple(arguments), False, False
+        self.arguments, self.is_quiet, self.wants_json, self.muted = tuple(arguments), False, False, ()
 
     def __str__(self) -> str:
         return printable(shlex.join(["mpcs", *self.arguments]))

@@ -9,7 +9,7 @@ from types import FrameType
 
 import typer
 
-from mpcs_torch.cli.console import say
+from mpcs_torch.cli.console import COMMAND_LINE, say
 from mpcs_torch.errors import MpcsError, printable
 
 EXTRA_OF = {
@@ -80,6 +80,8 @@ def told_warnings() -> Iterator[None]:
     """Print the warnings of what runs inside as messages of the command, each once."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        for code in COMMAND_LINE.muted:
+            warnings.filterwarnings("ignore", f"{code}:")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in told):
         say(f"mpcs: warning: {message}", err=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,11 @@ def _set_quiet(value: bool) -> bool:
 def _set_json(value: bool) -> bool:
     COMMAND_LINE.wants_json = value
     return value
+
+
+def _set_muted(codes: list["Code"] | None) -> list["Code"] | None:
+    COMMAND_LINE.muted = codes or ()
+    return codes
 
 
 def file_argument(metavar: str, text: str) -> Any:
@@ -68,6 +74,11 @@ AsJson = Annotated[
     typer.Option("--json", callback=_set_json, help="Print JSON instead of a table, with null for NaN and infinity."),
 ]
 Concern = Annotated[Path | None, concern_option("how much each error matters")]
+Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
+"""Of warnings: docs/how-to/misleading-evaluations.md."""
+Mute = Annotated[
+    list[Code] | None, typer.Option(callback=_set_muted, help="Leave out the warnings of this code; repeatable.")
+]
 By = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Measure each group of rows of this column, too; repeatable.")
 ]

@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from mpcs_torch.evaluation.detectors import evaluate_detectors
     from mpcs_torch.evaluation.evaluation import Evaluation, evaluate, evaluate_confusion
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError
-    from mpcs_torch.evaluation.result import Result
+    from mpcs_torch.evaluation.result import EvaluationWarning, Result
     from mpcs_torch.evaluation.with_interval import WithInterval
 
 __all__ = [
     "Evaluation",
+    "EvaluationWarning",
     "Requirement",
     "RequirementError",
     "Result",
@@ -25,6 +26,7 @@ __all__ = [
 
 _FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
+_FILES |= {"EvaluationWarning": "result"}
 
 if not TYPE_CHECKING:
 

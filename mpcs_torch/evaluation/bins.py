@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.cautions import hashed
+
 BUDGET = 2**21
 """The most numbers that the bins of all rows hold: 16 MiB."""
 BITS = 62
@@ -134,14 +136,6 @@ def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
     if bits == wanted or wanted is None:
         return ids
     return hashed(ids) >> (BITS - wanted) if bits is None else ids >> (bits - wanted)
-
-
-def hashed(numbers: Tensor) -> Tensor:
-    """Return a hash of 62 bits of each number (SplitMix64; Steele, Lea, Flood, OOPSLA 2014)."""
-    mixed = numbers.numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return torch.from_numpy(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64))
 
 
 def ids_of_names(names: Sequence[str]) -> Tensor:

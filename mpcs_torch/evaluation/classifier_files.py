@@ -14,11 +14,13 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_columns, file_names, lines_of, reading
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.functional.soft.hard import best_f_thresholds
 from mpcs_torch.processes.world import ALONE, World
 
@@ -323,7 +325,9 @@ def score_models(
         result = whole.result()
     except ValueError as error:
         raise PredictionsError(next(iter(opened.values())).path, str(error).rstrip(".")) from None
-    return _with_notes(result, opened, evaluation, development)
+    unread = next(iter(opened.values())).unread() if intervals and cluster is None else {}
+    cautious = replace(result, cautions=[*result.cautions, *repeating(unread)])
+    return _with_notes(cautious, opened, evaluation, development)
 
 
 def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: World) -> range | None:
@@ -343,12 +347,13 @@ def _with_notes(
     development: Predictions | None,
 ) -> "Result[ClassifierScores]":
     """Add how the files were read."""
-    models, notes = {}, list(result.notes)
+    models, notes, cautions = {}, list(result.notes), list(result.cautions)
     for name, predictions in opened.items():
         scores = result.models[name]
         of_model = list(scores.notes)
         if development is not None and development.path.samefile(predictions.path):
-            of_model.append("hard F at thresholds that were learned on the file that is scored is optimistic")
+            problem = "hard F at thresholds that were learned on the file that is scored is optimistic"
+            cautions.append(EvaluationWarning("E5", problem))
         if predictions.takes_any_column and scores.confusion is not None:
             counts = scores.confusion.sum(1).tolist()
             absent = [label for label, count in zip(scores.class_names, counts, strict=True) if not count]
@@ -360,7 +365,7 @@ def _with_notes(
         notes.append(SOFT_ALONE)
     elif len(opened) > 1 and not any(entry.compared_as for entry in evaluation.chosen.entries):
         notes.append("None of the metrics is one that models are compared by.")
-    return replace(result, models=models, notes=notes)
+    return replace(result, models=models, notes=notes, cautions=cautions)
 
 
 MOST_SAMPLES = 2**53

@@ -74,17 +74,6 @@ class ClassifierScores(Scores):
             for label, name in enumerate(self.class_names)
         }
 
-    def warnings(self) -> list[str]:
-        """Return reasons not to use the predictions as they are, and what was left out."""
-        notes = list(self.notes)
-        least, most = (self.values.get(name, math.nan) for name in ("least_concern_cost", "expected_concern"))
-        if least > most:
-            notes.append(
-                f"decisions with the minimum expected concern cost more ({least:.6g}) than deciding for the most "
-                f"probable class ({most:.6g}), probably because the probabilities are not calibrated (mpcs calibrate)"
-            )
-        return notes
-
     def class_table(self) -> Table | None:
         """Return a row for each class; None for soft labels, and where there are more than `MOST_CLASSES`."""
         rows = self.per_class()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import Advance, all_rows
+from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import DECISION, LABEL, REFERRAL, decision_numbers
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -23,8 +24,6 @@ from mpcs_torch.learning.rule_limit import report_on
 
 WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 """The columns that a file of decisions adds to those of the predictions."""
-MOST_CLUSTERS = 0.7
-"""A column with so few different values for its rows may name what rows share."""
 
 
 class FileDecisions(NamedTuple):
@@ -67,10 +66,8 @@ class FileDecisions(NamedTuple):
         replace_text(path, text.getvalue())
 
 
-def fit_rule(
-    rule: DecisionRule, predictions: Predictions, advance: Advance, *, cluster: str | None = None
-) -> list[str]:
-    """Fit a rule to the rows of a file; return what to look at, in sentences.
+def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance, *, cluster: str | None = None) -> None:
+    """Fit a rule to the rows of a file.
 
     Args:
         rule: The rule.
@@ -81,6 +78,9 @@ def fit_rule(
     Raises:
         PredictionsError: If there is no row, the labels are soft, a value breaks a rule, or the rows cannot guarantee
             the limits.
+
+    Warns:
+        EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
     """
     _refuse_name(rule, predictions)
     rows = all_rows(predictions, advance)
@@ -94,16 +94,9 @@ def fit_rule(
         rule.fit(rows.logits, rows.target, clusters=clusters, groups={column: rows.texts[column] for column in by})
     except ValueError as error:
         raise PredictionsError(predictions.path, str(error)) from None
-    counts = {name: len(set(texts)) for name, texts in rows.texts.items() if name not in by}
-    most = MOST_CLUSTERS * len(rows.target)
-    shown = [f"{quoted(name)} ({count})" for name, count in counts.items() if 2 <= count <= most]
-    if not rule.limits or cluster is not None or not shown:
-        return []
-    shared = f"Several of the {len(rows.target)} rows share a value of {', '.join(shown)}."
-    return [
-        f"{shared} If rows that share one, such as a patient, are not independent, nothing is guaranteed without "
-        "--cluster COLUMN."
-    ]
+    columns = {name: ({*filter(None, texts)}, sum(map(bool, texts))) for name, texts in rows.texts.items()}
+    for caution in repeating(columns) if rule.limits and cluster is None else []:
+        warnings.warn(caution, stacklevel=2)
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> FileDecisions:
@@ -111,6 +104,9 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
 
     Raises:
         PredictionsError: If there is no row or a value breaks a rule.
+
+    Warns:
+        EvaluationWarning: If rows have labels, but were in the fit.
     """
     _refuse_name(rule, predictions)
     rows = all_rows(predictions, advance)
@@ -126,6 +122,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -
     reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
     report = None
     if rows.target.ndim == 1:
+        rule.warn_of_fitted(rows.logits)
         is_clustered = rule.report is not None and not all(
             errors.has_interval for errors in rule.report.by_class.values()
         )

@@ -11,6 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
+from mpcs_torch.evaluation.cautions import repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
@@ -19,6 +20,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
+from mpcs_torch.functional.inputs.cautions import EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -244,7 +246,27 @@ class Evaluation:
         comparisons = compare(self._models, self._cluster) if is_compared else []
         has_concern = self.chosen.concern is not None
         notes += [REPEATED] if comparisons and not has_concern else []
-        return Result(models, groups, comparisons, has_concern, notes)
+        return Result(models, groups, comparisons, has_concern, notes, self._cautions(models))
+
+    def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
+        """Return what makes the values misleading."""
+        sums, concern, found = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
+        if self._intervals and self._cluster is None:
+            columns = {name: (known, sums.rows) for name, known in self._columns.items() if name != TRUE_CLASS}
+            found += repeating(columns)
+        if concern is None:
+            return found
+        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _weighs(concern):
+            independent = 1.0 if self._cluster is None else len(sums.tables[ALL].ids) / sums.rows
+            for name, scores in models.items():
+                about = f"{name}: " if len(models) > 1 else ""
+                found += [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
+        counts = None if sums.confusion is None else sums.confusion.sum(1)
+        if self.chosen.is_decided:
+            by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}
+            counts = torch.tensor([int(by_class.get(label, 0)) for label in range(len(self.class_names))])
+        rare = [] if counts is None else rare_classes(self.class_names, counts, concern.dangerous_pairs())
+        return found + rare
 
     def _arguments(self) -> tuple[object, ...]:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
@@ -400,7 +422,14 @@ def evaluate_confusion(
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
     scores = scores_of(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
-    return Result({model: scores}, has_concern=concern is not None, notes=notes)
+    cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
+    return Result({model: scores}, has_concern=concern is not None, notes=notes, cautions=cautions)
+
+
+def _weighs(concern: ConcernSpec) -> bool:
+    """Return whether some errors cost more than others."""
+    costs = concern.matrix()
+    return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())
 
 
 def _entries(metrics: Sequence[str | MetricEntry]) -> list[MetricEntry]:

@@ -1,14 +1,15 @@
 """All that was measured of one or several classifiers or detectors: values, intervals, groups, comparisons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.requirements import Outcome, Requirement, RequirementError, outcomes_of
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.functional.inputs.cautions import EvaluationWarning as EvaluationWarning
 from mpcs_torch.tables import Table
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
@@ -34,6 +35,8 @@ class Result(Generic[ScoresT]):
     """Whether a concern says which errors matter."""
     notes: Sequence[str] = ()
     """Sentences about intervals and comparisons for the reader."""
+    cautions: Sequence[EvaluationWarning] = ()
+    """What makes the values misleading."""
 
     @property
     def first(self) -> ScoresT:
@@ -133,9 +136,14 @@ class Result(Generic[ScoresT]):
         return [*beside, *added, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
-        """Return what the values say against using the predictions as they are, with the model if there are several."""
-        named = [(name, warning) for name, scores in self.models.items() for warning in scores.warnings()]
-        return [f"{name}: {warning}" if len(self.models) > 1 else warning for name, warning in named]
+        """Return what makes the values misleading, with codes, and what was left out, of which model: sentences."""
+        named = [(name, note) for name, scores in self.models.items() for note in scores.notes]
+        left_out = [f"{name}: {note}" if len(self.models) > 1 else note for name, note in named]
+        return [*map(str, self.cautions), *left_out]
+
+    def muted(self, *codes: str) -> Self:
+        """Return the result without the warnings of some codes, such as ``"E4"``."""
+        return replace(self, cautions=[caution for caution in self.cautions if caution.code not in codes])
 
     def parts(self) -> list[Table | str]:
         """Return the tables and sentences that say it all, in order."""
@@ -156,7 +164,8 @@ class Result(Generic[ScoresT]):
 
     def __str__(self) -> str:
         """Return the tables and sentences as text."""
-        return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in self.parts())
+        warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
+        return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in [*self.parts(), *warnings])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers, which `json` writes."""
@@ -167,6 +176,10 @@ class Result(Generic[ScoresT]):
             plain["models"] = {name: scores.to_dict() for name, scores in self.models.items()}
         if notes := self.all_notes():
             plain["notes"] = notes
+        if self.cautions:
+            plain["warnings"] = [
+                {"code": each.code, "warning": each.sentence, "page": each.page} for each in self.cautions
+            ]
         if self.comparisons:
             plain["comparisons"] = [
                 {

@@ -133,10 +133,6 @@ class Scores:
         """Return what a reader of `table` must know beside, in sentences."""
         return []
 
-    def warnings(self) -> list[str]:
-        """Return reasons not to use the predictions as they are, and what was left out."""
-        return list(self.notes)
-
     def to_dict(self) -> dict[str, Any]:
         """Return values and intervals as dictionaries, lists, texts and numbers."""
         plain: dict[str, Any] = {"metrics": dict(self.values)}

@@ -6,7 +6,6 @@ from mpcs_torch.learning.decision_rule import (
     Assessment,
     DecisionFileError,
     DecisionRule,
-    RareClassWarning,
     UnfittedRuleWarning,
 )
 from mpcs_torch.learning.losses import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftF1Loss, SoftmaxMarginLoss
@@ -28,7 +27,6 @@ __all__ = [
     "GeneralizedMeanLoss",
     "Limit",
     "LimitPlan",
-    "RareClassWarning",
     "Recipe",
     "RuleReport",
     "SelectionRule",

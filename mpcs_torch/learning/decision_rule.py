@@ -15,6 +15,7 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.concern.decision import Choices, cheapest
 from mpcs_torch.functional.inputs.arrays import no_concern
+from mpcs_torch.functional.inputs.cautions import known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
@@ -32,18 +33,12 @@ from mpcs_torch.learning.rule_samples import (
 
 KIND = "mpcs_torch decision rule"
 """Names the kind of the file in its field ``kind``."""
-FEWEST_OF_CLASS = 59
-"""With fewer samples of a class, none of them missed, its rate of misses may exceed 5 % (at confidence 95 %)."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
 """Why a sample is decided or referred. From the last number on: which limit its risk is too high for."""
 
 
 class DecisionFileError(MpcsError, ValueError):
     """A file that does not hold a decision rule."""
-
-
-class RareClassWarning(UserWarning):
-    """A class that is dangerous to miss has few samples or none, and no limit of its own."""
 
 
 class AllReferredWarning(UserWarning):
@@ -162,6 +157,8 @@ class DecisionRule(nn.Module):
         """The findings of `fit`; None before."""
         self.is_fitted = False
         """Whether `fit` was called, here or before the rule was saved."""
+        self.known_rows = torch.zeros(0, dtype=torch.int64)
+        """Hashes by which rows of the fit are recognized."""
         costs = concern.costs()
         self.highest_cost = float(costs.max())
         losses = [limit.losses(concern) for limit in self.limits]
@@ -257,7 +254,7 @@ class DecisionRule(nn.Module):
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
             ProbabilitiesWarning: If the logits look like probabilities.
             AllReferredWarning: If the limits allow no decision.
-            RareClassWarning: If a class that is dangerous to miss has fewer than 59 samples, and no limit.
+            EvaluationWarning: E4, if a class that is dangerous to miss has fewer than 59 samples, and no limit.
         """
         preds, target = checked_logits(preds, target, len(self.costs))
         columns = {limit.by for limit in self.limits if limit.by is not None}
@@ -273,6 +270,7 @@ class DecisionRule(nn.Module):
             self.is_fitted = was_fitted
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
+        self.known_rows = known_rows(preds)
         self._warn_of_rare_classes(target)
         if self.limits and (self.thresholds <= 0).all():
             warnings.warn(
@@ -328,22 +326,15 @@ class DecisionRule(nn.Module):
             warnings.warn("the rule was not fitted: call fit first.", UnfittedRuleWarning, stacklevel=4)
 
     def _warn_of_rare_classes(self, target: Tensor) -> None:
-        counts = target.bincount(minlength=len(self.costs)).tolist()
         limited = {limit.of for limit in self.limits if limit.errors in ("dangerous", "any")}
-        is_dangerous = self.dangerous.any(dim=1).tolist()
-        rare = [
-            f"{name} ({count})"
-            for name, count, dangerous in zip(self.concern.classes, counts, is_dangerous, strict=True)
-            if dangerous and count < FEWEST_OF_CLASS and name not in limited
-        ]
-        if rare and self.limits:
-            few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
-            warnings.warn(
-                f"few samples of classes that are dangerous to miss, {few}: the limits say nothing about how many of "
-                "them are missed. A limit of such a class does.",
-                RareClassWarning,
-                stacklevel=3,
-            )
+        counts = target.bincount(minlength=len(self.costs))
+        for caution in rare_classes(self.concern.classes, counts, self.dangerous, limited) if self.limits else []:
+            warnings.warn(caution, stacklevel=3)
+
+    def warn_of_fitted(self, preds: Tensor) -> None:
+        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were in the fit."""
+        for caution in warn_of_known(self.known_rows, preds, "the fit of the rule"):
+            warnings.warn(caution, stacklevel=3)
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
@@ -355,7 +346,11 @@ class DecisionRule(nn.Module):
 
         Raises:
             ValueError: If a shape, a dtype or a value breaks its rule above.
+
+        Warns:
+            EvaluationWarning: E1, if samples were in the fit.
         """
+        self.warn_of_fitted(preds)
         return self._report(self(preds), target)
 
     def _report(self, decisions: Tensor, target: Tensor, *, is_clustered: bool = False) -> RuleReport:
@@ -378,6 +373,7 @@ class DecisionRule(nn.Module):
             "limits": [asdict(limit) for limit in self.limits],
             "state": dict(self.state_dict()),
             "report": None if self.report is None else self.report.plain(),
+            "known_rows": self.known_rows,
         }
         replace_whole(path, lambda file: torch.save(content, file))
 
@@ -404,5 +400,7 @@ class DecisionRule(nn.Module):
             raise ValueError("the losses must have a matrix for each limit")
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
         rule.load_state_dict(state)
+        check_whole_tensors([content["known_rows"]])
+        rule.known_rows = content["known_rows"].long().flatten()
         rule.report, rule.is_fitted = None if report is None else RuleReport.restored(report), report is not None
         return rule

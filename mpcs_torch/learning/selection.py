@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from torchmetrics import Metric
 
+from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.tables import Table
 
 Direction = Literal["min", "max"]
@@ -122,6 +123,12 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
                 cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"
         rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names)])
     return Table(["picked by", "epoch", *names], rows)
+
+
+def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
+    """Warn that the values of a picked epoch look better on the samples that it was picked by."""
+    told = f"the epoch was picked of {epochs} by {by} on {where}: its values there look better than on new samples"
+    return [EvaluationWarning("E5", told)] if epochs > 1 else []
 
 
 def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Direction:

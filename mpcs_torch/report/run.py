@@ -12,6 +12,7 @@ from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.figures import MOST_CLASSES, Costliest, costliest, draw_confusion, draw_det, draw_referral
 from mpcs_torch.report.judged import Judged, judge
@@ -153,11 +154,13 @@ def _of_one(run: TrainedRun) -> dict[str, Any]:
     tried = {number: judge(run, number) for number in marked.values()}
     judged = {number: predictions for number, predictions in tried.items() if predictions is not None}
     named = {f"epoch\N{NO-BREAK SPACE}{number}": predictions for number, predictions in judged.items()}
-    picked = judged.get(epoch)
+    picked, selector = judged.get(epoch), run.config.selector
+    where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
+    cautions = [] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))
     return {
         "kind": f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}",
         "verdict": verdict_of_run(run, judged),
-        "verdicts": [f"Why epoch {epoch}: {run.result.reason}.", *unkept(run, judged)],
+        "verdicts": [f"Why epoch {epoch}: {run.result.reason}.", *unkept(run, judged), *cautions],
         "summary": _summary(run, picked),
         "costs": _costs(named, run) if named else None,
         "samples": [] if picked is None else picked.worst_samples(),

@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, dangerous_errors_details, risk_coverage_curve
-from mpcs_torch.learning import DecisionRule, Limit, RareClassWarning
+from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.study.plans import METHODS, RECIPE
 from mpcs_torch.study.results import Effect, paired_effect
 from mpcs_torch.tables import Table
@@ -116,7 +116,7 @@ def _decide(demonstration: Demonstration, name: str, validation: Split, test: Sp
     """Decide for test logits without and with referral, by rules fitted on validation logits."""
     concern = demonstration.concern
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RareClassWarning)  # ten digits that are alike
+        warnings.filterwarnings("ignore", "E4")  # ten digits that are alike
         warnings.simplefilter("ignore", CalibrationWarning)  # no error on validation data: the temperature is 1
         rule = DecisionRule(concern).fit(validation.inputs, validation.labels)
         limited = DecisionRule(concern, Limit(MAX_DANGEROUS, confidence=CONFIDENCE))

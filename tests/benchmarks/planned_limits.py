@@ -18,8 +18,9 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
+from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, RareClassWarning, plan_limit
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, plan_limit
 from mpcs_torch.plots import plan_figure
 from mpcs_torch.tables import Table
 
@@ -75,7 +76,7 @@ def share_attained(case: Case, fits: int) -> float:
         logits, target, clusters, sites = _drawn(case, plan.given, torch.Generator().manual_seed(seed))
         rule = DecisionRule(CONCERN, case.limit, seed=seed)
         with warnings.catch_warnings():
-            for kind in (AllReferredWarning, RareClassWarning, CalibrationWarning):
+            for kind in (AllReferredWarning, EvaluationWarning, CalibrationWarning):
                 warnings.simplefilter("ignore", kind)
             try:
                 rule.fit(logits, target, clusters=None if case.cluster_size == 1 else clusters, groups={"site": sites})

@@ -82,12 +82,12 @@ UNSURE = "healthy,ill,target\n" + "0.6,0.4,healthy\n" * 9 + "0.4,0.6,ill\n"
 
 def test_decisions_by_cost_that_cost_more_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every prediction is right, but so unsure that by cost everybody is called ill."""
-    (tmp_path / "preds.csv").write_text(UNSURE)
+    (tmp_path / "preds.csv").write_text("healthy,ill,target\n" + UNSURE.split("\n", 1)[1] * 60)
     (tmp_path / "concern.yaml").write_text("classes: [healthy, ill]\nweights: [[0, 1], [10, 0]]\n")
     (tmp_path / "equal.yaml").write_text("classes: [healthy, ill]\n")
     assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml") == 0
     told = capsys.readouterr().err
-    assert "warning: decisions with the minimum expected concern cost more (1) than deciding for" in told
+    assert "warning: E3: probabilities of 0.6 to 0.605 are right for 100 % of 600: they are not calibrated" in told
     assert run("score", tmp_path / "preds.csv", "--concern", tmp_path / "equal.yaml") == 0
     assert "warning" not in one_line(capsys.readouterr().err)
 

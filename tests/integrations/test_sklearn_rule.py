@@ -82,7 +82,7 @@ class Recorder(GaussianNB):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("cv", [None, 4])
-@pytest.mark.filterwarnings("ignore:few samples of classes")
+@pytest.mark.filterwarnings("ignore:E4")
 def test_a_cluster_is_never_in_both_parts(cv: int | None) -> None:
     patients = np.arange(600) // 6
     random = np.random.default_rng(0)

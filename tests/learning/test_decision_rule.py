@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
+from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import ProbabilitiesWarning, UnattainableLimitError, least_concern_decision
 from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, UnfittedRuleWarning
 
@@ -173,7 +174,8 @@ def test_a_rule_is_evaluated_on_other_samples() -> None:
     assert (report.judged_by, report.dangerous_rate) == (len(NEW[1]), pytest.approx(dangerous))
     assert report.cost == pytest.approx(cost)
     assert report.coverage == pytest.approx((rule(NEW[0]) >= 0).double().mean().item())
-    assert rule.report == rule.evaluate(*FIT)._replace(calibrated_by=0)
+    with pytest.warns(EvaluationWarning, match=r"^E1: 100 % of the 3000 rows are also in the fit of the rule"):
+        assert rule.report == rule.evaluate(*FIT)._replace(calibrated_by=0)
 
 
 def test_samples_that_calibrate_do_not_judge() -> None:

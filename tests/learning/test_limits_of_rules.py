@@ -15,8 +15,9 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
+from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, RareClassWarning
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
@@ -66,7 +67,7 @@ def test_each_kind_of_limit_holds_for_new_samples(kind: str) -> None:
         preds, labels, patients = world(samples, generator, size)
         rule = DecisionRule(SKIN, limits, seed=seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RareClassWarning)
+            warnings.filterwarnings("ignore", "E4")
             rule.fit(preds, labels, clusters=patients if size > 1 else None)
         above += any(rate(rule, limit, new, target) > limit.at_most for limit in limits)
         coverage += (rule(new) >= 0).double().mean().item() / fits
@@ -103,7 +104,7 @@ def test_each_group_keeps_the_limit_and_a_small_one_is_named() -> None:
 def test_a_dangerous_class_without_samples_is_warned_of_and_refused_where_a_limit_needs_it() -> None:
     preds, target, _ = world(2000, torch.Generator().manual_seed(0))
     few = target != 2
-    with pytest.warns(RareClassWarning, match=r"malignant \(0\): the limits say nothing about how many of them"):
+    with pytest.warns(EvaluationWarning, match=r"^E4: few samples .*, malignant \(0\): with fewer than 59, not even 0"):
         report = DecisionRule(SKIN, Limit(0.02)).fit(preds[few], target[few]).report
     assert report is not None
     assert str(report.by_class["malignant"]) == "no sample"
@@ -136,7 +137,7 @@ def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, dis
     for limits in (Limit(0.5, "any"), [Limit(0.5, "any"), Limit(0.6, "any", of="decided")]):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CalibrationWarning)
-            warnings.simplefilter("ignore", RareClassWarning)
+            warnings.filterwarnings("ignore", "E4")
             rule = DecisionRule(concern, limits).fit(logits, target)
         whole = rule(logits)
         assert (whole >= 0).any(), "else nothing could differ"
@@ -258,8 +259,9 @@ def test_the_report_is_also_that_of_the_priors_of_the_deployment() -> None:
     target = torch.randint(3, (3000,), generator=generator)
     logits = 2 * torch.eye(3)[target] + torch.randn(3000, 3, generator=generator)
     rule = DecisionRule(ConcernSpec(3, refer=0.4), calibration=None, priors=[0.1, 0.2, 0.7]).fit(logits, target)
-    decisions, report = rule(logits), rule.evaluate(logits, target)
+    new = logits + 1e-6  # rows that were not in the fit
+    decisions, report = rule(logits), rule.evaluate(new, target)
     means = [(decisions[target == label] >= 0).double().mean().item() for label in range(3)]
     assert report.at_priors["coverage"] == pytest.approx(0.1 * means[0] + 0.2 * means[1] + 0.7 * means[2])
     assert report.at_priors["dangerous_rate"] < report.dangerous_rate, "of a rule that was made for these priors"
-    assert not DecisionRule(ConcernSpec(3), calibration=None).fit(logits, target).evaluate(logits, target).at_priors
+    assert not DecisionRule(ConcernSpec(3), calibration=None).fit(logits, target).evaluate(new, target).at_priors

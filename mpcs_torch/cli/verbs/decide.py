@@ -47,6 +47,7 @@ def fit(
     target: Labels = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
+    mute: options.Mute = None,  # noqa: ARG001  # read by its callback
     overwrite: Replace = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -89,10 +90,8 @@ def fit(
         needed=list(dict.fromkeys(needed)),
     )
     with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
-        warnings = fit_rule(rule, predictions, advance, cluster=cluster)
+        fit_rule(rule, predictions, advance, cluster=cluster)
     note(*predictions.notes())
-    for warning in warnings:
-        say(f"mpcs: warning: {warning}", err=True)
     rule.save(out, overwrite=overwrite)
     assert rule.report is not None
     if as_json:
@@ -111,6 +110,7 @@ def apply(
     target: Labels = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
+    mute: options.Mute = None,  # noqa: ARG001  # read by its callback
     overwrite: Replace = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback

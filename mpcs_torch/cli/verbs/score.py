@@ -72,6 +72,7 @@ def score(
             help='Exit with status 3 unless intervals show it, such as "dangerous_rate < 1 %"; repeatable.',
         ),
     ] = None,
+    mute: options.Mute = None,
     as_json: AsJson = False,  # noqa: ARG001  # read by its callback
     html: Html = None,
     overwrite: OverwriteReport = False,
@@ -146,7 +147,7 @@ def score(
         return
     with options.refused_values(option="--require"):
         outcomes = outcomes_of(result, requirements) if requirements else []
-    print_scores(result, outcomes)
+    print_scores(result := result.muted(*(mute or ())), outcomes)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
 

@@ -36,6 +36,8 @@ DECISION, REFERRAL = "decision", "refer"
 """The column of decisions that `mpcs decide apply` writes, and what stands there for a referral."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 """The most values of a table that are read to see what its columns hold."""
+COUNTED_ROWS, COUNTED_VALUES = 10**4, 10**6
+"""The most that are read to see whether values repeat."""
 
 Kind = Literal["text", "whole", "number"]
 """No value is a number; all are whole numbers; anything else."""
@@ -214,9 +216,21 @@ class ColumnFile:
             target = self._target(batch) if self._labels else scores[:, :0]
             yield Chunk(batch.first_row, scores, target, {name: batch.columns[name] for name in self._texts})
 
-    def _peek(self, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
+    def unread(self) -> dict[str, tuple[set[str], int]]:
+        """Return the distinct texts, and the number of texts, of each column that is not read, of the first rows."""
+        read = {*self.columns, *self._labels, *self._texts, *([DECISION] if self.is_decided else [])}
+        names, unread = names_in(self.path), dict[str, tuple[set[str], int]]()
+        if left := [name for name in names if name not in read]:
+            values = self._peek(left, min(COUNTED_ROWS, max(1, COUNTED_VALUES // len(names))))
+            for name in left:
+                texts = [str(value) for value in values[name] if value not in (None, "")]
+                if not {*texts} <= {*self.columns, *self._decisions}:
+                    unread[name] = {*texts}, len(texts)
+        return unread
+
+    def _peek(self, names: Sequence[str], rows: int | None = None) -> Mapping[str, Sequence[Any]]:
         """Return the first values of each column."""
-        rows = min(PEEKED_ROWS, max(1, PEEKED_VALUES // len(names)))
+        rows = rows or min(PEEKED_ROWS, max(1, PEEKED_VALUES // len(names)))
         if self._csv is not None:
             first_rows = list(islice(self._csv.rows(), rows))
             return {name: [row[place] for row in first_rows] for place, name in enumerate(self._csv.names)}

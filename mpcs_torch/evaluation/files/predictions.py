@@ -159,6 +159,11 @@ class Predictions:
         with reading(self.path):
             return self._source.rows
 
+    def unread(self) -> dict[str, tuple[set[str], int]]:
+        """Return the distinct texts, and the number of texts, of each column that is not read, of the first rows."""
+        with reading(self.path):
+            return self._source.unread() if isinstance(self._source, ColumnFile) else {}
+
     def gather(self, world: World) -> None:
         """Add what other processes noted, who read other rows."""
         self._rounded = RoundedSums.joined(world.told_by_all(self._rounded))

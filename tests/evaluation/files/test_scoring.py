@@ -169,7 +169,7 @@ def test_metrics_of_pairs_of_classes_are_left_out_where_there_are_too_many(tmp_p
         assert "mpcs" in found.values
         assert "accuracy" not in found.values
         assert found.confusion is None
-        (note,) = found.warnings()
+        (note,) = found.notes
         assert note == "more than 10000 classes: metrics of pairs of classes, such as accuracy, are left out"
     with pytest.raises(PredictionsError, match="must have at most 10000 classes for expected_concern, but has 20000"):
         score(opened, None, entries=[BY_NAME["expected_concern"], BY_NAME["mpcs"]])

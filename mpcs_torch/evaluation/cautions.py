@@ -1,0 +1,53 @@
+"""Warn of columns that name units of rows, such as patients, and of probabilities that are not calibrated."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+from mpcs_torch.functional.probability.measured import MeasuredProbabilities
+
+UNIT = re.compile(
+    r"patient|subject|speaker|person|participant|individual|donor|user|customer|driver|family|household|animal|"
+    r"recording|session|video|(?<![a-z])((case|exam|scan|record|group)s?(?![a-z])|(id|idx|nr|no|number|uid)s?$)",
+    re.IGNORECASE,
+)
+FEWEST_UNITS, FEWEST_UNNAMED = 5, 10
+MOST_DISTINCT, FEWEST_DISTINCT = 0.9, 0.1
+"""Of the rows: above the first, values hardly repeat; below the second, a column without such a name has categories."""
+BY_CHANCE, SMALLEST_GAP = 0.01, 0.02
+
+
+def repeating(columns: Mapping[str, tuple[Collection[str], int]]) -> list[EvaluationWarning]:
+    """Warn of columns that name units; of each, the distinct values and the number of rows that have one are given."""
+    units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
+    shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
+    without = "intervals, tests and guarantees do not hold without clusters (--cluster COLUMN)"
+    return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
+
+
+def _names_units(name: str, values: Collection[str], rows: int) -> bool:
+    if not FEWEST_UNITS <= len(values) <= MOST_DISTINCT * rows:
+        return False
+    is_text = not all(re.fullmatch(r"-?\d*\.?\d*", value) for value in values)
+    return bool(UNIT.search(name)) or (is_text and len(values) >= max(FEWEST_UNNAMED, FEWEST_DISTINCT * rows))
+
+
+def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
+    """Warn if the rate of true classes in a bin of probabilities is outside the bin, beyond chance.
+
+    Args:
+        measured: The bins.
+        independent: The number of rows or clusters that are independent, for each row.
+        model: Begins the sentence.
+    """
+    gaps = [(0.0, "")]
+    for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):
+        counts = round(correct * independent), round((correct + incorrect) * independent)
+        least, most = clopper_pearson(*counts, confidence=1 - BY_CHANCE / len(measured.low)) if counts[1] else (0, 1)
+        rate = f"{100 * correct / (correct + incorrect):.3g} % of {correct + incorrect:.0f}"
+        gaps.append((max(least - high, low - most), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}"))
+    gap, told = max(gaps)
+    why = "they are not calibrated, so decisions by cost are wrong (mpcs calibrate)"
+    return [EvaluationWarning("E3", f"{model}{told}: {why}")] if gap > SMALLEST_GAP else []

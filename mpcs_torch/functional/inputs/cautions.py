@@ -1,0 +1,77 @@
+"""`EvaluationWarning`: what makes an evaluation misleading, such as rows of the fit, and classes with few samples."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+FEWEST_OF_CLASS = 59
+"""With fewer samples of a class, none of them missed, its rate of misses may exceed 5 % (at confidence 95 %)."""
+MOST_KNOWN = 4096
+MOST_REPEATED, FEWEST_SHARED = 0.01, 0.05
+"""Of the rows: with more that are equal, such as votes of a forest, rows of other samples are equal by chance, too."""
+
+
+class EvaluationWarning(UserWarning):
+    """Something that makes an evaluation misleading, with a stable code: docs/how-to/misleading-evaluations.md.
+
+    The text begins with the code: ``warnings.filterwarnings("ignore", "E4")`` mutes warnings of a fit,
+    `Result.muted` those of a result, and ``--mute E4`` those of a command.
+
+    Example:
+        >>> print(EvaluationWarning("E4", "few samples of malignant (3)"))
+        E4: few samples of malignant (3) (docs/how-to/misleading-evaluations.md#e4)
+    """
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(code, sentence)
+        self.code, self.sentence = code, sentence
+        self.page = f"docs/how-to/misleading-evaluations.md#{code.lower()}"
+
+    def __str__(self) -> str:
+        """Return code, sentence and page."""
+        return f"{self.code}: {self.sentence} ({self.page})"
+
+
+def rare_classes(
+    names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = ()
+) -> list[EvaluationWarning]:
+    """Warn of fewer than 59 samples, by counts (C,), of classes with dangerous errors, (C, C), that are not limited."""
+    rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
+    rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < FEWEST_OF_CLASS and name not in limited]
+    few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
+    why = f"with fewer than {FEWEST_OF_CLASS}, not even 0 misses show a rate below 5 %"
+    return [EvaluationWarning("E4", f"few samples of classes that are dangerous to miss, {few}: {why}")] if rare else []
+
+
+def known_rows(rows: Tensor) -> Tensor:
+    """Return the 4096 smallest hashes of rows (N, C), int64, by which they are recognized; none if rows repeat."""
+    distinct, counts = torch.unique(hash_rows(rows), return_counts=True)
+    repeats = int(counts[counts > 1].sum()) > MOST_REPEATED * len(rows)
+    kept: Tensor = distinct[: 0 if repeats else MOST_KNOWN].clone()
+    return kept
+
+
+def warn_of_known(known: Tensor, rows: Tensor, where: str) -> list[EvaluationWarning]:
+    """Warn if rows (N, C) are in another sample, by its `known_rows`; ``where`` names it."""
+    hashes = hash_rows(rows) if len(known) and len(known_rows(rows)) else known[:0]
+    is_part = len(known) == MOST_KNOWN  # then larger hashes are of rows that may be known
+    among = hashes[hashes <= known[-1]] if is_part else hashes
+    share = torch.isin(among, known).double().mean().item() if len(among) else 0.0
+    told = f"{'about ' if is_part else ''}{100 * share:.3g} % of the {len(rows)} rows are also in {where}"
+    return [EvaluationWarning("E1", f"{told}: values look better than on new rows")] if share >= FEWEST_SHARED else []
+
+
+def hash_rows(rows: Tensor) -> Tensor:
+    """Hash rows (N, C) of numbers as float32, so that equal rows have equal hashes: (N,), int64, on the CPU."""
+    bits = (rows.detach().cpu().float() + 0.0).view(torch.int32).long()  # -0.0 becomes 0.0
+    return hashed(hashed(bits + (torch.arange(rows.shape[1]) << 32)).sum(dim=1))
+
+
+def hashed(numbers: Tensor) -> Tensor:
+    """Return a hash of 62 bits of each number (SplitMix64; Steele, Lea, Flood, OOPSLA 2014)."""
+    mixed = numbers.numpy().astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return torch.from_numpy(((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(2)).astype(np.int64))

@@ -1,0 +1,238 @@
+"""Planted faults that make an evaluation misleading are warned of, with their codes, and clean evaluations are not."""
+
+import copy
+import pickle
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
+from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
+from mpcs_torch.evaluation.files.columns import ColumnOptions
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning.selection import warn_of_pick
+
+SKIN = ConcernSpec(
+    ["benign", "unclear", "malignant"],
+    releases=[["benign", "unclear"], ["unclear", "benign"], ["benign", "malignant"], ["unclear", "malignant"]],
+    factor=0.1,
+)
+"""Only malignant cases are dangerous to miss."""
+METRICS = ["accuracy", "least_concern_cost", "calibration_slope"]
+Rows = tuple[Tensor, Tensor]
+
+
+def drawn(rows: int = 900, seed: int = 0, *, times: float = 1.0, classes: int = 3) -> Rows:
+    """Draw probabilities, and labels by them; then multiply their logarithms."""
+    generator = torch.Generator().manual_seed(seed)
+    probs = (2 * torch.randn(rows, classes, generator=generator, dtype=torch.float64)).softmax(1)
+    target = probs.multinomial(1, generator=generator).squeeze(1)
+    return (times * probs.log()).softmax(1), target
+
+
+def votes(rows: int, seed: int, trees: int = 10) -> Rows:
+    """Draw the shares of a forest's votes, which tie, and labels by them."""
+    generator = torch.Generator().manual_seed(seed)
+    probs, _ = drawn(rows, seed)
+    shares = torch.zeros_like(probs).scatter_add_(
+        1, probs.multinomial(trees, replacement=True, generator=generator), torch.ones(rows, trees).double()
+    )
+    return shares / trees, (shares / trees).multinomial(1, generator=generator).squeeze(1)
+
+
+def scored(rows: Rows, **arguments: object) -> list[EvaluationWarning]:
+    return list(evaluate(*rows, **{"concern": SKIN, "metrics": METRICS, **arguments}).cautions)  # type: ignore[arg-type]
+
+
+def rare(count: int) -> Rows:
+    """Draw rows with a number of malignant cases."""
+    probs, target = drawn(2000)
+    keep = torch.cat([(target != 2).nonzero()[:, 0], (target == 2).nonzero()[:count, 0]])
+    return probs[keep], target[keep]
+
+
+def from_file(
+    folder: Path, columns: dict[str, Sequence[object]], rows: Rows | None = None, **options: object
+) -> list[EvaluationWarning]:
+    """Score a csv file with further columns."""
+    probs, target = drawn() if rows is None else rows
+    lines = [",".join([*SKIN.classes, "target", *columns])]
+    further = zip(*columns.values(), strict=True) if columns else iter([()] * len(probs))
+    lines += [
+        ",".join(map(str, (*row, SKIN.classes[label], *more)))
+        for row, label, more in zip(probs.tolist(), target.tolist(), further, strict=True)
+    ]
+    path = folder / "predictions.csv"
+    path.write_text("\n".join(lines))
+    ignored = [name for name, values in columns.items() if isinstance(values[0], int) and name != "id"]
+    cluster = options.get("cluster")
+    assert cluster is None or isinstance(cluster, str)
+    ignored = [name for name in ignored if name != cluster]
+    opened = open_models(ModelFiles([path], cluster=cluster, options=ColumnOptions(ignored=ignored)), SKIN)
+    return list(score_models(opened, SKIN, **options).cautions)  # type: ignore[arg-type]
+
+
+def warned(work: Callable[[], object]) -> list[EvaluationWarning]:
+    """Return what is warned of."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        work()
+    return [each.message for each in told if isinstance(each.message, EvaluationWarning)]
+
+
+def shared(share: float, rows: int = 1000, fitted: Rows | None = None) -> list[EvaluationWarning]:
+    """Fit a rule, and evaluate it on rows of which a share was in the fit."""
+    preds, target = drawn(rows, 1) if fitted is None else fitted
+    rule = DecisionRule(SKIN, calibration=None).fit(preds.log().clamp(min=-30), target)
+    new, labels = drawn(1000, 2) if fitted is None else votes(1000, 4)
+    number = round(1000 * share)
+    new[:number], labels[:number] = preds[:number], target[:number]
+    return warned(lambda: rule.evaluate(new.log().clamp(min=-30).float(), labels))
+
+
+def tuned(folder: Path) -> list[EvaluationWarning]:
+    """Choose thresholds on the file that is scored."""
+    path = folder / "soft.csv"
+    path.write_text("rain,wind,target_rain,target_wind\n0.1,0.9,0,1\n0.2,0.5,1,0\n0.3,0.1,1,0\n")
+    opened = open_models(ModelFiles([path]), None)
+    development = Predictions(path, from_logits=False)
+    return list(score_models(opened, None, development=development, intervals=False).cautions)
+
+
+PATIENTS = torch.arange(900) // 6
+DECISIONS = torch.arange(900) % 3
+PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
+    ("E1", "10 % of the rows were in the fit", lambda _: shared(0.1)),
+    ("E1", "half of the rows were in the fit", lambda _: shared(0.5)),
+    ("E1", "all rows were in the fit", lambda _: shared(1.0)),
+    ("E1", "a third of the rows were in a large fit", lambda _: shared(0.33, 20_000)),
+    ("E2", "patient", lambda path: from_file(path, {"patient": [f"p{n}" for n in PATIENTS]})),
+    ("E2", "whole numbers", lambda path: from_file(path, {"subject_id": PATIENTS.tolist()})),
+    ("E2", "id", lambda path: from_file(path, {"id": PATIENTS.tolist()})),
+    ("E2", "codes without a telling name", lambda path: from_file(path, {"who": [f"x{n}" for n in PATIENTS]})),
+    ("E2", "groups", lambda _: scored(drawn(), groups={"speaker": torch.arange(900) // 100})),
+    ("E2", "shuffled, two rows each", lambda path: from_file(path, {"case": [f"c{n * 7 % 450}" for n in range(900)]})),
+    ("E3", "overconfident", lambda _: scored(drawn(times=2.0))),
+    ("E3", "very overconfident", lambda _: scored(drawn(300, times=6.0))),
+    ("E3", "underconfident", lambda _: scored(drawn(times=0.4))),
+    (
+        "E3",
+        "certain, but 10 % wrong",
+        lambda _: scored((torch.eye(3).double()[(DECISIONS + (torch.arange(900) % 10 == 0)) % 3], DECISIONS)),
+    ),
+    ("E3", "overconfident, of patients", lambda _: scored(drawn(3000, times=3.0), clusters=torch.arange(3000) // 5)),
+    ("E4", "no malignant case", lambda _: scored(rare(0))),
+    ("E4", "1 malignant case", lambda _: scored(rare(1))),
+    (
+        "E4",
+        "10 malignant cases of decisions",
+        lambda _: scored((rare(10)[0].argmax(1), rare(10)[1]), metrics=["dangerous_rate"]),
+    ),
+    ("E4", "58 malignant cases", lambda _: scored(rare(58))),
+    ("E5", "thresholds of the scored file", tuned),
+    ("E5", "the best of 20 epochs", lambda _: warn_of_pick(20, "mpcs", "validation data")),
+]
+
+
+MISSED = {"overconfident"}
+"""Is found in 182 of 200 other samples like this one."""
+
+
+@pytest.mark.parametrize(("code", "fault", "found"), PLANTED, ids=[f"{code} {fault}" for code, fault, _ in PLANTED])
+def test_a_planted_fault_is_warned_of(
+    code: str, fault: str, found: Callable[[Path], list[EvaluationWarning]], tmp_path: Path
+) -> None:
+    assert [warning.code for warning in found(tmp_path)] == ([] if fault in MISSED else [code]), fault
+
+
+def test_a_rule_from_its_file_knows_its_rows(tmp_path: Path) -> None:
+    preds, target = drawn()
+    rule = DecisionRule(SKIN).fit(preds.log(), target)
+    rule.save(tmp_path / "rule.pt")
+    loaded = DecisionRule.load(tmp_path / "rule.pt")
+    for known in (loaded, copy.deepcopy(loaded)):
+        [told] = warned(lambda known=known: known.evaluate(preds.log(), target))  # type: ignore[misc]
+        assert (
+            told.sentence
+            == "100 % of the 900 rows are also in the fit of the rule: values look better than on new rows"
+        )
+
+
+CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
+    "calibrated": lambda _: scored(drawn()),
+    "calibrated, many rows": lambda _: scored(drawn(50_000, 3)),
+    "calibrated, two classes": lambda _: scored(drawn(classes=2), concern=ConcernSpec(2, weights=[[0, 1], [9, 0]])),
+    "calibrated, ten classes": lambda _: scored(drawn(3000, classes=10), concern=ConcernSpec(10, releases=[[0, 1]])),
+    "a forest with ties": lambda _: scored(votes(2000, 0)),
+    "a forest of five trees": lambda _: scored(votes(2000, 1, 5)),
+    "30 rows": lambda _: scored(drawn(30), concern=None),
+    "every metric": lambda _: scored(drawn(), metrics=None),
+    "no concern, overconfident": lambda _: scored(drawn(times=3.0), concern=None),
+    "equal costs, overconfident": lambda _: scored(drawn(times=3.0), concern=ConcernSpec(3)),
+    "a rare class that is not dangerous to miss": lambda _: scored(
+        (lambda rows: (rows[0].flip(1), 2 - rows[1]))(rare(10)), concern=SKIN, metrics=["accuracy"]
+    ),
+    "several models": lambda _: scored(({"A": drawn()[0], "B": drawn()[0].clone()}, drawn()[1])),  # type: ignore[arg-type]
+    "soft labels": lambda _: scored((drawn()[0], drawn(seed=1)[0]), concern=None, metrics=["soft_f1_micro"]),
+    "decisions": lambda _: scored((drawn()[0].argmax(1), drawn()[1]), metrics=["dangerous_rate"]),
+    "patients as clusters": lambda path: from_file(path, {"patient": PATIENTS.tolist()}, cluster="patient"),
+    "no intervals": lambda path: from_file(path, {"patient": PATIENTS.tolist()}, intervals=False),
+    "one row for each id": lambda path: from_file(path, {"id": range(900), "file": [f"{n}.png" for n in range(900)]}),
+    "sites, sex and ages": lambda path: from_file(
+        path,
+        {"site": ["abcdefgh"[n % 8] for n in range(900)], "sex": ["f", "m"] * 450, "age": [n % 60 for n in range(900)]},
+    ),
+    "groups": lambda _: scored(drawn(), groups={"site": torch.arange(900) % 4, "month": torch.arange(900) % 12}),
+    "other rows than those of the fit": lambda _: shared(0.0),
+    "other rows than those of a large fit": lambda _: shared(0.0, 20_000),
+    "a rule for a forest with ties": lambda _: shared(0.0, fitted=votes(1000, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_a_clean_evaluation_has_no_warning(kind: str, tmp_path: Path) -> None:
+    assert CLEAN[kind](tmp_path) == []
+
+
+def test_a_result_prints_its_warnings_which_can_be_muted() -> None:
+    result: Result = evaluate(
+        *rare(10), concern=SKIN, metrics=METRICS, groups={"patient": torch.arange(len(rare(10)[0])) // 200}
+    )  # type: ignore[type-arg]
+    assert [warning.code for warning in result.cautions] == ["E2", "E4"]
+    few = "few samples of classes that are dangerous to miss, malignant (10): with fewer than 59"
+    assert f"warning: E4: {few}" in str(result)
+    assert result.to_dict()["warnings"][1]["code"] == "E4"
+    assert result.to_dict()["warnings"][1]["page"] == "docs/how-to/misleading-evaluations.md#e4"
+    assert [warning.code for warning in result.muted("E4").cautions] == ["E2"]
+    assert "E4" not in str(result.muted("E4"))
+    assert str(pickle.loads(pickle.dumps(result.cautions[1]))) == str(result.cautions[1])
+
+
+def test_a_warning_of_a_fit_is_muted_by_its_code() -> None:
+    told = EvaluationWarning("E4", "few")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "E4")
+        warnings.warn(told, stacklevel=1)
+        with pytest.raises(EvaluationWarning, match="E1: many"):
+            warnings.warn(EvaluationWarning("E1", "many"), stacklevel=1)
+
+
+def test_parts_that_are_merged_and_a_confusion_matrix_have_the_warnings_of_the_whole() -> None:
+    probs, target = rare(10)
+    halves = [Evaluation(SKIN.classes, concern=SKIN, metrics=METRICS) for _ in range(2)]
+    for half, rows in zip(halves, (slice(0, 700), slice(700, None)), strict=True):
+        half.update(probs[rows], target[rows])
+    halves[0].merge(halves[1])
+    whole = evaluate(probs, target, concern=SKIN, metrics=METRICS).warnings()
+    assert halves[0].result().warnings() == whole
+    confusion = torch.zeros(3, 3, dtype=torch.int64).index_put_(
+        (target, probs.argmax(1)), torch.tensor(1), accumulate=True
+    )
+    assert evaluate_confusion(confusion, list(SKIN.classes), concern=SKIN).warnings() == whole
