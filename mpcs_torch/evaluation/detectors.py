@@ -386,7 +386,7 @@ class Detector:
             for (low, high), (rate_low, rate_high) in zip(self._shifted_equal_errors, intervals, strict=False)
         ]
         total = sum(slopes)
-        return (slopes[0] / total, slopes[1] / total) if total > 0 else (0.5, 0.5)
+        return slopes[0] / total, slopes[1] / total
 
 
 def _compare(detectors: Mapping[str, Detector]) -> list[Comparison]:

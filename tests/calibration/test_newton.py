@@ -5,9 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, TemperatureScaling, fitting
-from mpcs_torch.calibration.fitting import Expansion, minimize
+from mpcs_torch.calibration.fitting import Expansion, in_float64, minimize
 from tests.calibration.data import logits, trials
 
 
@@ -46,6 +47,13 @@ def test_a_function_that_falls_for_ever_has_no_minimum() -> None:
         return Expansion(value.squeeze(), -value, value.reshape(1, 1))
 
     assert minimize(expand, torch.zeros(1, dtype=torch.float64)) is None
+
+
+@pytest.mark.parametrize(("device", "fitted_on"), [("cpu", "cpu"), ("cuda", "cuda"), ("mps", "cpu")])
+def test_values_are_fitted_on_their_device_if_it_has_float64(device: str, fitted_on: str) -> None:
+    with FakeTensorMode():
+        values = in_float64(torch.empty(3, device=device))
+    assert (values.device.type, values.dtype) == (fitted_on, torch.float64)
 
 
 def test_a_fit_that_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

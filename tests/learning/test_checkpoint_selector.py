@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import json
 import os
 import pickle
 import re
@@ -214,6 +215,8 @@ def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -
     with pytest.warns(UserWarning, match="epoch 1 is lost"):
         resumed = CheckpointSelector(tmp_path, RULE, resume=True)
     update(resumed, 2, 0.3)
+    lost, _ = json.loads((tmp_path / manifest.NAME).read_text())["epochs"]
+    assert (lost["file"], lost["sha256"]) == (None, "")
     assert resumed.load_best() == {"weight": torch.tensor(2)}
     update(resumed, 1, 0.1)
     assert resumed.load_best() == {"weight": torch.tensor(1)}

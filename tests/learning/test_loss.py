@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
-from mpcs_torch.functional import concern_loss, meta_pattern_concern_score, softmax_margin_loss
+from mpcs_torch.functional import ProbabilitiesWarning, concern_loss, meta_pattern_concern_score, softmax_margin_loss
 from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftmaxMarginLoss
 
@@ -149,7 +149,6 @@ def test_the_mean_over_no_samples_is_nan_as_in_torch() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"concern_share": 1.5}, "concern_share must be from 0 to 1, but got 1.5."),
         ({"label_smoothing": -0.1}, "label_smoothing must be from 0 to 1, but got -0.1."),
         ({"weight": torch.ones(2)}, "weight must have shape (3,), one per class, but got (2,)."),
         ({"reduction": "avg"}, "reduction must be 'mean', 'sum' or 'none', but got 'avg'."),
@@ -159,10 +158,16 @@ def test_the_mean_over_no_samples_is_nan_as_in_torch() -> None:
         ({"target": torch.ones(3, dtype=torch.int64)}, "target must have shape (2,) to match preds, but got (3,)."),
     ],
 )
-def test_wrong_settings_are_refused(changed: dict[str, object], message: str) -> None:
-    arguments = {"logits": torch.zeros(2, 3), "target": torch.tensor([0, 1]), **changed}
+@pytest.mark.parametrize("loss", [concern_loss, softmax_margin_loss])
+def test_wrong_settings_are_refused(loss: Callable[..., Tensor], changed: dict[str, object], message: str) -> None:
+    arguments = {"logits": torch.zeros(2, 3), "target": torch.tensor([0, 1]), "concern": torch.ones(3, 3), **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
-        concern_loss(**arguments)  # type: ignore[arg-type]
+        loss(**arguments)
+
+
+def test_a_share_must_be_from_0_to_1() -> None:
+    with pytest.raises(ValueError, match=r"concern_share must be from 0 to 1, but got 1\.5\."):
+        concern_loss(torch.zeros(2, 3), torch.tensor([0, 1]), concern_share=1.5)
 
 
 @pytest.mark.parametrize("margin", [-0.5, math.nan, math.inf])
@@ -195,6 +200,16 @@ def test_labels_out_of_range_are_named(loss: nn.Module) -> None:
         message = rf"target must hold class indices from 0 to 2, or ignore_index \(-100\), but got {label}\."
         with pytest.raises(ValueError, match=message):
             loss(torch.zeros(2, 3), torch.tensor([0, label]))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_probabilities_in_place_of_logits_are_warned_of_whatever_dimensions_follow(loss: nn.Module) -> None:
+    logits, target = draw(0, samples=14, classes=3)[:2]
+    for shape in ((14,), (7, 2)):
+        by_class = logits.reshape(*shape, 3).movedim(-1, 1)
+        loss(by_class, target.reshape(shape))
+        with pytest.warns(ProbabilitiesWarning, match="the logits look like probabilities"):
+            loss(by_class.softmax(1), target.reshape(shape))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)

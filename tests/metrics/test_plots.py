@@ -138,6 +138,13 @@ def test_references_are_the_values_of_such_predictions() -> None:
         assert list(found.values()) == pytest.approx([perfect, guess], abs=1e-12)
 
 
+def test_a_scale_says_which_way_is_better() -> None:
+    for metric, better in ((metrics.BrierScore(3), "lower is better"), (metrics.Robustness(3), "higher is better")):
+        axes = Figure().add_subplot()
+        fed(metric, 3).plot(ax=axes)
+        assert axes.get_xlabel() == better
+
+
 def test_a_figure_that_cannot_be_drawn_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     metric = fed(metrics.BrierScore(3), 3)
     monkeypatch.setattr(metric, "_references", lambda: 1 / 0)

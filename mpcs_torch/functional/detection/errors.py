@@ -75,7 +75,7 @@ def _quickhull(x: Tensor, y: Tensor) -> Tensor:
 
 def _depth(x: Tensor, y: Tensor, vertices: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
     """Return twice the triangle area of each point and the edge above it (positive below the edge), and its edge."""
-    edge = torch.searchsorted(vertices, inside, right=True).clamp(max=len(vertices) - 1) - 1
+    edge = torch.searchsorted(vertices, inside) - 1
     a, b = vertices[edge], vertices[edge + 1]
     return (x[a] - x[b]) * (y[b] - y[inside]) - (x[inside] - x[b]) * (y[b] - y[a]), edge
 

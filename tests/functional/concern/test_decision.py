@@ -136,7 +136,7 @@ def test_priors_of_the_deployment_weigh_the_classes(seed: int) -> None:
 
 def test_shifted_priors_are_right_where_densities_are_known() -> None:
     """Two Gaussians of the same width: the log odds are a line in x, moved by the log odds of the priors."""
-    x = torch.linspace(-3, 3, 13, dtype=torch.float64)
+    x = torch.linspace(-3, 3, 12, dtype=torch.float64).reshape(4, 3)
     training, priors = torch.tensor([[0.3, 0.7], [0.9, 0.1]], dtype=torch.float64)
     trained, expected = (torch.sigmoid(2 * x + (there[1] / there[0]).log()) for there in (training, priors))
     shifted = shift_priors(torch.stack([1 - trained, trained], dim=1), training_priors=training, priors=priors)

@@ -153,6 +153,14 @@ def test_ignored_elements_do_not_count() -> None:
     assert torch.allclose(soft_kl_divergence(spoilt, target, ignore=ignore), soft_kl_divergence(*kept))
 
 
+def test_the_divergence_pools_elements_even_where_batches_have_other_numbers_of_classes() -> None:
+    metric, generator = SoftKLDivergence(), torch.Generator().manual_seed(4)
+    parts = [torch.rand(2, size, generator=generator) for size in (6, 2)]
+    for preds, target in parts:
+        metric.update(preds.reshape(2, -1), target.reshape(2, -1))
+    torch.testing.assert_close(metric.compute(), soft_kl_divergence(*torch.cat(parts, dim=1)))
+
+
 def test_weights_repeat_samples_in_counts() -> None:
     preds, target = torch.rand(2, 3, 4, generator=torch.Generator().manual_seed(2))
     counts = soft_stat_scores(preds, target, torch.tensor([1, 0, 2]), num_classes=4)

@@ -1,5 +1,6 @@
-"""Counted probabilities lie in the bins that count them."""
+"""Counted probabilities lie in the bins that count them, and without a batch there are none."""
 
+import pytest
 import torch
 
 from mpcs_torch.metrics import ProbabilityAccuracy
@@ -21,3 +22,10 @@ def test_bins_count_the_probabilities_between_their_edges_however_small() -> Non
         assert inside.sum(1).tolist() == counts[:small].tolist()
     steps = 16 * (found.high[:small] * cells).log2()  # sixteen cells for each power of two
     torch.testing.assert_close(steps, steps.round(), rtol=0, atol=1e-9)
+
+
+def test_parts_of_the_value_are_refused_without_a_batch_as_the_value_is() -> None:
+    metric = ProbabilityAccuracy(2)
+    for part in (metric.reported, metric.bins):
+        with pytest.raises(ValueError, match=r"ProbabilityAccuracy\.compute needs at least one batch"):
+            part()
