@@ -371,8 +371,8 @@ class Detector:
             if first == 0 or miss == alarm:
                 return miss
             before, alarm_before = rates_at(first - 1)
-            share = (alarm_before - before) / (alarm_before - before + miss - alarm)
-            return before + share * (miss - before)
+            span = alarm_before - before + miss - alarm  # 0 where infinite scores move neither rate
+            return before + (alarm_before - before) / span * (miss - before) if span else before
 
         of_miss, of_alarm, of_both = ((crossing(shifted, 0), crossing(shifted, 1)) for shifted in ([0], [1], [0, 1]))
         return of_miss, of_alarm, of_both

@@ -1,6 +1,6 @@
 """The base of all monitors: a Metric of sums of bounded values, whose means have limits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -122,25 +122,26 @@ class Monitor(SumMetric):
             samples = samples.index_add(0, value.codes, value.weight.to(samples))
         self.add(loss=loss, samples=samples)
 
-    def follow(self, values: Sequence[Values]) -> Tensor:
-        """Add samples, and return the evidence after each of them: (N, K), float64."""
+    def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
+        """Add N samples, and return the evidence after some of them.
 
-        def path(rate: int, loss: Tensor, weight: Tensor) -> Tensor:
-            sums = self.loss[rate] + loss.cumsum(0), self.samples[rate] + weight.cumsum(0)
-            return evidence_beyond(*sums, self.limits[:, rate], sides=self.sides)
+        Args:
+            values: What they add.
+            at: ``(R,)`` the places of the samples to look after, ascending. Default: all.
 
-        evidence = self.paths(values, path)
-        self.add_values(values)
-        return evidence
-
-    def paths(self, values: Sequence[Values], path: Callable[[int, Tensor, Tensor], Tensor]) -> Tensor:
-        """Return the evidence after each sample, (N, K), from that of the samples of each rate: ``path``."""
-        evidence = self.evidence_now().repeat(len(values[0].loss), 1)
+        Returns:
+            ``(R, K)``, float64.
+        """
+        at = torch.arange(len(values[0].loss)) if at is None else at
+        sums = torch.zeros(2, len(at) + 1, len(self.names), dtype=torch.float64)
         for value in values:
-            for rate in torch.unique(value.codes).tolist():
-                counts = (value.codes == rate) & (value.weight > 0)
-                of_rate = torch.cat([evidence[:1, rate], path(rate, value.loss[counts], value.weight[counts])])
-                evidence[:, rate] = of_rate[counts.cumsum(0)]
+            looks = torch.searchsorted(at, torch.arange(len(value.codes)))  # the first one after each sample
+            cells = looks * len(self.names) + value.codes
+            for summed, part in zip(sums, (value.loss, value.weight), strict=True):
+                summed.view(-1).index_add_(0, cells, part)
+        loss, samples = sums[:, :-1].cumsum(dim=1)
+        evidence = evidence_beyond(self.loss + loss, self.samples + samples, self.limits, sides=self.sides)
+        self.add_values(values)
         return evidence
 
     def evidence_now(self) -> Tensor:

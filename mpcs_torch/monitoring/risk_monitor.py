@@ -282,37 +282,43 @@ class ChangeMonitor(RiskMonitor):
 
     def add_values(self, values: Sequence[Values]) -> None:
         """Add samples in their order."""
-        self.follow(values)
+        self.follow(values, torch.empty(0, dtype=torch.int64))
 
-    def follow(self, values: Sequence[Values]) -> Tensor:
-        """Add samples in their order, and return the evidence after each: (N, K), float64."""
+    def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
+        """Add samples in their order, and return the evidence after some of them; see `Monitor.follow`."""
+        at = torch.arange(len(values[0].loss)) if at is None else at
+        evidence = self.evidence_now().repeat(len(at), 1)
         starts, block = self.starts.clone(), self.block.clone()
-
-        def path(rate: int, loss: Tensor, weight: Tensor) -> Tensor:
-            parts = []
-            while len(loss):
-                room = BLOCK - int(block[rate, 2])
-                added = torch.stack([loss[:room], weight[:room], torch.ones_like(loss[:room])]).cumsum(dim=1)
-                sums = block[rate] + added.T
-                logs = torch.logaddexp(starts[rate], torch.zeros(()).to(starts))
-                logs = logs + log_products(sums[:, 0], sums[:, 1], self.limits[1, rate])
-                parts.append(logs.logsumexp(dim=1).exp() / logs.shape[1])
-                is_full = len(sums) == room
-                block[rate] = 0 if is_full else sums[-1]
-                starts[rate] = logs[-1] if is_full else starts[rate]
-                loss, weight = loss[room:], weight[room:]
-            return torch.cat([loss[:0], *parts])
-
-        evidence = self.paths(values, path)
+        for value in values:
+            for rate in torch.unique(value.codes).tolist():
+                counts = (value.codes == rate) & (value.weight > 0)
+                sums = torch.stack([value.loss[counts], value.weight[counts]], dim=1).cumsum(dim=0)
+                sums = torch.cat([torch.zeros(1, 2).to(sums), sums])
+                before, number = int(block[rate, 2]), len(sums) - 1
+                full = max(0, before + number - 1) // BLOCK  # a full block ends where the next sample comes
+                ends = sums[BLOCK * torch.arange(1, full + 1) - before]
+                begins = torch.cat([-block[rate, :2].unsqueeze(0), ends])
+                logs = [starts[rate]]
+                loss, samples = (ends - begins[:-1]).T
+                for product in log_products(loss, samples, self.limits[1, rate]):
+                    logs.append(logs[-1].logaddexp(torch.zeros_like(product)) + product)
+                places = counts.cumsum(0)[at]
+                of_block = (before + places - 1).clamp(min=0) // BLOCK
+                loss, samples = (sums[places] - begins[of_block]).T
+                evidence[:, rate] = self._evidence(torch.stack(logs)[of_block], loss, samples, rate)
+                starts[rate] = logs[-1]
+                block[rate, :2], block[rate, 2] = sums[-1] - begins[-1], before + number - BLOCK * full
         super().add_values(values)
         self.starts, self.block = starts, block
         return evidence
 
     def evidence_now(self) -> Tensor:
         """Return the evidence of all starts: (K,)."""
-        logs = self.starts.logaddexp(torch.zeros_like(self.starts))
-        logs = logs + log_products(self.block[:, 0], self.block[:, 1], self.limits[1])
-        return logs.logsumexp(dim=1).exp() / logs.shape[1]
+        return self._evidence(self.starts, self.block[:, 0], self.block[:, 1], slice(None))
+
+    def _evidence(self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice) -> Tensor:
+        logs = starts.logaddexp(torch.zeros_like(starts)) + log_products(loss, samples, self.limits[1, rate])
+        return logs.logsumexp(dim=-1).exp() / logs.shape[-1]
 
     def merge_state(self, incoming_state: object) -> None:  # noqa: ARG002  # nothing can be merged
         """Refuse to merge: the order of samples matters."""

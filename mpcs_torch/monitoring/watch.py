@@ -135,12 +135,18 @@ class Watch:
                 values = self._values(piece, self.monitors)
             except ValueError as error:
                 raise PredictionsError(path, f"rows {first + start} to {first + stop - 1}: {error}") from None
-            places = torch.arange(stop - start)
             is_labelled = piece.target != UNLABELLED
-            hinted = places[~is_labelled] if self.settings.late_labels else places
             for kind, added in values.items():
-                path_of = self.monitors[kind].follow(added)
-                self._raise(kind, path_of, (hinted if kind == HINT else places[is_labelled]) + start, path, first, rows)
+                monitor = self.monitors[kind]
+                if kind == HINT:
+                    rows_read = (~is_labelled if self.settings.late_labels else torch.ones_like(is_labelled)).nonzero()
+                    numbers = int(monitor.samples[0]) + torch.arange(1, len(rows_read) + 1)
+                    looks = (numbers % FIRST_STEP == 0).nonzero()[:, 0]
+                else:  # evidence falls with every sample without a loss
+                    rows_read = is_labelled.nonzero()
+                    looks = torch.stack([value.loss > 0 for value in added]).any(dim=0).nonzero()[:, 0]
+                evidence = monitor.follow(added, looks)
+                self._raise(kind, evidence, start + rows_read[looks, 0], path, first, rows)
             self.rows, self.labelled = self.rows + stop - start, self.labelled + int(is_labelled.sum())
             if self.rows % self._step == 0:
                 self._remember(rows.times[stop - 1] if rows.times else "")

@@ -328,6 +328,13 @@ def test_reversed_scores_give_a_warning() -> None:
         evaluate_detectors(torch.tensor([0.1, 0.9]), torch.tensor([1, 0]))
 
 
+@pytest.mark.parametrize("scores", [[torch.inf, 3.0, torch.inf], [torch.inf, 1.0, torch.inf]])
+def test_infinite_scores_of_both_kinds_have_an_interval_of_the_equal_error_rate(scores: list[float]) -> None:
+    result = evaluate_detectors(torch.tensor(scores), torch.tensor([1, 0, 1]))
+    low, high = result.interval("equal error rate") or (1, 0)
+    assert 0 <= low <= result.value("equal error rate") <= high <= 1
+
+
 def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     scores, labels = trials(distance=1.0)
     scores["A"][0] = -torch.inf  # a target that is ruled out
