@@ -1,5 +1,6 @@
 """The metrics, losses and decisions as functions of tensors, without state."""
 
+from mpcs_torch.functional.comparison.audit import AuditedMean, audited_mean
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.jackknife import JackknifeInterval, jackknife_interval
 from mpcs_torch.functional.comparison.sequential import (
@@ -93,6 +94,7 @@ from mpcs_torch.functional.soft.sums import SoftStatScores, soft_stat_scores
 
 __all__ = [
     "AnytimeInterval",
+    "AuditedMean",
     "BayesErrors",
     "CohortStatistics",
     "Comparison",
@@ -120,6 +122,7 @@ __all__ = [
     "actual_detection_cost_details",
     "anytime_evidence",
     "anytime_interval",
+    "audited_mean",
     "bayes_threshold",
     "best_f_thresholds",
     "bounded_mean_interval",

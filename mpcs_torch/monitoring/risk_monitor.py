@@ -16,6 +16,7 @@ from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
+IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
 BLOCK = 100
 """A `ChangeMonitor` starts again after so many samples of a rate."""
 
@@ -37,7 +38,8 @@ class _Watched(NamedTuple):
 
     def names(self) -> list[str]:
         """Return what each rate is of, in words."""
-        of_all = f"{str(self.limit).split(' <= ')[0]} of {self.limit.of}"
+        errors = str(self.limit).split(" <= ")[0]
+        of_all = f"{IN_WORDS.get(errors, errors)} of {self.limit.of}"
         return [f"{of_all}, {self.limit.by} {name}" for name in self.groups] or [of_all]
 
 

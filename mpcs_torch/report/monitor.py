@@ -63,7 +63,7 @@ def verdict_of(watch: Watch) -> str:
     """Return the first alarm, or that there is none, in a sentence."""
     alarms = [alarm for alarm in watch.alarms if alarm.kind != HINT]
     if alarms:
-        more = f" {len(alarms) - 1} more." if len(alarms) > 1 else ""
+        more = f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
         return alarm_sentence(alarms[0]) + more
     return f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
 
@@ -73,12 +73,13 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
     risk = means_of(watch, RISK)
     hints = means_of(watch, HINT)
     has_reference = any(isfinite(mean.highest) for mean in hints)
+    first = next((alarm for alarm in watch.alarms if alarm.kind != HINT), None)  # the verdict
     drawings = [_draw_means(risk, "Rates against their limits"), *_over_time(watch)]
     page = render(
         "monitor",
         name=", ".join(sorted({Path(log).name for log in watch.places})) or "no log",
         verdict=verdict_of(watch),
-        told=[alarm_sentence(alarm) for alarm in watch.alarms],
+        told=[alarm_sentence(alarm) for alarm in watch.alarms if alarm != first],
         facts={"rows": watch.rows, "labelled": watch.labelled, "confidence": f"{watch.settings.confidence:g}"},
         drawings=drawings,
         tables=[(_about(watch, kind), monitor_table(watch, kind)) for kind in watch.monitors],

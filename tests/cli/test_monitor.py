@@ -32,7 +32,11 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
     risk, change, hints = printed_tables(told.out)
-    assert [row[0] for row in risk.rows] == ["any of bad, site north", "any of bad, site south", "any of samples"]
+    assert [row[0] for row in risk.rows] == [
+        "errors of bad, site north",
+        "errors of bad, site south",
+        "errors of samples",
+    ]
     assert [row[4] for row in risk.rows] == ["0.05"] * 3
     assert [row[0] for row in change.rows] == [row[0] for row in risk.rows]
     assert [row[0] for row in hints.rows] == ["decided good", "decided bad", "referred", "mean risk"]
@@ -43,7 +47,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     told = capsys.readouterr()
     assert "600 new rows" in told.out
     assert re.search(
-        r"Alarm: 'any of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on", told.err
+        r"Alarm: 'errors of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on", told.err
     )
     assert run("monitor", rule, log, "--state", state, "--json") == 1, "an alarm stays"
     plain = json.loads(capsys.readouterr().out)
@@ -54,7 +58,7 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     check(shown)
     text = metrics.read_text()
     assert "mpcs_monitor_rows_total 900\n" in text
-    assert 'mpcs_monitor_alarm{kind="risk",name="any of samples"} 1.0\n' in text
+    assert 'mpcs_monitor_alarm{kind="risk",name="errors of samples"} 1.0\n' in text
 
 
 def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

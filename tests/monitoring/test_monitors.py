@@ -100,7 +100,7 @@ def test_groups_alarm_together_and_the_one_that_fails_is_named() -> None:
     monitor.update(losses, torch.zeros_like(losses), groups={"site": sites})
     reading = monitor.compute()
     assert [name for name, is_alarm in zip(monitor.names, reading.is_alarm.tolist(), strict=True) if is_alarm] == [
-        "dangerous of samples, site site 3"
+        "dangerous errors of samples, site site 3"
     ]
     assert reading.total >= monitor.threshold
     with pytest.raises(ValueError, match=r"site must be one of .*, but got 'site 77'"):

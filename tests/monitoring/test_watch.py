@@ -121,12 +121,12 @@ def test_parquet_files_that_grow_are_read_as_csv_files_are(tmp_path: Path) -> No
 def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) -> None:
     content = [*rows(400, rate=0.01), *rows(160, rate=0.4, seed=1), *rows(6000, rate=0.0, seed=2)]
     watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
-    alarm = next(alarm for alarm in watch.alarms if (alarm.kind, alarm.name) == (RISK, "any of samples"))
+    alarm = next(alarm for alarm in watch.alarms if (alarm.kind, alarm.name) == (RISK, "errors of samples"))
     assert 400 < alarm.row < 600
     assert alarm.time == content[alarm.row - 1][0]
     before = Watch(SETTINGS, CONCERN)
     go_on(before, write(tmp_path / "before.csv", content[: alarm.row - 1]))
-    assert (RISK, "any of samples") not in {(one.kind, one.name) for one in before.alarms}
+    assert (RISK, "errors of samples") not in {(one.kind, one.name) for one in before.alarms}
     assert not watch.monitors[RISK].evidence_now()[2] >= watch.monitors[RISK].threshold, "it is over, but was raised"
 
 

@@ -1,0 +1,70 @@
+"""From a fitted rule to an alarm: a scanner ages, and the labels of an audit show it.
+
+A rule is fitted to validation images with a limit of missed malignant ones. In use, two images in five are labelled.
+From week 9 on, a worn detector makes malignant images look benign. A `RiskMonitor` looks after every week. The rule and
+the logs are left for ``mpcs monitor`` (see ``docs/how-to/monitor-a-deployment.md``).
+"""
+
+import csv
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.monitoring import RiskMonitor
+
+CLASSES = ["benign", "malignant"]
+WEEKS, IMAGES, WORN_FROM, LABELLED = 16, 1000, 9, 0.4
+
+
+def draw(images: int, generator: torch.Generator, worn: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Draw logits (N, 2) and labels (N,), one in ten malignant; a share of these looks benign on a worn detector."""
+    target = (torch.rand(images, generator=generator) < 0.1).long()
+    looks = torch.where(torch.rand(images, generator=generator) < worn, 0, target)
+    return 4 * torch.eye(2)[looks] + torch.randn(images, 2, generator=generator), target
+
+
+def main() -> None:
+    """Fit the rule, deploy it for 16 weeks, and print what the monitor knows after each."""
+    generator = torch.Generator().manual_seed(0)
+    concern = ConcernSpec(CLASSES, weights=[[0, 1], [20, 0]], dangerous=[["malignant", "benign"]], refer=0.5)
+    limit = Limit(0.03, of="malignant")
+    rule = DecisionRule(concern, limit).fit(*draw(8000, generator))
+    rule.save("rule.pt", overwrite=True)
+    print(f"validation: {rule.report.by_class['malignant'] if rule.report else ''}")
+    write(Path("reference.csv"), rule, [(0, *draw(3000, generator), torch.ones(3000, dtype=torch.bool))])
+
+    monitor, weeks = RiskMonitor(concern, limit), []
+    for week in range(1, WEEKS + 1):
+        logits, target = draw(IMAGES, generator, worn=0.15 if week >= WORN_FROM else 0.0)
+        is_labelled = torch.rand(IMAGES, generator=generator) < LABELLED
+        weeks.append((week, logits, target, is_labelled))
+        monitor.update(rule(logits)[is_labelled], target[is_labelled])
+        reading = monitor.compute()
+        alarm = "ALARM" if reading.is_alarm else ""
+        ends = f"{reading.low:.4f} to {reading.high:.4f}"
+        print(
+            f"week {week:2}: {reading.rate:.4f} of malignant missed [{ends}], evidence {reading.evidence:.3g} {alarm}"
+        )
+    write(Path("log.csv"), rule, weeks[: WORN_FROM - 1])
+    write(Path("later.csv"), rule, weeks[WORN_FROM - 1 :])
+
+
+def write(path: Path, rule: DecisionRule, weeks: list[tuple[int, Tensor, Tensor, Tensor]]) -> None:
+    """Write a log: time, decision, estimated risk, and the label where it is known."""
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["time", "decision", "risk", "target"])
+        for week, logits, target, is_labelled in weeks:
+            assessed = rule.assess(logits)
+            for decision, risk, label, known in zip(
+                assessed.decision.tolist(), assessed.risk.tolist(), target.tolist(), is_labelled.tolist(), strict=True
+            ):
+                name = "refer" if decision < 0 else CLASSES[decision]
+                rows.writerow([f"week {week}", name, f"{risk:.6f}", CLASSES[label] if known else ""])
+
+
+if __name__ == "__main__":
+    main()
