@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, deci
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
 from mpcs_torch.processes.world import ALONE, World
 
@@ -328,6 +328,12 @@ def score_models(
     unread = next(iter(opened.values())).unread() if intervals and cluster is None else {}
     cautious = replace(result, cautions=[*result.cautions, *repeating(unread)])
     return _with_notes(cautious, opened, evaluation, development)
+
+
+def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarning]:
+    """Warn (E1) if rows of a file that is scored have the scores of rows of another file."""
+    hashes, others = (torch.cat([hash_rows(chunk.scores) for chunk in file.chunks()]) for file in (scored, seen))
+    return warn_of_known(known_rows(others), hashes, seen.path.name)
 
 
 def _own_part(opened: Mapping[str, Predictions], identifier: str | None, world: World) -> range | None:

@@ -15,7 +15,7 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.concern.decision import Choices, cheapest
 from mpcs_torch.functional.inputs.arrays import no_concern
-from mpcs_torch.functional.inputs.cautions import known_rows, rare_classes, warn_of_known
+from mpcs_torch.functional.inputs.cautions import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
@@ -270,7 +270,7 @@ class DecisionRule(nn.Module):
             self.is_fitted = was_fitted
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
-        self.known_rows = known_rows(preds)
+        self.known_rows = known_rows(hash_rows(preds))
         self._warn_of_rare_classes(target)
         if self.limits and (self.thresholds <= 0).all():
             warnings.warn(
@@ -333,7 +333,7 @@ class DecisionRule(nn.Module):
 
     def warn_of_fitted(self, preds: Tensor) -> None:
         """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were in the fit."""
-        for caution in warn_of_known(self.known_rows, preds, "the fit of the rule"):
+        for caution in warn_of_known(self.known_rows, hash_rows(preds), "the fit of the rule"):
             warnings.warn(caution, stacklevel=3)
 
     @torch.no_grad()

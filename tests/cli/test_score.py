@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.cli.test_cli import one_line, run
 from tests.report.page import Page
@@ -117,3 +118,20 @@ def test_a_concession_replaces_t(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert found[0] > 0 == found[1] == found[2]
     assert run("score", tmp_path / "preds.csv", "--concession", "0.02", "--t", "49") == 2
     assert "concession must not be given together with t" in one_line(capsys.readouterr().err)
+
+
+def test_rows_of_the_training_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def rows(seed: int, number: int) -> list[str]:
+        probs = torch.rand(number, 1, generator=torch.Generator().manual_seed(seed)).double()
+        return [f"{p:.6f},{1 - p:.6f},{int(p < 0.5)}\n" for p in probs[:, 0].tolist()]
+
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("0,1,target\n" + "".join(rows(0, 400)))
+    for shared, is_warned in ((0, False), (100, True)):
+        test.write_text("0,1,target\n" + "".join([*rows(0, shared), *rows(1, 300)]))
+        assert run("score", test, "--seen", train, "--json") == 0
+        told = [each for each in json.loads(capsys.readouterr().out).get("warnings", []) if each["code"] == "E1"]
+        assert bool(told) is is_warned
+        assert not told or "25 % of the 400 rows are also in train.csv" in told[0]["warning"]
+    assert run("score", train, test, "--seen", train) == 2
+    assert "--seen" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """``mpcs score``: compute the metrics of a file of predictions."""
 
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,6 +63,10 @@ def score(
         Path | None,
         options.file_option("Soft labels: also measure hard F at the thresholds by class that are best on this file."),
     ] = None,
+    seen: Annotated[
+        Path | None,
+        options.file_option("Predictions of the model for rows of its training or choice: warn if rows are the same."),
+    ] = None,
     by: By = None,
     cluster: Cluster = None,
     intervals: Intervals = True,
@@ -94,12 +99,12 @@ def score(
         of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
         of_scores |= {"--target-column": target_column, "--ignore": ignore, "--id-column": id_column}
-        of_scores |= {"--by": by, "--cluster": cluster}
+        of_scores |= {"--by": by, "--cluster": cluster, "--seen": seen}
         for name, value in of_scores.items():
             if value is not None:
                 raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=name)
-    if len(predictions) > 1 and (confusion or development is not None):
-        option = "--confusion" if confusion else "--development"
+    if len(predictions) > 1 and (confusion or development is not None or seen is not None):
+        option = "--confusion" if confusion else "--seen" if development is None else "--development"
         raise typer.BadParameter("is for one file of predictions", param_hint=option)
 
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError, outcomes_of, table_of
@@ -109,7 +114,7 @@ def score(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models
+    from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models, shared_rows
     from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.processes.world import joined
@@ -145,6 +150,9 @@ def score(
                 )
     if not world.is_first:
         return
+    if seen is not None:
+        known = Predictions(seen, from_logits=logits)
+        result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
     with options.refused_values(option="--require"):
         outcomes = outcomes_of(result, requirements) if requirements else []
     print_scores(result := result.muted(*(mute or ())), outcomes)

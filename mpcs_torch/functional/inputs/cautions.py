@@ -45,21 +45,21 @@ def rare_classes(
     return [EvaluationWarning("E4", f"few samples of classes that are dangerous to miss, {few}: {why}")] if rare else []
 
 
-def known_rows(rows: Tensor) -> Tensor:
-    """Return the 4096 smallest hashes of rows (N, C), int64, by which they are recognized; none if rows repeat."""
-    distinct, counts = torch.unique(hash_rows(rows), return_counts=True)
-    repeats = int(counts[counts > 1].sum()) > MOST_REPEATED * len(rows)
+def known_rows(hashes: Tensor) -> Tensor:
+    """Return the 4096 smallest of the hashes of rows (N,), by which they are recognized; none if rows repeat."""
+    distinct, counts = torch.unique(hashes, return_counts=True)
+    repeats = int(counts[counts > 1].sum()) > MOST_REPEATED * len(hashes)
     kept: Tensor = distinct[: 0 if repeats else MOST_KNOWN].clone()
     return kept
 
 
-def warn_of_known(known: Tensor, rows: Tensor, where: str) -> list[EvaluationWarning]:
-    """Warn if rows (N, C) are in another sample, by its `known_rows`; ``where`` names it."""
-    hashes = hash_rows(rows) if len(known) and len(known_rows(rows)) else known[:0]
+def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
+    """Warn if rows, by their hashes (N,), are in another sample, by its `known_rows`; ``where`` names it."""
     is_part = len(known) == MOST_KNOWN  # then larger hashes are of rows that may be known
-    among = hashes[hashes <= known[-1]] if is_part else hashes
+    distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
+    among = distinctive[distinctive <= known[-1]] if is_part else distinctive
     share = torch.isin(among, known).double().mean().item() if len(among) else 0.0
-    told = f"{'about ' if is_part else ''}{100 * share:.3g} % of the {len(rows)} rows are also in {where}"
+    told = f"{'about ' if is_part else ''}{100 * share:.3g} % of the {len(hashes)} rows are also in {where}"
     return [EvaluationWarning("E1", f"{told}: values look better than on new rows")] if share >= FEWEST_SHARED else []
 
 
