@@ -10,7 +10,13 @@ import torch
 
 from mpcs_torch.io.locks import FolderInUseError, held
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.monitoring.logs import LogReader
+from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from tests.monitoring.test_watch import CONCERN as TWO
+from tests.monitoring.test_watch import RULE as BY_TWO
+from tests.monitoring.test_watch import rows as log_rows
+from tests.monitoring.test_watch import write as write_log
 from tests.power_failure import PACKAGE, image_of
 from tests.processes.forked import forked, succeeded
 from tests.trainer.toy import toy_config, toy_data
@@ -59,9 +65,29 @@ def run_late(folder: Path) -> Callable[[], None]:
     return write
 
 
+def watching(folder: Path, advance: Callable[[int], object]) -> None:
+    logs = [folder / "a.csv", folder / "b.csv"]
+    for log in logs:
+        if not log.exists():
+            write_log(log, log_rows(30))
+    settings = Settings("", ["any <= 0.5"])
+    watch = Watch.load(folder / "s.json", TWO) if (folder / "s.json").exists() else Watch(settings, TWO)
+    watch_logs(folder / "s.json", logs, lambda: (watch, LogReader(BY_TWO, groups={})), advance)
+
+
+def watch_first(folder: Path, pause: Pause) -> None:
+    pauses = [pause]
+    watching(folder, lambda _: pauses.pop()() if pauses else None)
+
+
+def watch_late(folder: Path) -> Callable[[], None]:
+    return lambda: watching(folder, lambda _: None)
+
+
 WRITERS: Mapping[str, tuple[Callable[[Path, Pause], None], Callable[[Path], Callable[[], None]]]] = {
     "learning/checkpoint_selector.py": (select_first, select_late),
     "trainer/folder.py": (run_first, run_late),
+    "monitoring/watch.py": (watch_first, watch_late),
 }
 """What a first process does, and what makes the writer of a second one, by the module that takes the lock."""
 

@@ -17,11 +17,16 @@ from mpcs_torch.evaluation.files.hdf5 import Key
 from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
+from mpcs_torch.monitoring.watch import Watch
+from mpcs_torch.report.monitor import write_monitor_report, write_prometheus
 from mpcs_torch.study import tasks
 from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.result import RunResult
 from tests.cli.test_cli import IRIS, run
+from tests.monitoring.test_watch import CONCERN, SETTINGS, go_on
+from tests.monitoring.test_watch import rows as log_rows
+from tests.monitoring.test_watch import write as write_log
 from tests.power_failure import PACKAGE, Image, image_of, power_may_fail, restore
 from tests.trainer.toy import toy_config, toy_data
 
@@ -88,6 +93,14 @@ def task(folder: Path, number: int) -> None:
         tasks.finish_task(tasks.StudyTask("digits", "cosine", 0.01, 1, folder, folder))
 
 
+def watch(folder: Path, number: int) -> None:
+    log = write_log(_kept_inputs()[0] / f"log{number}.csv", log_rows(20 * number))
+    watched = go_on(Watch(SETTINGS, CONCERN), log)
+    watched.save(folder / "state.json")
+    write_monitor_report(watched, folder / "monitor.html")
+    write_prometheus(watched, folder / "monitor.prom")
+
+
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
@@ -97,6 +110,7 @@ WHOLE_FILES: Mapping[str, Write] = {
     ),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
+    "state, report and metrics of a monitor": watch,
     **{
         line: command(line)
         for line in (

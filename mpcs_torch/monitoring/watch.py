@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import isinf
 from pathlib import Path
@@ -16,9 +16,10 @@ from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.functional import e_benjamini_hochberg
 from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.drift_monitor import DriftMonitor
-from mpcs_torch.monitoring.logs import UNLABELLED, LogRows, Place
+from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
 from mpcs_torch.monitoring.monitor import Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
@@ -231,6 +232,33 @@ class Watch:
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
         return watch
+
+
+def watch_logs(
+    state: Path, logs: Sequence[Path], begin: Callable[[], tuple[Watch, LogReader]], advance: Callable[[int], object]
+) -> tuple[Watch, list[Alarm]]:
+    """Read the new rows of logs, and save the state after each piece; return the watch and its new alarms.
+
+    Args:
+        state: The file of the state.
+        logs: In the order in which they are read.
+        begin: Makes the watch, or loads it, and its reader; called when no other process uses the state.
+        advance: Called with the number of rows of each piece, after they are saved.
+
+    Raises:
+        FolderInUseError: If another process uses the state.
+        PredictionsError: If a value breaks a rule; what was saved before stays.
+    """
+    with held(state.with_name(f".{state.name}.lock")):
+        watch, reader = begin()
+        raised = list[Alarm]()
+        watch.save(state)
+        for log in logs:
+            for rows, place in reader.pieces(log, watch.places.get(str(log), Place())):
+                raised += watch.add(log, rows, place)
+                watch.save(state)
+                advance(len(rows.decisions))
+    return watch, raised
 
 
 def digest(path: Path) -> str:

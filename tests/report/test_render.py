@@ -87,14 +87,13 @@ def test_a_confusion_matrix_is_described() -> None:
 @pytest.mark.parametrize(
     ("models", "told"),
     [
-        (["a"], ["Costs more (mpcs calibrate)."]),
-        (["a", "b"], ["a: costs more (mpcs calibrate).", "b: costs more (mpcs calibrate)."]),
+        (["a"], ["No row has the label 2."]),
+        (["a", "b"], ["a: no row has the label 2.", "b: no row has the label 2."]),
     ],
 )
 def test_warnings_are_sentences_and_name_the_model(models: list[str], told: list[str]) -> None:
     class Warned:
-        def warnings(self) -> list[str]:
-            return ["costs more (mpcs calibrate)"]
+        notes = ("no row has the label 2",)
 
     found = Result(dict.fromkeys(models, cast(ClassifierScores, Warned())))
     assert score_warnings(found) == told

@@ -1,5 +1,6 @@
 """``mpcs monitor``: watch the decisions of a deployment by its logs."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,10 +80,9 @@ def monitor(
     options.check_out(state, overwrite=True, option="--state", read=[rule, *logs])
 
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.io.locks import held
     from mpcs_torch.learning import DecisionRule
-    from mpcs_torch.monitoring.logs import LogReader, Place
-    from mpcs_torch.monitoring.watch import HINT, Watch
+    from mpcs_torch.monitoring.logs import LogReader
+    from mpcs_torch.monitoring.watch import HINT, Watch, watch_logs
     from mpcs_torch.report.monitor import (
         alarm_sentence,
         monitor_table,
@@ -95,11 +95,10 @@ def monitor(
     asked: dict[str, Any] = {"limits": limit, "groups": groups, "confidence": confidence, "run_length": run_length}
     asked |= {"least_chance": least_chance, "late_labels": late_labels or None, "reference": reference}
 
-    def reader_of(names: dict[str, list[str]]) -> LogReader:
+    def reader_of(names: Mapping[str, Sequence[str]]) -> LogReader:
         return LogReader(loaded, groups=names, target=target_column, from_logits=logits)
 
-    lock = state.with_name(f".{state.name}.lock")
-    with held(lock):
+    def begin() -> tuple[Watch, LogReader]:
         if state.exists():
             given = [f"--{name.replace('_', '-')}" for name, value in asked.items() if value is not None]
             if given:
@@ -107,16 +106,13 @@ def monitor(
             watch = Watch.load(state, loaded.concern)
             watch.check_rule(rule)
         else:
-            watch = _begin(rule, loaded, logs, reader_of({}), asked)
-        reader = reader_of({name: list(values) for name, values in watch.settings.groups.items()})
-        raised, before = [], (watch.rows, watch.labelled)
-        with row_counter("read", logs) as advance:
-            for log in logs:
-                for rows, place in reader.pieces(log, watch.places.get(str(log), Place())):
-                    raised += watch.add(log, rows, place)
-                    watch.save(state)
-                    advance(len(rows.decisions))
-        watch.save(state)
+            watch = _begin(rule, loaded, logs, reader_of, asked)
+        before.extend((watch.rows, watch.labelled))
+        return watch, reader_of(watch.settings.groups)
+
+    before = list[int]()
+    with row_counter("read", logs) as advance:
+        watch, raised = watch_logs(state, logs, begin, advance)
     if html is not None:
         write_monitor_report(watch, html, command=str(COMMAND_LINE))
     if prometheus is not None:
@@ -146,7 +142,13 @@ def monitor(
         raise typer.Exit(ALARM)
 
 
-def _begin(rule: Path, loaded: Any, logs: list[Path], reader: "LogReader", asked: dict[str, Any]) -> "Watch":
+def _begin(
+    rule: Path,
+    loaded: Any,
+    logs: list[Path],
+    reader_of: "Callable[[Mapping[str, Sequence[str]]], LogReader]",
+    asked: dict[str, Any],
+) -> "Watch":
     """Return a new watch with the settings that were asked for."""
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.logs import Place
@@ -172,7 +174,7 @@ def _begin(rule: Path, loaded: Any, logs: list[Path], reader: "LogReader", asked
         named[column] = [name.strip() for name in names.split(",")]
     sources = logs if asked["reference"] is None else [asked["reference"], *logs]
     for column in {one.by for one in limits if one.by is not None} - set(named):
-        named[column] = sorted({name for source in sources for name in reader.names_in(source, column)})
+        named[column] = sorted({name for source in sources for name in reader_of({}).names_in(source, column)})
     settings = Settings(
         rule=digest(rule),
         limits=[str(one) for one in limits],
@@ -185,7 +187,6 @@ def _begin(rule: Path, loaded: Any, logs: list[Path], reader: "LogReader", asked
     )
     pieces: list[LogRows] = []
     if asked["reference"] is not None:
-        by_group = type(reader)(loaded, groups=named)
-        pieces = [rows for rows, _ in by_group.pieces(asked["reference"], Place())]
+        pieces = [rows for rows, _ in reader_of(named).pieces(asked["reference"], Place())]
     with options.refused_values():
         return Watch(settings, loaded.concern, pieces)
