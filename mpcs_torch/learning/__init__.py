@@ -8,7 +8,14 @@ from mpcs_torch.learning.decision_rule import (
     DecisionRule,
     UnfittedRuleWarning,
 )
-from mpcs_torch.learning.losses import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftF1Loss, SoftmaxMarginLoss
+from mpcs_torch.learning.losses import (
+    ConcernLoss,
+    ConcernLossScale,
+    GeneralizedMeanLoss,
+    MarginRamp,
+    SoftF1Loss,
+    SoftmaxMarginLoss,
+)
 from mpcs_torch.learning.lr_scheduler import MPCSLR
 from mpcs_torch.learning.recommended import Recipe, recommended
 from mpcs_torch.learning.rule_limit import Limit, RuleReport
@@ -27,6 +34,7 @@ __all__ = [
     "GeneralizedMeanLoss",
     "Limit",
     "LimitPlan",
+    "MarginRamp",
     "Recipe",
     "RuleReport",
     "SelectionRule",

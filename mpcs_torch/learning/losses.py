@@ -120,6 +120,55 @@ class SoftmaxMarginLoss(nn.Module):
         return checked_softmax_margin_loss(logits, target, self.concern, self.margin, settings)
 
 
+class MarginRamp:
+    """Raise the margin of a `SoftmaxMarginLoss` from 0 to its full value while training.
+
+    The full margin from the first step on can cost accuracy that one which rises linearly does not.
+
+    Args:
+        loss: Its margin is the full one.
+        steps: The number of calls of `step` in the whole training: epochs or optimizer steps.
+        begin: The share of the steps after which the margin starts to rise.
+        end: The share of the steps after which it is full.
+
+    Raises:
+        ValueError: If an argument breaks its rule.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
+        >>> loss = SoftmaxMarginLoss(torch.ones(3, 3), margin=2.0)
+        >>> ramp, margins = MarginRamp(loss, steps=10), []
+        >>> for _ in range(10):
+        ...     margins.append(loss.margin)  # train an epoch with the loss
+        ...     ramp.step()
+        >>> [round(margin, 1) for margin in margins]
+        [0.0, 0.0, 0.4, 0.8, 1.2, 1.6, 2.0, 2.0, 2.0, 2.0]
+    """
+
+    def __init__(self, loss: SoftmaxMarginLoss, steps: int, *, begin: float = 0.1, end: float = 0.6) -> None:
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, but got {steps}.")
+        if not 0 <= begin < end <= 1:
+            raise ValueError(f"begin and end must be shares, 0 <= begin < end <= 1, but got {begin} and {end}.")
+        self._loss, self._full, self._steps, self._begin, self._end = loss, loss.margin, steps, begin, end
+        self.load_state_dict({"step": 0})
+
+    def step(self) -> None:
+        """Take a step, and set the margin."""
+        self.load_state_dict({"step": self._step + 1})
+
+    def state_dict(self) -> dict[str, int]:
+        """Return the number of steps that were taken."""
+        return {"step": self._step}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Go on after so many steps."""
+        self._step = state["step"]
+        share = (self._step / self._steps - self._begin) / (self._end - self._begin)
+        self._loss.margin = self._full * min(max(share, 0.0), 1.0)
+
+
 def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
     return weights_of(concern).float()  # some devices do not support float64
 

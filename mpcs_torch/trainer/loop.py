@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from mpcs_torch.learning import ConcernLossScale
+from mpcs_torch.learning import ConcernLossScale, MarginRamp
 from mpcs_torch.processes.world import ALONE, World, gradients
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
@@ -85,6 +85,8 @@ class LoopState:
     """The number of batches for an optimizer step."""
     clip_norm: float | None = None
     """The largest norm of all gradients together."""
+    ramp: MarginRamp | None = None
+    """Stepped after each epoch."""
     epochs: int = 0
     """Epochs done."""
     steps: int = 0
@@ -176,6 +178,8 @@ class PreparedRun:
         epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
         if self.scheduler is not None:
             self.scheduler(values)
+        if self.state.ramp is not None:
+            self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
         if loss_scale is not None and isfinite(values[loss_scale]):  # a run that has diverged keeps its scale
             self.state.loss_scale.update(values[loss_scale])

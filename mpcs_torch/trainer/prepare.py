@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
-from mpcs_torch.learning import ConcernLossScale
+from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig
@@ -64,12 +64,18 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     with _config_errors(f"{config.name}: loss"):
         loss = config.loss.make(concern)
         loss = loss.to(device) if isinstance(loss, nn.Module) else loss
+        ramp = None
+        if training.margin_ramp is not None:
+            if not isinstance(loss, SoftmaxMarginLoss):
+                raise ValueError("training.margin_ramp needs the loss softmax_margin")
+            begin, end = training.margin_ramp
+            ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
     average = None
     if training.averaging is not None:
         update = get_ema_multi_avg_fn(training.averaging)  # type: ignore[no-untyped-call]
         average = AveragedModel(model, multi_avg_fn=update, use_buffers=True)
     state = LoopState(model, optimizer, loss, ConcernLossScale(), precision, world, average=average)
-    state.accumulate, state.clip_norm = training.accumulate, training.clip_norm
+    state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:
         with _config_errors(f"{config.name}: scheduler"):

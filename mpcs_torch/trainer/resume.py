@@ -196,5 +196,6 @@ def _parts(run: PreparedRun) -> dict[str, Any]:
         "scheduler": run.scheduler,
         "loss": loss,
         "loss_scale": state.loss_scale,
+        "ramp": state.ramp,
     }
     return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import ProbabilitiesWarning, concern_loss, meta_pattern_concern_score, softmax_margin_loss
 from mpcs_torch.functional.concern.losses import log_complement
-from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, SoftmaxMarginLoss
+from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, MarginRamp, SoftmaxMarginLoss
 
 
 def draw(seed: int, samples: int = 7, classes: int = 5) -> tuple[Tensor, Tensor, Tensor]:
@@ -220,3 +220,27 @@ def test_gradients_of_single_samples(loss: nn.Module) -> None:
         alone = row.unsqueeze(0).requires_grad_()
         loss(alone, label.unsqueeze(0)).backward()
         torch.testing.assert_close(alone.grad, expected.unsqueeze(0))
+
+
+def test_a_ramp_goes_on_where_it_was_saved() -> None:
+    def ramped() -> tuple[SoftmaxMarginLoss, MarginRamp]:
+        loss = SoftmaxMarginLoss(torch.ones(3, 3), margin=4.0)
+        return loss, MarginRamp(loss, 8, begin=0.25, end=0.75)
+
+    loss, ramp = ramped()
+    margins = [loss.margin]
+    for _ in range(9):
+        ramp.step()
+        margins.append(loss.margin)
+    assert margins == [0, 0, 0, 1, 2, 3, 4, 4, 4, 4]
+    again, resumed = ramped()
+    resumed.load_state_dict({"step": 4})
+    resumed.step()
+    assert again.margin == 3
+    assert resumed.state_dict() == {"step": 5}
+
+
+@pytest.mark.parametrize(("steps", "shares"), [(0, (0.1, 0.6)), (5, (0.6, 0.6)), (5, (-0.1, 0.6)), (5, (0.1, 1.1))])
+def test_a_ramp_that_cannot_be_is_refused(steps: int, shares: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match=r"steps must be at least 1|begin and end must be shares"):
+        MarginRamp(SoftmaxMarginLoss(torch.ones(3, 3)), steps, begin=shares[0], end=shares[1])

@@ -1,6 +1,7 @@
 """Losses, schedulers and the selector of a run config: what they do to the loop, and what they leave on disk."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import concern_loss
 from mpcs_torch.trainer.by_name import SCHEDULERS
+from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
 from mpcs_torch.trainer.prepare import prepare_run
@@ -137,3 +139,24 @@ def test_the_average_of_weights_and_running_statistics_is_what_is_measured_and_k
     for name in floating:
         torch.testing.assert_close(ours[name], average[name])
     assert checkpoint(state)["model"].keys() == plain.state.model.state_dict().keys()
+
+
+def test_a_ramp_raises_the_margin_from_epoch_to_epoch() -> None:
+    """From 0 to all of it between 2 and 8 of 10 epochs, in steps."""
+    sections = {"loss": {"name": "softmax_margin", "margin": 3.0}, "epochs": {"count": 10}}
+    run = prepare_run(toy_config(training={"batch_size": 10, "margin_ramp": [0.2, 0.8]}, **sections), toy_data())
+    margins: list[float] = []
+    run.start([lambda _, state: margins.append(state.loss.margin)])  # type: ignore[attr-defined]
+    assert margins == pytest.approx([0, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"training": {"margin_ramp": [0.1, 0.6]}}, "training.margin_ramp needs the loss softmax_margin"),
+        ({"training": {"margin_ramp": [0.6, 0.6]}, "loss": {"name": "softmax_margin"}}, "0 <= begin < end <= 1"),
+    ],
+)
+def test_a_ramp_that_cannot_be_is_refused(sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        prepare_run(toy_config(**sections), toy_data())

@@ -28,6 +28,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "accumulate": {"training": {"accumulate": 3, "clip_norm": 0.1, "optimizer": {"name": "adamw"}}},
     "before": {"epochs": {"count": 12, "when": "before", "every": 2}},
+    "ramp": {
+        "loss": {"name": "softmax_margin", "margin": 3.0},
+        "training": {"margin_ramp": [0.1, 0.6]},
+    },
     "dropout": {"model": {"path": "tests.trainer.test_resume:with_dropout"}},
 }
 

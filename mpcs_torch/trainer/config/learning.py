@@ -102,6 +102,8 @@ class TrainingConfig(Section):
     """Multiply the loss by this metric of the latest epoch (the published learning runs: mpcs_count)."""
 
     averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
+    """The shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises from 0: see `MarginRamp`."""
     """The decay of a moving average of the weights, taken at every step, such as 0.998: the average is what is measured
     and kept. Default: no average."""
 
