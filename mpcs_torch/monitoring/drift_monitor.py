@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
-RISK_RULE = "risk must be from 0 to 1"
+RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
 
 
 class DriftMonitor(Monitor):
@@ -70,7 +70,7 @@ class DriftMonitor(Monitor):
         )
 
     def update(self, preds: Tensor, risk: Tensor | None = None) -> None:
-        """Add samples: integer decisions (N,), with -1 for referrals, and the estimated risk of each, (N,)."""
+        """Add samples: integer decisions (N,), with -1 for referrals, and the estimated risk of each, (N,), or NaN."""
         values, find_faults = self.values_of(preds, risk)
         self.admit(find_faults)
         self.add_values(values)
@@ -81,17 +81,18 @@ class DriftMonitor(Monitor):
         safe = torch.where(decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1))
         one = torch.ones_like(safe, dtype=torch.float64)
 
-        def of_mean(code: int, values: Tensor) -> Values:
-            return Values(values, one, torch.full_like(safe, code))
+        def of_mean(code: int, values: Tensor, weight: Tensor = one) -> Values:
+            return Values(values, weight, torch.full_like(safe, code))
 
         values = [of_mean(code, (safe == code).double()) for code in range(self.decisions + 1)]
         risks = torch.zeros_like(one) if risk is None else risk.reshape(-1).double()
         if risk is not None:
-            values.append(of_mean(self.decisions + 1, exact(risks.nan_to_num(0.0).clamp(0, 1))))
+            known = (~risks.isnan()).double()
+            values.append(of_mean(self.decisions + 1, exact(risks.nan_to_num(0.0).clamp(0, 1)), known))
 
         def find_faults() -> list[Fault]:
             is_bad = (decisions < REFERRED) | (decisions >= self.decisions)
             decided = Fault(self.value_rules[0], is_bad, decisions)
-            return [decided, Fault(RISK_RULE, ~((risks >= 0) & (risks <= 1)), risks)]
+            return [decided, Fault(RISK_RULE, (risks < 0) | (risks > 1), risks)]
 
         return values, find_faults

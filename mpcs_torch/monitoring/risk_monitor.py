@@ -17,6 +17,8 @@ from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
+SMALLEST = 1e-6
+"""The smallest cost by the highest, because values are rounded to multiples of `STEP`."""
 BLOCK = 100
 """A `ChangeMonitor` starts again after so many samples of a rate."""
 
@@ -149,8 +151,8 @@ class RiskMonitor(Monitor):
             target: ``(N, ...)`` integer class indices.
             chance: ``(N, ...)`` the probability with which each sample was chosen to be labelled, whatever its error,
                 from ``least_chance`` to 1. Default: 1.
-            groups: ``(N,)`` names of the group of each sample, or int64 tensors of their indices (-1 for a group that
-                is not monitored), for each column that a limit is by.
+            groups: ``(N,)`` names of the group of each sample, or int64 tensors of their indices (others than
+                0 to G - 1 for groups that are not monitored), for each column that a limit is by.
         """
         values, find_faults = self.values_of(preds, target, chance, groups)
         self.admit(find_faults)
@@ -181,7 +183,8 @@ class RiskMonitor(Monitor):
             codes = torch.full_like(cells, watched.first)
             if watched.groups:
                 group = self._codes(watched, groups, len(cells)).to(codes)
-                codes, weight = codes + group.clamp(min=0), weight * (group >= 0)
+                is_known = (group >= 0) & (group < len(watched.groups))
+                codes, weight = codes + group * is_known, weight * is_known
             loss = self.tables[place].flatten()[cells]
             values.append(Values(exact(loss * weight), exact(weight), codes))
 
@@ -215,6 +218,12 @@ def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Seque
         if limit.by is not None and not names:
             raise ValueError(f"groups must name those of the column {limit.by!r}, but got {quoted(dict(groups))}.")
         scale = limit.losses(concern).max().item() if limit.errors == "cost" else 1.0
+        losses = limit.losses(concern)
+        if (losses[losses > 0] < SMALLEST * scale).any():
+            smallest = losses[losses > 0].min().item()
+            raise ValueError(
+                f"costs must be 0 or at least a millionth of the highest, {scale:g}, but are {smallest:g}."
+            )
         if limit.at_most >= scale:
             raise ValueError(f"limits must be below the highest cost, {scale:g}, but one is {limit.at_most:g}.")
         watched.append(_Watched(limit, scale, first, names))

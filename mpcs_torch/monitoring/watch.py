@@ -125,10 +125,17 @@ class Watch:
             PredictionsError: If a value breaks a rule.
         """
         before, start, number = len(self.alarms), 0, len(rows.decisions)
-        if (rows.chance is None) != (self.settings.least_chance == 1):
-            rule = "must have a column 'chance' if the lowest chance of a label is given, and only then"
-            raise PredictionsError(path, rule)
-        first = place.rows - number + 1
+        first, least = place.rows - number + 1, self.settings.least_chance
+        if rows.chance is None and least < 1:
+            raise PredictionsError(path, "must have a column 'chance', because --least-chance is below 1")
+        if rows.chance is not None:
+            is_bad = (rows.target != UNLABELLED) & ~((rows.chance >= least) & (rows.chance <= 1))
+            if is_bad.any():
+                row = int(is_bad.int().argmax())
+                rule = (
+                    f"must be from {least:g} (--least-chance) to 1 where there is a label, but is {rows.chance[row]:g}"
+                )
+                raise PredictionsError(path, rule, row=first + row, column="chance")
         while start < number:
             stop = min(number, start + self._step - self.rows % self._step)
             piece = rows.at(slice(start, stop))
@@ -152,7 +159,7 @@ class Watch:
             if self.rows % self._step == 0:
                 self._remember(rows.times[stop - 1] if rows.times else "")
             start = stop
-        self.places[str(path)] = place
+        self.places[str(path.resolve())] = place
         return self.alarms[before:]
 
     def _raise(self, kind: str, evidence: Tensor, places: Tensor, path: Path, first: int, rows: LogRows) -> None:
@@ -254,7 +261,7 @@ def watch_logs(
         raised = list[Alarm]()
         watch.save(state)
         for log in logs:
-            for rows, place in reader.pieces(log, watch.places.get(str(log), Place())):
+            for rows, place in reader.pieces(log, watch.places.get(str(log.resolve()), Place())):
                 raised += watch.add(log, rows, place)
                 watch.save(state)
                 advance(len(rows.decisions))

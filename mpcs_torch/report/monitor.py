@@ -65,6 +65,8 @@ def verdict_of(watch: Watch) -> str:
     if alarms:
         more = f" And {len(alarms) - 1} more." if len(alarms) > 1 else ""
         return alarm_sentence(alarms[0]) + more
+    if not watch.labelled:
+        return f"None of {watch.rows} rows has a label yet, so no limit was tested."
     return f"No alarm in {watch.rows} rows, {watch.labelled} of them with a label."
 
 

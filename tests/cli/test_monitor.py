@@ -84,12 +84,15 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= reference"), "limits that name the reference need --reference"),
         (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
+        (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
+        (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),
     ],
 )
 def test_wrong_settings_are_refused_and_leave_no_state(
     rule: Path, tmp_path: Path, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
+    arguments = tuple(argument.replace("OUT", str(tmp_path)) for argument in arguments)
     assert run("monitor", rule, log, "--state", state, *arguments) == 2
     assert message in one_line(capsys.readouterr().err)
     assert not state.exists()

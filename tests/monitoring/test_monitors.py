@@ -212,17 +212,21 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
             "reference must be a RiskMonitor with the same arguments",
             {"limits": Limit(0.1, of="bad"), "reference": other},
         ),
+        ("costs must be 0 or at least a millionth of the highest", {"limits": Limit(0.1, "cost", confidence=None)}),
         ("limits must be below the highest cost, 1, but one is 2", {"limits": Limit(2.0, "cost", confidence=None)}),
     ]
     for message, arguments in wrong:
+        concern = ConcernSpec(["good", "bad"], weights=[[0, 1], [1e7, 0]]) if "millionth" in message else TWO
         with pytest.raises(ValueError, match=message):
-            RiskMonitor(TWO, **arguments)
+            RiskMonitor(concern, **arguments)
     with pytest.raises(ValueError, match=r"chance must be from least_chance to 1, but sample 1 has 0\.05"):
         RiskMonitor(TWO, Limit(0.1), least_chance=0.1).update(
             torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([0.1, 0.05])
         )
-    with pytest.raises(ValueError, match="risk must be from 0 to 1, but sample 0 has nan"):
-        DriftMonitor(TWO).update(torch.tensor([0]), torch.tensor([float("nan")]))
+    with pytest.raises(
+        ValueError, match=r"risk must be from 0 to 1, or NaN where it is not known, but sample 0 has 1\.5"
+    ):
+        DriftMonitor(TWO).update(torch.tensor([0]), torch.tensor([1.5]))
     with pytest.raises(ValueError, match="run_length must be at least 100"):
         ChangeMonitor(TWO, Limit(0.1), run_length=20)
 

@@ -19,7 +19,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring import logs
-from mpcs_torch.monitoring.logs import LogReader, Place
+from mpcs_torch.monitoring.logs import LogReader, LogRows, Place
 from mpcs_torch.monitoring.watch import RISK, Settings, StateError, Watch
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
@@ -50,11 +50,17 @@ def write(path: Path, content: Sequence[Sequence[str]], header: Sequence[str] = 
 def go_on(watch: Watch, path: Path, *, state: Path | None = None, groups: Mapping[str, Sequence[str]] = SITES) -> Watch:
     """Read the rest of a log."""
     reader = LogReader(RULE, groups=groups)
-    for piece, place in reader.pieces(path, watch.places.get(str(path), Place())):
+    for piece, place in reader.pieces(path, watch.places.get(str(path.resolve()), Place())):
         watch.add(path, piece, place)
         if state is not None:
             watch.save(state)
     return watch
+
+
+def piece_of(path: Path) -> LogRows:
+    """Return the rows of a log that is read in one piece."""
+    [(piece, _)] = LogReader(RULE, groups={}).pieces(path, Place())
+    return piece
 
 
 @pytest.fixture
@@ -169,8 +175,10 @@ def test_audits_are_weighted_by_their_chance(tmp_path: Path) -> None:
     watch = go_on(Watch(Settings("0" * 64, ["any <= 0.9"], least_chance=0.5), CONCERN), path, groups={})
     monitor = watch.monitors[RISK]
     assert (monitor.loss.item(), monitor.samples.item()) == (10 * 1 + 10 * 0.5, 30 * 1 + 10 * 0.5)
-    with pytest.raises(PredictionsError, match="must have a column 'chance' if the lowest chance"):
+    with pytest.raises(PredictionsError, match=r"row 2, column chance: must be from 1 \(--least-chance\) to 1 where"):
         go_on(Watch(Settings("0" * 64, ["any <= 0.9"]), CONCERN), path, groups={})
+    with pytest.raises(PredictionsError, match="must have a column 'chance', because --least-chance is below 1"):
+        watch.add(path, piece_of(write(tmp_path / "other.csv", rows(3))), Place(3))
 
 
 def test_groups_that_are_not_watched_count_only_for_the_whole(tmp_path: Path) -> None:
@@ -184,6 +192,7 @@ BAD: list[tuple[dict[int, str], str]] = [
     ({4: "ugly"}, r"row 3, column target: must be empty, a class index or one of .*, but is 'ugly'"),
     ({3: "high"}, "row 3, column risk: must be a number, but is 'high'"),
     ({3: "1.5"}, "risk must be from 0 to 1"),
+    ({2: "good;"}, "column decision: must be one of"),
 ]
 
 
@@ -198,12 +207,57 @@ def test_a_bad_row_is_named_and_nothing_is_counted(tmp_path: Path, changed: dict
     assert (watch.rows, watch.places) == (0, {})
 
 
-def test_another_file_under_the_same_name_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "log.csv", rows(50))
-    watch = go_on(Watch(SETTINGS, CONCERN), path)
-    for other in (rows(20), rows(60, seed=9)):
-        with pytest.raises(PredictionsError, match="is not the file that was read before: give a new log a new name"):
-            go_on(watch, write(path, other))
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_was_read_must_stay_as_it_was(tmp_path: Path, kind: str) -> None:
+    def written(content: list[list[str]]) -> Path:
+        if kind == "csv":
+            return write(tmp_path / "log.csv", content)
+        columns: dict[str, Any] = dict(zip(HEADER, zip(*content, strict=True), strict=True))
+        columns["risk"] = [float(risk) for risk in columns["risk"]]
+        pq.write_table(pa.table(columns), tmp_path / "log.parquet")
+        return tmp_path / "log.parquet"
+
+    content = rows(50)
+    watch = go_on(Watch(SETTINGS, CONCERN), written(content))
+    unlabelled = next(place for place, row in enumerate(content) if not row[4])
+    filled = [[*row[:4], "good"] if place == unlabelled else row for place, row in enumerate(content)]
+    for other in (content[:20], rows(60, seed=9), [*filled, *rows(5)]):
+        with pytest.raises(
+            PredictionsError, match="is not as it was when row 50 was read: append labels that come later"
+        ):
+            go_on(watch, written(other))
+    assert go_on(watch, written([*content, *rows(5)])).rows == 55
+
+
+def test_a_log_without_a_column_of_labels_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", [["good", "good"]], ["decision", "Outcome"])
+    with pytest.raises(PredictionsError, match=r"must have a column of labels.*--target-column COLUMN names it"):
+        piece_of(path)
+    [(piece, _)] = LogReader(RULE, groups={}, target="Outcome").pieces(
+        write(path, [["good", "bad"]], ["decision", "Outcome"]), Place()
+    )
+    assert piece.target.tolist() == [1]
+
+
+def test_the_same_log_by_another_path_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "log.csv", rows(30))
+    monkeypatch.chdir(tmp_path)
+    watch = go_on(go_on(Watch(SETTINGS, CONCERN), path), Path("log.csv"))
+    assert watch.rows == 30
+
+
+def test_a_last_line_without_its_end_is_a_row_of_a_whole_file_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", rows(10))
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert len(piece_of(path).decisions) == 9
+    [(piece, place)] = LogReader(RULE, groups={}, is_whole=True).pieces(path, Place())
+    assert (len(piece.decisions), place.bytes) == (10, path.stat().st_size)
+
+
+def test_missing_risks_are_left_out_of_hints(tmp_path: Path) -> None:
+    content = [[*row[:3], "" if place % 2 else "0.5", row[4]] for place, row in enumerate(rows(20))]
+    watch = go_on(Watch(SETTINGS, CONCERN), write(tmp_path / "log.csv", content))
+    assert watch.monitors["hint"].samples.tolist() == [20, 20, 20, 10]
 
 
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:

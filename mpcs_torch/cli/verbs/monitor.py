@@ -53,7 +53,8 @@ def monitor(
         float | None, typer.Option(help="Also look for late changes, with a false alarm in so many labels on average.")
     ] = None,
     least_chance: Annotated[
-        float | None, typer.Option(show_default="1", help="The lowest value of a column `chance`: see below.")
+        float | None,
+        typer.Option(show_default="1", help="The lowest chance that a row is labelled, with a column `chance`."),
     ] = None,
     late_labels: Annotated[
         bool, typer.Option("--late-labels", help="Rows with a label were logged before without it.")
@@ -75,9 +76,12 @@ def monitor(
     chosen to be labelled, if not all are. The exit status is 1 after an alarm. Hints from rows without labels are no
     alarms. The settings are those of the first run with a state.
     """
-    options.check_out(html, overwrite=overwrite, option="--html", read=[rule, *logs])
-    options.check_out(prometheus, overwrite=overwrite, option="--prometheus", read=[rule, *logs])
-    options.check_out(state, overwrite=True, option="--state", read=[rule, *logs])
+    read, written = [rule, *logs, *([] if reference is None else [reference])], list[Path]()
+    for name, path in (("--state", state), ("--html", html), ("--prometheus", prometheus)):
+        options.check_out(path, overwrite=overwrite or path is state, option=name, read=read)
+        if path is not None and path.resolve() in written:
+            raise typer.BadParameter(f"{path} is written by another option, too", param_hint=name)
+        written += [] if path is None else [path.resolve()]
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.learning import DecisionRule
@@ -92,11 +96,11 @@ def monitor(
     )
 
     loaded = DecisionRule.load(rule)
-    asked: dict[str, Any] = {"limits": limit, "groups": groups, "confidence": confidence, "run_length": run_length}
+    asked: dict[str, Any] = {"limit": limit, "groups": groups, "confidence": confidence, "run_length": run_length}
     asked |= {"least_chance": least_chance, "late_labels": late_labels or None, "reference": reference}
 
-    def reader_of(names: Mapping[str, Sequence[str]]) -> LogReader:
-        return LogReader(loaded, groups=names, target=target_column, from_logits=logits)
+    def reader_of(names: Mapping[str, Sequence[str]], *, is_whole: bool = False) -> LogReader:
+        return LogReader(loaded, groups=names, target=target_column, from_logits=logits, is_whole=is_whole)
 
     def begin() -> tuple[Watch, LogReader]:
         if state.exists():
@@ -146,7 +150,7 @@ def _begin(
     rule: Path,
     loaded: Any,
     logs: list[Path],
-    reader_of: "Callable[[Mapping[str, Sequence[str]]], LogReader]",
+    reader_of: "Callable[..., LogReader]",
     asked: dict[str, Any],
 ) -> "Watch":
     """Return a new watch with the settings that were asked for."""
@@ -154,7 +158,7 @@ def _begin(
     from mpcs_torch.monitoring.logs import Place
     from mpcs_torch.monitoring.watch import Settings, Watch, digest
 
-    texts = asked["limits"] or [str(limit) for limit in loaded.limits if not limit.is_budget]
+    texts = asked["limit"] or [str(limit) for limit in loaded.limits if not limit.is_budget]
     of_reference = [OF_REFERENCE in text for text in texts]
     if not texts:
         raise typer.BadParameter("the rule has no limit: give one", param_hint="--limit")
@@ -175,6 +179,8 @@ def _begin(
     sources = logs if asked["reference"] is None else [asked["reference"], *logs]
     for column in {one.by for one in limits if one.by is not None} - set(named):
         named[column] = sorted({name for source in sources for name in reader_of({}).names_in(source, column)})
+        if not named[column]:
+            raise typer.BadParameter(f"no row names a group yet: pass --groups {column}=A,B", param_hint="--limit")
     settings = Settings(
         rule=digest(rule),
         limits=[str(one) for one in limits],
@@ -187,6 +193,6 @@ def _begin(
     )
     pieces: list[LogRows] = []
     if asked["reference"] is not None:
-        pieces = [rows for rows, _ in reader_of(named).pieces(asked["reference"], Place())]
+        pieces = [rows for rows, _ in reader_of(named, is_whole=True).pieces(asked["reference"], Place())]
     with options.refused_values():
         return Watch(settings, loaded.concern, pieces)

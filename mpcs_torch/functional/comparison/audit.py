@@ -1,13 +1,14 @@
 """The mean loss of samples of which only some are labelled, with the help of predicted losses."""
 
-from math import nan
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-FEWEST = 10
-"""With fewer labelled samples that have a loss, the interval does not hold."""
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+
+BINS = 2048
+"""Values that are as near as this share of their range are taken for equal, at their mean."""
 
 
 class AuditedMean(NamedTuple):
@@ -15,7 +16,7 @@ class AuditedMean(NamedTuple):
 
     value: float
     low: float
-    """The lower end of the interval; NaN with fewer than 10 labelled samples that have a loss."""
+    """The lower end of the interval."""
     high: float
 
 
@@ -25,17 +26,19 @@ def audited_mean(loss: Tensor, predicted: Tensor, chance: Tensor, *, confidence:
     .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
 
     with :math:`l_i` = 1 for labelled samples, and the :math:`\lambda` that minimizes the variance (prediction-powered
-    inference): it is unbiased whatever the predictions are, and the better they are, the shorter is the interval. The
-    interval is of independent samples at one time. To look again and again, use `mpcs_torch.monitoring.RiskMonitor`.
+    inference): it is unbiased whatever the predictions are, and the better they are, the shorter is the interval.
+    This is Gaffke's (`bounded_mean_interval`), which knows of an error that was not labelled, and of how much it would
+    weigh: an audit of few of the samples that seem easy gives a wide one. It is for independent samples at one time. To
+    look again and again, use `mpcs_torch.monitoring.RiskMonitor`.
 
     Args:
-        loss: x, ``(N,)``: NaN for samples without a label.
-        predicted: f, ``(N,)``: predicted losses, such as the risk that a `DecisionRule` estimates.
+        loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the highest one. NaN for samples without a label.
+        predicted: f, ``(N,)``, from 0 to 1: predicted losses, such as the risk that a `DecisionRule` estimates.
         chance: a, ``(N,)``: the probability with which each sample was chosen to be labelled, above 0 and at most 1.
         confidence: The probability that the interval holds the mean.
 
     Raises:
-        ValueError: If an argument breaks its rule, or there are fewer than two samples.
+        ValueError: If an argument breaks its rule.
 
     References:
         Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.
@@ -47,27 +50,30 @@ def audited_mean(loss: Tensor, predicted: Tensor, chance: Tensor, *, confidence:
         >>> labelled = torch.rand(20_000, generator=generator) < 0.1
         >>> audit = audited_mean(wrong.where(labelled, torch.nan), risk, torch.full((20_000,), 0.1))
         >>> print(f"{wrong.mean():.3f}: {audit.value:.3f} [{audit.low:.3f}, {audit.high:.3f}]")
-        0.198: 0.192 [0.179, 0.205]
+        0.198: 0.192 [0.178, 0.205]
     """
     loss, predicted, chance = (torch.as_tensor(values).double().cpu() for values in (loss, predicted, chance))
-    if loss.ndim != 1 or not loss.shape == predicted.shape == chance.shape or len(loss) < 2:
+    if loss.ndim != 1 or not loss.shape == predicted.shape == chance.shape or not len(loss):
         shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
-        raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 2, but got {shapes}.")
-    if not ((chance > 0) & (chance <= 1)).all():
-        raise ValueError("chance must be above 0 and at most 1, but is not for all samples.")
-    if not predicted.isfinite().all():
-        raise ValueError("predicted must be finite, but is not for all samples.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be above 0 and below 1, but got {confidence}.")
-    weight = torch.where(loss.isnan(), 0.0, 1 / chance)
+        raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 1, but got {shapes}.")
+    known = ~loss.isnan()
+    for name, is_right, rule in (
+        ("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label"),
+        ("loss", known | (chance < 1), "known where the chance is 1"),
+        ("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1"),
+        ("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1"),
+    ):
+        if not is_right.all():
+            raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_right).int().argmax())}.")
+    weight = torch.where(known, 1 / chance, 0.0)
     weighted, control = weight * loss.nan_to_num(0.0), predicted * (weight - 1)
     spread = control - control.mean()
-    share = (spread @ weighted) / (spread @ spread) if spread.any() else torch.tensor(0.0).double()
+    share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1) if spread.any() else torch.zeros(()).double()
     rows = weighted - share * control
-    value = rows.mean().item()
-    if (loss > 0).sum() < FEWEST:
-        return AuditedMean(value, nan, nan)
-    from scipy.special import stdtrit  # scipy.stats takes longer to import
-
-    half = stdtrit(len(rows) - 1, (1 + confidence) / 2) * (rows.std() / len(rows) ** 0.5).item()
-    return AuditedMean(value, value - half, value + half)
+    lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
+    bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
+    counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
+    means = torch.where(counts > 0, sums / counts, rows.mean())
+    values = torch.cat([means, torch.stack([lowest, highest])])  # the ends are possible, and need not have occurred
+    ends = bounded_mean_interval(values, torch.cat([counts, counts.new_zeros(2)]), confidence=confidence)
+    return AuditedMean(rows.mean().item(), *ends)
