@@ -9,6 +9,7 @@ import pytest
 
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.study.demonstration import Demonstration, Tally
 from mpcs_torch.study.plans import STUDIES, Plan
 from mpcs_torch.study.tasks import StudyTask
@@ -35,6 +36,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("s.csv").write_text("score,label\n0.9,1\n0.4,1\n0.5,0\n0.1,0\n")
     Path("c.yaml").write_text("classes: [red, green]\nrefer: 0.5\n")
     Path("records.csv").write_text(RECORDS)
+    DecisionRule(ConcernSpec(["red", "green"]), Limit(0.5), calibration=None).save(Path("fitted.pt"))
+    Path("log.csv").write_text("decision,target\nred,red\nrefer,\n")
     return tmp_path
 
 
@@ -58,6 +61,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "decide fit p.csv --concern c.yaml --out limited.pt --limit dangerous<=0.5": lambda found: (
         found["guaranteed"] == ["dangerous <= 0.5 of samples with confidence 0.95"]
     ),
+    "monitor fitted.pt log.csv --state state.json": lambda found: (found["rows"], found["labelled"]) == (2, 1),
     "select .": lambda found: found["best"][0]["epoch"] == 3,
     "data list": lambda found: {"name", "state"} == set(found[0]),
     "concern check c.yaml": lambda found: found["refer"] == 0.5 and len(found["warnings"]) == 1,

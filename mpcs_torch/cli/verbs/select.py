@@ -1,6 +1,5 @@
 """``mpcs select``: apply a selection rule to a finished run."""
 
-import warnings
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +8,7 @@ import typer
 
 from mpcs_torch.cli.console import print_json, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.options import AsJson, Mute
+from mpcs_torch.cli.options import AsJson
 
 if TYPE_CHECKING:
     from mpcs_torch.learning.selection import Epoch
@@ -35,7 +34,6 @@ def select(
     at_least: Annotated[list[str] | None, _limit("Lowest value.")] = None,
     ties: Annotated[Ties, typer.Option(help="Epoch to pick if several are equally good.")] = Ties.FIRST,
     top_k: Annotated[int, typer.Option(min=1, help="Number of best epochs to print.")] = 1,
-    mute: Mute = None,  # noqa: ARG001  # read by its callback
     as_json: AsJson = False,
 ) -> None:
     """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
@@ -47,7 +45,7 @@ def select(
     if not records.is_file():
         raise typer.BadParameter(f"{run} contains no records.csv", param_hint="RUN")
 
-    from mpcs_torch.learning.selection import explain, warn_of_pick
+    from mpcs_torch.learning.selection import explain
     from mpcs_torch.trainer.config.learning import follower_problems
     from mpcs_torch.trainer.config.metrics import TEST
     from mpcs_torch.trainer.records import recorded_directions
@@ -60,9 +58,6 @@ def select(
         raise typer.BadParameter("; ".join(problems).replace("selector.", "--").replace("at_", "at-"))
     rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
     ranking = rule.ranking(epochs)
-    for caution in warn_of_pick(len(epochs), by, "the data of these records") if ranking else []:
-        with told_warnings():
-            warnings.warn(caution, stacklevel=1)
     if as_json:
         best = [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in ranking[: config.top_k]]
         alone = {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()}
