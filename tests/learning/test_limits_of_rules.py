@@ -123,8 +123,12 @@ def test_a_limit_of_a_class_holds_at_other_frequencies_and_goes_with_priors() ->
     assert shares[0] <= 0.1
 
 
-@pytest.mark.parametrize("classes", [2, 10, 1000])
-@pytest.mark.parametrize("distinct", [1, 5, 20])
+MANY = [pytest.param(1000, distinct, marks=pytest.mark.slow) for distinct in (1, 20)]
+
+
+@pytest.mark.parametrize(
+    ("classes", "distinct"), [(2, 1), (2, 5), (2, 20), (10, 1), (10, 5), (10, 20), (1000, 5), *MANY]
+)
 def test_tied_samples_are_decided_alike_in_batches_of_any_size(classes: int, distinct: int) -> None:
     generator = torch.Generator().manual_seed(classes + distinct)
     votes = torch.randint(1, 5, (distinct, classes), generator=generator).double()

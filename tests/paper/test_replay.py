@@ -34,7 +34,7 @@ def test_exp03_replays_its_first_epochs(tmp_path: Path, data_root: Path, publish
 
 
 @pytest.mark.parametrize(
-    ("name", "epochs"), [("exp05", 2), pytest.param("exp05", 15, marks=pytest.mark.slow), ("exp07", 15), ("exp09", 6)]
+    ("name", "epochs"), [pytest.param("exp05", 15, marks=pytest.mark.slow), ("exp07", 15), ("exp09", 6)]
 )
 def test_other_experiments_replay_until_rounding_parts_them(
     tmp_path: Path, data_root: Path, published_records: Path, name: str, epochs: int

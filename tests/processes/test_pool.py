@@ -30,7 +30,10 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks processes up under /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, *(pytest.param(other, marks=pytest.mark.slow) for other in (signal.SIGTERM, signal.SIGINT))],
+)
 def test_workers_end_with_their_parent(number: int, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.processes.sleepers", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as parent:
