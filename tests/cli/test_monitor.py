@@ -83,6 +83,8 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= 0.1 by ward"), "must have a column 'ward'"),
         (("--limit", "any <= reference"), "limits that name the reference need --reference"),
         (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
+        (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),
+        (("--limit", "any <= 0.1", "--least-chance", "0"), "least_chance must be above 0 and at most 1"),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
         (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
         (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),

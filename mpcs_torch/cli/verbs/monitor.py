@@ -177,7 +177,7 @@ def _begin(
             raise typer.BadParameter(f"must be COLUMN=A,B, but is {text!r}", param_hint="--groups")
         named[column] = [name.strip() for name in names.split(",")]
     sources = logs if asked["reference"] is None else [asked["reference"], *logs]
-    for column in {one.by for one in limits if one.by is not None} - set(named):
+    for column in sorted({one.by for one in limits if one.by is not None} - set(named)):
         named[column] = sorted({name for source in sources for name in reader_of({}).names_in(source, column)})
         if not named[column]:
             raise typer.BadParameter(f"no row names a group yet: pass --groups {column}=A,B", param_hint="--limit")
@@ -185,9 +185,9 @@ def _begin(
         rule=digest(rule),
         limits=[str(one) for one in limits],
         groups=named,
-        confidence=asked["confidence"] or 0.95,
+        confidence=0.95 if asked["confidence"] is None else asked["confidence"],
         run_length=asked["run_length"],
-        least_chance=asked["least_chance"] or 1.0,
+        least_chance=1.0 if asked["least_chance"] is None else asked["least_chance"],
         late_labels=bool(asked["late_labels"]),
         like_reference=any(of_reference),
     )
