@@ -123,7 +123,8 @@ class SoftmaxMarginLoss(nn.Module):
 class MarginRamp:
     """Raise the margin of a `SoftmaxMarginLoss` from 0 to its full value while training.
 
-    The full margin from the first step on can cost accuracy that one which rises linearly does not.
+    Between two shares of the steps it rises linearly. Measure on validation samples whether that is better than the
+    full margin from the first step on.
 
     Args:
         loss: Its margin is the full one.
