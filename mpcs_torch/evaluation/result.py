@@ -36,7 +36,7 @@ class Result(Generic[ScoresT]):
     notes: Sequence[str] = ()
     """Sentences about intervals and comparisons for the reader."""
     cautions: Sequence[EvaluationWarning] = ()
-    """What makes the values misleading."""
+    """Warnings of what makes the values misleading."""
 
     @property
     def first(self) -> ScoresT:

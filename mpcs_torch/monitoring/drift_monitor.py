@@ -65,6 +65,7 @@ class DriftMonitor(Monitor):
                 "kwargs": kwargs,
             },
             names=names,
+            is_counted=[*[True] * (len(names) - 1), False],
             value_rules=[f"preds must be decisions {decision_range(len(decided), 1)}", RISK_RULE],
             state_settings=("rates",),
         )

@@ -20,6 +20,7 @@ from mpcs_torch.evaluation.files.tables import (
     labels_of,
     numbers_of,
     parquet_batches,
+    parquet_names,
     parquet_rows,
 )
 from mpcs_torch.learning import DecisionRule
@@ -36,7 +37,7 @@ RISK, CHANCE, TIME = "risk", "chance", "time"
 
 
 class Place(NamedTuple):
-    """How far a log was read."""
+    """The place up to which a log was read."""
 
     rows: int = 0
     bytes: int = 0
@@ -111,7 +112,8 @@ class LogReader:
         names, is_parquet = set[str](), path.suffix == ".parquet"
         with reading(path):
             csv = (batch for batch, _ in _csv(path, Place(), is_whole=True)) if not is_parquet else ()
-            for batch in parquet_batches(path, ROWS) if is_parquet else csv:
+            alone = [column] if is_parquet and column in parquet_names(path) else None
+            for batch in parquet_batches(path, ROWS, alone) if is_parquet else csv:
                 names |= {str(name) for name in _column(path, batch, column).unique().to_pylist()}
         return sorted(names - {"", "None"})
 

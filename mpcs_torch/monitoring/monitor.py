@@ -1,7 +1,7 @@
 """The base of all monitors: a Metric of sums of bounded values, whose means have limits."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,6 +10,9 @@ from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pe
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
 from mpcs_torch.metrics.base import SumMetric
 
+if TYPE_CHECKING:  # figures need matplotlib
+    from mpcs_torch.plots.monitoring import Watched
+
 STEP = 2.0**-24
 """Values are rounded to multiples of it: sums are then exact, and do not depend on the order of samples."""
 MARGIN = 1e-12
@@ -17,7 +20,7 @@ MARGIN = 1e-12
 
 
 class Reading(NamedTuple):
-    """What a monitor knows of its K means: float64 tensors (K,) in the order of its ``names``; scalars if K is 1."""
+    """The K means of a monitor and their evidence: float64 (K,), in the order of its ``names``; scalars for one."""
 
     rate: Tensor
     """The means so far, of errors or costs; NaN without samples."""
@@ -34,7 +37,7 @@ class Reading(NamedTuple):
 
 
 class Values(NamedTuple):
-    """What N samples add to some of the K means, one mean for each sample."""
+    """The values and weights that N samples add to some of the K means, one mean for each sample."""
 
     loss: Tensor
     """(N,), float64: values times weights, rounded by `exact`."""
@@ -68,6 +71,7 @@ class Monitor(SumMetric):
         names: Sequence[str],
         value_rules: Sequence[str],
         state_settings: Sequence[str],
+        is_counted: Sequence[bool],
         highest: Tensor | None = None,
         scales: Tensor | None = None,
     ) -> None:
@@ -78,6 +82,7 @@ class Monitor(SumMetric):
             names: Of the K means.
             value_rules: As of `SumMetric`.
             state_settings: As of `SumMetric`.
+            is_counted: Whether values and weights are 0 or 1 alone, for each mean: then a reference has exact bounds.
             highest: ``(K,)`` limits. Default: those of the reference, or none.
             scales: ``(K,)`` what a value of 1 stands for, such as the highest cost. Default: 1.
         """
@@ -86,7 +91,7 @@ class Monitor(SumMetric):
             raise ValueError(f"confidence must be above 0 and below 1, but got {confidence}.")
         settings = {name: value for name, value in arguments.items() if name != "reference"}
         super().__init__(settings, value_rules=value_rules, state_settings=state_settings)
-        self.names = list(names)
+        self.names, self.is_counted = list(names), list(is_counted)
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(self.names),))
         limits = torch.tensor([[0.0], [1.0]], dtype=torch.float64).repeat(1, len(self.names))
@@ -106,12 +111,12 @@ class Monitor(SumMetric):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()
         loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
-        confidence = 1 - 2 * (1 - self.confidence) / (2 * len(self.names) * self.sides)
+        confidence = 1 - (1 - self.confidence) / (len(self.names) * self.sides)
         bounds = torch.stack([*chernoff_interval(loss, samples, confidence=confidence)])
-        for column, (errors, number) in enumerate(zip(loss.tolist(), samples.tolist(), strict=True)):
-            if number and errors % 1 == 0 and number % 1 == 0:  # exact for errors, and wider for rounded costs
-                exact = clopper_pearson(int(errors), int(number), confidence=confidence)
-                bounds[:, column] = torch.tensor(exact, dtype=torch.float64)
+        for column, is_counted in enumerate(self.is_counted):
+            if is_counted and samples[column]:
+                ends = clopper_pearson(int(loss[column]), int(samples[column]), confidence=confidence)
+                bounds[:, column] = torch.tensor(ends, dtype=torch.float64)
         return bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
 
     def add_values(self, values: Sequence[Values]) -> None:
@@ -154,12 +159,18 @@ class Monitor(SumMetric):
         return super()._plot(rates, ax)
 
     def _draw(self, title: str, value: Reading, on: Any) -> Any:
-        from mpcs_torch.plots.monitoring import Watched, watched_means
+        from mpcs_torch.plots.monitoring import watched_means
 
-        limits = torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
-        columns = [value.rate, value.low, value.high, *limits, value.is_alarm]
-        rows = zip(self.names, *(column.reshape(-1).tolist() for column in columns), strict=True)
-        return watched_means([Watched._make(row) for row in rows], title, on=on)
+        return watched_means(self.to_draw(self.loss, self.samples, value.is_alarm.reshape(-1).tolist()), title, on=on)
+
+    def to_draw(self, loss: Tensor, samples: Tensor, is_alarm: Sequence[bool]) -> "list[Watched]":
+        """Return what is drawn of sums (K,): means with intervals and limits, on their scales, and alarms."""
+        from mpcs_torch.plots.monitoring import Watched
+
+        ends = anytime_interval(loss, samples, confidence=self.confidence)
+        limits = torch.where(self.limits == 1, torch.inf, self.limits)
+        columns = [(value * self.scales).tolist() for value in (loss / samples, *ends, *limits)]
+        return [Watched._make(row) for row in zip(self.names, *columns, is_alarm, strict=True)]
 
     def compute(self) -> Reading:
         """Return means, their intervals at any time, evidence and alarms."""

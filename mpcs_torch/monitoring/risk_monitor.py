@@ -130,6 +130,7 @@ class RiskMonitor(Monitor):
             },
             names=rates,
             highest=torch.tensor(highest, dtype=torch.float64),
+            is_counted=[each.limit.errors != "cost" and least_chance == 1 for each in watched for _ in each.names()],
             scales=torch.tensor([each.scale for each in watched for _ in each.names()], dtype=torch.float64),
             value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
             state_settings=("num_classes", "tables", "counted", "rates", "least_chance"),

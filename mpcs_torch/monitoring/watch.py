@@ -15,7 +15,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.functional import e_benjamini_hochberg
-from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.atomic_files import holds, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.drift_monitor import DriftMonitor
@@ -35,7 +35,7 @@ class StateError(MpcsError, ValueError):
 
 @dataclass(frozen=True)
 class Settings:
-    """What is watched; it stays the same for the life of a state."""
+    """The settings of a watch, which stay the same for the life of its state."""
 
     rule: str
     """SHA-256 of the file of the rule."""
@@ -67,7 +67,7 @@ class Watch:
     """Monitors of a deployment, what they have read, and their history.
 
     Args:
-        settings: What is watched.
+        settings: The limits and options.
         concern: The classes and costs.
         reference: The rows of a reference, in pieces: for hints, and for limits that are its rates.
     """
@@ -85,7 +85,6 @@ class Watch:
             for rows in reference:
                 for kind, values in self._values(rows, self._references).items():
                     self._references[kind].add_values(values)
-                    self._references[kind].batch_count += 1
             self._references.pop(CHANGE, None)
         self.monitors = self._monitors(self._references)
 
@@ -175,17 +174,12 @@ class Watch:
                 self.alarms.append(Alarm(kind, name, str(path), first + row, rows.times[row] if rows.times else ""))
 
     def _remember(self, time: str) -> None:
-        self.history.append({"rows": self.rows, "time": time, "sums": self._sums()})
+        risk = self.monitors[RISK]
+        sums = {"loss": risk.loss.tolist(), "samples": risk.samples.tolist()}
+        self.history.append({"rows": self.rows, "time": time, **sums})
         if len(self.history) > POINTS:
             self._step *= 2
             self.history = [point for point in self.history if point["rows"] % self._step == 0]
-
-    def _sums(self) -> dict[str, Any]:
-        """Return what each monitor knows, as lists."""
-        sums: dict[str, Any] = {kind: [m.loss.tolist(), m.samples.tolist()] for kind, m in self.monitors.items()}
-        if CHANGE in sums:
-            sums[CHANGE] = self.monitors[CHANGE].evidence_now().tolist()
-        return sums
 
     def plain(self) -> dict[str, Any]:
         """Return the state as dictionaries, lists, texts and numbers."""
@@ -208,7 +202,7 @@ class Watch:
         Raises:
             StateError: If it is not that of the first run.
         """
-        if digest(rule) != self.settings.rule:
+        if not holds(rule, self.settings.rule):
             raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
 
     def save(self, path: Path) -> None:
@@ -227,9 +221,8 @@ class Watch:
             if plain["kind"] != KIND:
                 raise ValueError(plain["kind"])
             watch = cls(Settings(**plain["settings"]), concern)
-            watch._references = watch._monitors()
-            _restore({kind: watch._references[kind] for kind in plain["references"]}, plain["references"])
-            watch._references = {kind: watch._references[kind] for kind in plain["references"]}
+            watch._references = {kind: watch.monitors[kind] for kind in plain["references"]}
+            _restore(watch._references, plain["references"])
             watch.monitors = watch._monitors(watch._references)
             _restore(watch.monitors, plain["monitors"])
             watch.places = {name: Place(**place) for name, place in plain["logs"].items()}

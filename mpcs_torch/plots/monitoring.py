@@ -1,4 +1,4 @@
-"""What a monitor sees: means with their intervals against their limits, now and over time."""
+"""Draw the means of monitors with their intervals against their limits, now and over time."""
 
 from collections.abc import Sequence
 from math import isfinite

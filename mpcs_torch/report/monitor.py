@@ -7,9 +7,8 @@ from pathlib import Path
 import torch
 
 from mpcs_torch.errors import printable
-from mpcs_torch.functional import anytime_interval
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.monitoring.monitor import Monitor, evidence_beyond
+from mpcs_torch.monitoring.monitor import evidence_beyond
 from mpcs_torch.monitoring.watch import CHANGE, HINT, RISK, Alarm, Watch
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
 from mpcs_torch.report.render import Drawing, draw, render
@@ -24,15 +23,7 @@ def means_of(watch: Watch, kind: str) -> list[Watched]:
     """Return what a monitor knows now, with alarms as they were raised."""
     raised = {alarm.name for alarm in watch.alarms if alarm.kind == kind}
     monitor = watch.monitors[kind]
-    return _means(monitor, monitor.loss, monitor.samples, raised)
-
-
-def _means(monitor: Monitor, loss: torch.Tensor, samples: torch.Tensor, raised: set[str]) -> list[Watched]:
-    low, high = anytime_interval(loss, samples, confidence=monitor.confidence)
-    limits = torch.where(monitor.limits == 1, torch.inf, monitor.limits)
-    columns = [(value * monitor.scales).tolist() for value in (loss / samples, low, high, *limits)]
-    rows = zip(monitor.names, *columns, [name in raised for name in monitor.names], strict=True)
-    return [Watched._make(row) for row in rows]
+    return monitor.to_draw(monitor.loss, monitor.samples, [name in raised for name in monitor.names])
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
@@ -111,15 +102,19 @@ def _over_time(watch: Watch) -> Iterator[Drawing]:
     now = means_of(watch, RISK)
     evidence = monitor.evidence_now().tolist()
     strongest = sorted(range(len(now)), key=lambda place: (not now[place].is_alarm, -evidence[place]))
-    sums = [(point["rows"], *map(torch.tensor, point["sums"][RISK])) for point in watch.history]
+    sums = [
+        (point["rows"], *(torch.tensor(point[name]).double() for name in ("loss", "samples")))
+        for point in watch.history
+    ]
     sums.append((watch.rows, monitor.loss, monitor.samples))
+    quiet = [False] * len(now)
+    over_time = [
+        (rows, monitor.to_draw(loss, samples, quiet), evidence_beyond(loss, samples, monitor.limits, sides=1).tolist())
+        for rows, loss, samples in sums
+    ]
     times = [time for point in (watch.history[:1] + watch.history[-1:]) if (time := point["time"])]
     for place in strongest[:MOST_DRAWN]:
-        points = []
-        for rows, loss, samples in sums:
-            mean = _means(monitor, loss.double(), samples.double(), set())[place]
-            against = evidence_beyond(loss.double(), samples.double(), monitor.limits, sides=1)
-            points.append(Point(rows, mean, against[place].item()))
+        points = [Point(rows, means[place], against[place]) for rows, means, against in over_time]
         drawn = [point for point in points if not isnan(point.mean.rate)]
         if drawn:
             title = now[place].name

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import anytime_evidence, labels_to_alarm
+from mpcs_torch.functional import anytime_evidence, clopper_pearson, labels_to_alarm
+from mpcs_torch.functional.comparison.sequential import chernoff_interval
 from mpcs_torch.learning import Limit
 from mpcs_torch.monitoring import ChangeMonitor, DriftMonitor, RiskMonitor
 from mpcs_torch.monitoring.monitor import Values
@@ -236,3 +237,18 @@ def test_values_of_nothing_change_nothing() -> None:
     assert isinstance(monitor.values_of(torch.empty(0).long(), torch.empty(0).long())[0][0], Values)
     monitor.update(torch.empty(0).long(), torch.empty(0).long())
     assert (monitor.compute().low, monitor.compute().high) == (0, 1)
+
+
+def test_costs_of_a_reference_have_the_bound_of_bounded_values_even_where_their_sum_is_whole() -> None:
+    limit = Limit(2.0, "cost", confidence=None)
+    reference = RiskMonitor(COSTS, limit)
+    reference.update(torch.tensor([2, 0, 2, 0]), torch.zeros(4, dtype=torch.int64))  # costs of 20, 0, 20, 0
+    bound = RiskMonitor(COSTS, limit, reference=reference).limits[1]
+    assert bound.item() == pytest.approx(
+        chernoff_interval(torch.tensor(2), torch.tensor(4), confidence=0.95).high.item()
+    )
+    errors_of_all = RiskMonitor(TWO, Limit(0.1))
+    errors_of_all.update(torch.tensor([1, 0, 1, 0]), torch.zeros(4, dtype=torch.int64))
+    exact = RiskMonitor(TWO, Limit(0.1), reference=errors_of_all).limits[1].item()
+    assert exact == pytest.approx(clopper_pearson(2, 4)[1])
+    assert exact < bound.item()
