@@ -4,7 +4,7 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,15 +13,16 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.benchmark.runs import Run, train_and_keep
+from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.evaluation.files.hdf5 import Key
 from mpcs_torch.evaluation.files.trial_hdf5 import write_key, write_ndx
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, manifest
+from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, manifest
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report, write_prometheus
-from mpcs_torch.study import tasks
-from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.recommended import write_choice
 from mpcs_torch.trainer.result import RunResult
 from tests.cli.test_cli import IRIS, run
 from tests.monitoring.test_watch import CONCERN, SETTINGS, go_on
@@ -85,12 +86,9 @@ def matrix(folder: Path, number: int) -> None:
 
 
 def task(folder: Path, number: int) -> None:
-    def short(name: str, overrides: list[str]) -> RunConfig:
-        return load_packaged_config(name, [*overrides, "epochs.count=2"])
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "load_packaged_config", short)
-        tasks.finish_task(tasks.StudyTask("digits", "cosine", 0.01, 1, folder, folder))
+        patch.setitem(TASKS, "wine, MLP", replace(TASKS["wine, MLP"], steps=2))
+        train_and_keep(Run("wine, MLP", "cross entropy", 0, number, folder, folder))
 
 
 def watch(folder: Path, number: int) -> None:
@@ -107,6 +105,9 @@ WHOLE_FILES: Mapping[str, Write] = {
     "manifest": lambda folder, number: manifest.Manifest({"by": str(number)}, []).write(folder, flush=True),
     "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
         folder / "rule.pt", overwrite=True
+    ),
+    "choice of the recipe": lambda folder, number: write_choice(
+        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, "why"), folder
     ),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
@@ -251,13 +252,6 @@ def test_a_run_that_has_a_result_has_all_that_belongs_to_it(flush: bool) -> None
         assert moments.written[0].items() <= image.items()
 
 
-def test_a_task_that_has_an_outcome_has_the_whole_run() -> None:
-    moments = of_a_task()
-    finished = [image for image in moments.during[0] if any(name.endswith("outcome.json") for name in image)]
-    assert finished
-    assert all(moments.written[0].items() <= image.items() for image in [*finished, *moments.after[0]])
-
-
 def trees() -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
         yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
@@ -286,7 +280,7 @@ MAY_WRITE = {
     "report/paper.py": "drawn again by the same command",
     "report/demo.py": "drawn again by the same command",
     "cli/experiments.py": "drawn again by the same command",
-    "cli/verbs/study.py": "drawn again by the same command",
+    "benchmark/results.py": "drawn again by the same command",
     "cli/drafts.py": "drawn again by the same command",
 }
 WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
@@ -318,4 +312,4 @@ def test_flushes_are_forgone_only_for_runs_that_are_repeated() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.keyword) and node.arg == "flush" and isinstance(node.value, ast.Constant)
     }
-    assert found == {"trainer/folder.py", "study/tasks.py", "study/demonstration.py"}
+    assert found == {"trainer/folder.py", "benchmark/runs.py"}

@@ -17,7 +17,7 @@ from mpcs_torch.learning.losses import (
     SoftmaxMarginLoss,
 )
 from mpcs_torch.learning.lr_scheduler import MPCSLR
-from mpcs_torch.learning.recommended import Recipe, recommended
+from mpcs_torch.learning.recommended import Recipe, Recommendation, recommended
 from mpcs_torch.learning.rule_limit import Limit, RuleReport
 from mpcs_torch.learning.rule_plan import LimitPlan, plan_limit
 from mpcs_torch.learning.selection import SelectionRule
@@ -36,6 +36,7 @@ __all__ = [
     "LimitPlan",
     "MarginRamp",
     "Recipe",
+    "Recommendation",
     "RuleReport",
     "SelectionRule",
     "SoftF1Loss",

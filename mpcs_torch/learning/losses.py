@@ -123,8 +123,8 @@ class SoftmaxMarginLoss(nn.Module):
 class MarginRamp:
     """Raise the margin of a `SoftmaxMarginLoss` from 0 to its full value while training.
 
-    Between two shares of the steps it rises linearly. Measure on validation samples whether that is better than the
-    full margin from the first step on.
+    Between two shares of the steps it rises linearly. A full margin from the first step costs more accuracy
+    (``mpcs benchmark``).
 
     Args:
         loss: Its margin is the full one.
@@ -183,7 +183,7 @@ class ConcernLossScale:
     """Multiply the loss of each batch by a score, as the paper did with the MPCS of the training set.
 
     Use it to repeat the paper's runs. It is not recommended: over 20 seeds (`mpcs reproduce figure6`) training with it
-    makes 1.7 % more dangerous errors than training without. `SoftmaxMarginLoss` helps (`mpcs study`).
+    makes 1.7 % more dangerous errors than training without. `SoftmaxMarginLoss` helps (`mpcs benchmark`).
 
     Example:
         >>> import torch

@@ -1,61 +1,198 @@
-"""The recommended recipe: the loss to train with and the rule to decide by."""
+"""The recommended recipe: which losses to train with, and how to choose among the models."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import quoted
+from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.learning.choice import HARM, RIGHT, Options, softened
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_limit import Limit
 
-MARGIN = 2.0
-"""In nats, for the errors that matter most."""
-RELEASED_MARGIN = 0.1
-"""The margin of released pairs, as a share of the full one."""
-LABEL_SMOOTHING = 0.02
+MAX_ACCURACY_LOSS = 0.0005
+"""The accuracy that the recipe may cost, as a share of samples."""
+PLAIN = "plain"
+MARGINS = {"margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
+"""What is tried beside the plain loss: the margin in nats for the errors that matter most, and the label smoothing.
+Smoothing helps where a model fits its training samples without errors."""
+REFERRAL_LIMIT = Limit(0.005)
+"""Where samples are referred, and no limit is given."""
 
 
-class Recipe(NamedTuple):
-    """A loss and a decision rule that belong together."""
+@dataclass(frozen=True)
+class Recommendation:
+    """The model and the rule that validation samples choose."""
 
-    loss: SoftmaxMarginLoss
-    """Train with it instead of cross entropy."""
+    name: str
+    """The loss of the model: a key of `Recipe.losses`."""
     rule: DecisionRule
-    """Fit it on validation samples, then decide by it."""
+    """Fitted; it takes the logits of that model."""
+    factor: float | None
+    """What a harmless error costs when deciding, where the worst one costs 1; None where samples are referred."""
+    summary: str
+    """The choice in a sentence, with intervals of 95 % on the validation samples that made it."""
+
+    def __str__(self) -> str:
+        return self.summary
 
 
-def recommended(concern: ConcernSpec, limits: Limit | Sequence[Limit] = ()) -> Recipe:
-    """Make the loss and the decision rule that make few dangerous errors in our studies of digits (``mpcs study``).
+@dataclass(frozen=True)
+class Recipe:
+    """The losses to train with, one model each, and the way to choose among the models."""
 
-    It is a `SoftmaxMarginLoss` with a margin of 2 nats and label smoothing of 0.02, and a `DecisionRule` with a fitted
-    temperature. Released pairs have a tenth of the margin; with weights, margins are in proportion to them. Any
-    optimizer and schedule will do; ours was Adam with a cosine after a warmup.
+    concern: ConcernSpec
+    losses: dict[str, SoftmaxMarginLoss]
+    """By name. The first is ``"plain"``: cross entropy, as its margin is 0."""
+    limits: tuple[Limit, ...]
+    """Which the rule guarantees by referring samples; none if it refers none."""
+    max_accuracy_loss: float
+
+    def choose(self, logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
+        """Choose a model and fit its rule, on validation samples that no model was trained on.
+
+        Without limits, the choice is the model and the decision factor with the least harm among those that lose no
+        more accuracy against the plain model than is allowed. That may be the plain model. With limits, it is the model
+        that decides most samples; all limits are then guaranteed with a confidence so high that they hold together with
+        the choice.
+
+        Args:
+            logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them.
+            target: ``(N,)`` class indices.
+
+        Raises:
+            ValueError: If the plain model is missing, a name is not that of a loss, or as from `DecisionRule.fit`.
+        """
+        unknown = [name for name in logits if name not in self.losses]
+        if PLAIN not in logits or unknown:
+            known = quoted(list(self.losses))
+            raise ValueError(
+                f"logits must be named as losses, {known}, with {PLAIN!r}, but got {quoted(list(logits))}."
+            )
+        names = [name for name in self.losses if name in logits]
+        return self._referring(names, logits, target) if self.limits else self._deciding(names, logits, target)
+
+    def _deciding(self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
+        harm = harm_of(self.concern)
+        options = Options.of([logits[name].cpu() for name in names], target.cpu(), harm)
+        place = options.choose(self.max_accuracy_loss)
+        option, (gain, more) = options.options[place], options.estimates()[place]
+        name = names[option.model]
+        rule = DecisionRule(_with_factor(self.concern, harm, option.factor)).fit(logits[name], target)
+        change, of_accuracy = (_interval(options.counted[place, part]) for part in (HARM, RIGHT))
+        if place == 0:
+            summary = "The plain model is the best choice: no other loses so little accuracy and does less harm."
+        else:
+            summary = (
+                f"{name}, with a decision factor of {option.factor:g}: {1e4 * more:+.1f} dangerous errors in 10 000 "
+                f"samples by the estimate, {_written(change, 1e4, 1)} by counts; "
+                f"{100 * gain:+.2f} points of accuracy by the estimate, {_written(of_accuracy, 100, 2)} by counts."
+            )
+        return Recommendation(name, rule, option.factor, summary)
+
+    def _referring(self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
+        limits = [
+            each if each.confidence is None else replace(each, confidence=1 - (1 - each.confidence) / len(names))
+            for each in self.limits
+        ]
+        rules = {name: DecisionRule(self.concern, limits).fit(logits[name], target) for name in names}
+        decided = {name: (rule(logits[name]) != REFERRED).double().mean().item() for name, rule in rules.items()}
+        name = max(names, key=decided.__getitem__)
+        others = ", ".join(f"{other} {100 * decided[other]:.1f} %" for other in names if other != name)
+        summary = f"{name} decides {100 * decided[name]:.1f} % of the samples under the limits" + (
+            f" ({others})." if others else "."
+        )
+        return Recommendation(name, rules[name], None, summary)
+
+
+def recommended(
+    concern: ConcernSpec,
+    *,
+    max_accuracy_loss: float = MAX_ACCURACY_LOSS,
+    refer: bool | Limit | Sequence[Limit] = False,
+) -> Recipe:
+    """Make the recipe that makes fewer dangerous errors at an accuracy that one allows (``mpcs benchmark``).
+
+    It trains a plain model and three with margins for dangerous errors, which grow while training (`MarginRamp`), and
+    chooses among them and the costs to decide by on validation samples. With weights, margins are in proportion to
+    them. Any optimizer and schedule will do; ours was Adam with a cosine after a warmup. Where training takes long, one
+    model with a margin beside the plain one will do, too.
 
     Args:
         concern: What errors cost, and which are dangerous.
-        limits: The limits that the rule guarantees by referring samples. Default: it refers none, unless the concern
-            has a cost of referral.
+        max_accuracy_loss: The accuracy that the choice may cost on the validation samples, as a share of samples, in
+            [0, 1].
+        refer: Whether samples may be referred, under limits that the rule guarantees; True is a `Limit` of 0.005.
 
     Raises:
-        ValueError: If a limit breaks the rules of `DecisionRule`.
+        ValueError: If an argument breaks its rule, or if the concern has a cost of referral, but nothing is referred.
 
     Example:
         >>> import torch
         >>> from mpcs_torch import ConcernSpec
-        >>> from mpcs_torch.learning import recommended
+        >>> from mpcs_torch.learning import MarginRamp, recommended
         >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]])
-        >>> recipe = recommended(lights)
-        >>> model = torch.nn.Linear(4, 3)
-        >>> inputs, target = torch.randn(30, 4), torch.arange(30) % 3
-        >>> recipe.loss(model(inputs), target).backward()  # in the training loop
-        >>> validation_logits = 2 * torch.eye(3)[target] + torch.randn(30, 3)
-        >>> decisions = recipe.rule.fit(validation_logits, target)(validation_logits)
+        >>> target = torch.arange(300) % 3
+        >>> inputs = torch.eye(3)[target] + 0.6 * torch.randn(300, 3, generator=torch.Generator().manual_seed(0))
+        >>> recipe, logits = recommended(lights), {}
+        >>> for name, loss in recipe.losses.items():
+        ...     model = torch.nn.Linear(3, 3)
+        ...     optimizer, ramp = torch.optim.Adam(model.parameters(), lr=0.1), MarginRamp(loss, steps=50)
+        ...     for _ in range(50):
+        ...         optimizer.zero_grad()
+        ...         loss(model(inputs[:150]), target[:150]).backward()
+        ...         optimizer.step()
+        ...         ramp.step()
+        ...     logits[name] = model(inputs[150:]).detach()
+        >>> choice = recipe.choose(logits, target[150:])
+        >>> decisions = choice.rule(logits[choice.name])
     """
-    rule = DecisionRule(concern, limits)
-    costs = concern.matrix().fill_diagonal_(0)
-    shares = costs / costs.max()  # of the full margin
+    if not 0 <= max_accuracy_loss <= 1:
+        raise ValueError(f"max_accuracy_loss must be from 0 to 1, but got {max_accuracy_loss}.")
+    limits: tuple[Limit, ...] = ()
+    if refer:
+        limits = (REFERRAL_LIMIT,) if refer is True else (refer,) if isinstance(refer, Limit) else tuple(refer)
+    if not limits and concern.refer is not None:
+        raise ValueError("refer must be given with a concern that has a cost of referral.")
+    losses = {PLAIN: margin_loss(concern, 0.0, 0.0)}
+    losses.update({name: margin_loss(concern, *setting) for name, setting in MARGINS.items()})
+    return Recipe(concern, losses, limits, max_accuracy_loss)
+
+
+def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
+    """Make the loss for a margin, in nats, of the errors that matter most; released pairs have none."""
+    return SoftmaxMarginLoss(harm_of(concern).float(), margin=margin, label_smoothing=label_smoothing)
+
+
+def harm_of(concern: ConcernSpec) -> Tensor:
+    """Return the harm of each error, float64 (C, C): its share of the highest weight; released pairs have 0."""
     if concern.weights is None:
-        shares = torch.where(concern.released(), RELEASED_MARGIN, costs)
-    return Recipe(SoftmaxMarginLoss(shares, margin=MARGIN, label_smoothing=LABEL_SMOOTHING), rule)
+        return concern.dangerous_pairs().double()
+    weights = concern.matrix().fill_diagonal_(0)
+    return weights / weights.max()
+
+
+def _with_factor(concern: ConcernSpec, harm: Tensor, factor: float) -> ConcernSpec:
+    """Return the concern by whose costs a factor decides; the same errors are dangerous."""
+    pairs = [[true, *row.nonzero().flatten().tolist()] for true, row in enumerate(concern.dangerous_pairs())]
+    dangerous = [pair for pair in pairs if len(pair) > 1]
+    weights = softened(harm, factor).tolist()
+    return ConcernSpec(concern.classes, weights=weights, dangerous=dangerous, concession=concern.concession)
+
+
+def _interval(change: Tensor) -> tuple[float, float, float]:
+    """Return the mean of changes (N,) in [-1, 1] and its interval of 95 %."""
+    values, counts = torch.unique(torch.cat([change, change.new_tensor([-1.0, 1.0])]), return_counts=True)
+    counts[0] -= 1
+    counts[-1] -= 1
+    return change.mean().item(), *bounded_mean_interval(values, counts)
+
+
+def _written(interval: tuple[float, float, float], unit: float, digits: int) -> str:
+    value, low, high = (unit * each for each in interval)
+    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"

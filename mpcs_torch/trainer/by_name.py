@@ -11,6 +11,7 @@ from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, Linear
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
+from mpcs_torch.learning.recommended import margin_loss
 from mpcs_torch.learning.selection import Direction
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -42,6 +43,13 @@ def softmax_margin(
     return SoftmaxMarginLoss(_learnt(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
+def recommended(
+    concern: ConcernSpec, *, margin: Annotated[float, Field(ge=0)] = 4.0, label_smoothing: Share = 0.0
+) -> Loss:
+    """Make a loss of the recommended recipe: a `SoftmaxMarginLoss` without a margin for released pairs."""
+    return margin_loss(concern, margin, label_smoothing)
+
+
 def generalized_mean(concern: ConcernSpec, *, power: float) -> Loss:  # noqa: ARG001  # blind to concern
     """Make a `GeneralizedMeanLoss`."""
     return GeneralizedMeanLoss(power)
@@ -55,6 +63,7 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "cross_entropy": cross_entropy,
     "concern": concern_loss,
     "softmax_margin": softmax_margin,
+    "recommended": recommended,
     "generalized_mean": generalized_mean,
 }
 """Called with the `ConcernSpec` of the run."""

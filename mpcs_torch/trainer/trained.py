@@ -64,9 +64,13 @@ class TrainedRun:
         """Return which way is better for the columns of the records, where that is known."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
 
-    @torch.no_grad()
     def test_logits(self, epoch: int) -> Tensor | None:
-        """Compute the logits (N, C) of the test samples at an epoch; None if its checkpoint was not kept.
+        """Compute the logits (N, C) of the test samples at an epoch; None if its checkpoint was not kept."""
+        return self.logits(self.test, epoch)
+
+    @torch.no_grad()
+    def logits(self, split: Split, epoch: int) -> Tensor | None:
+        """Compute the logits (N, C) of samples at an epoch; None if its checkpoint was not kept.
 
         Raises:
             CheckpointError: If the checkpoint does not fit the model of the config.
@@ -81,7 +85,7 @@ class TrainedRun:
             line = str(error).splitlines()[0]
             raise CheckpointError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
         with self.prepared.kernels():
-            return evaluator_of(self.prepared, self.test)(model).logits.cpu()
+            return evaluator_of(self.prepared, split)(model).logits.cpu()
 
 
 def open_trained(folder: Path, data_root: Path) -> TrainedRun:

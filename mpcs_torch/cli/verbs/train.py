@@ -22,6 +22,7 @@ from mpcs_torch.tables import Table
 if TYPE_CHECKING:
     from mpcs_torch.processes.world import World
     from mpcs_torch.trainer.config.run import RunConfig
+    from mpcs_torch.trainer.data import DataSplits
     from mpcs_torch.trainer.loop import Hook
 
 
@@ -139,6 +140,8 @@ def _train(
 
     world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
+    if settings.recommended is not None and overwrite:
+        raise typer.BadParameter("--overwrite does not go with recommended: choose another name or folder")
     if resume and world.told_by_first(lambda: (folder / "result.json").exists()):
         world.told_by_first(lambda: check_same(settings, folder))
         if world.is_first:
@@ -147,6 +150,9 @@ def _train(
                 print_json({"run": folder, **json.loads((folder / "result.json").read_text(encoding="utf-8"))})
         return
     data = settings.data.load(data_root)
+    if settings.recommended is not None:
+        _train_recommended(settings, folder, data_root, data, world, as_json=as_json)
+        return
     with ExitStack() as stack:
         hooks: list[Hook] = []
         if world.is_first:
@@ -166,3 +172,20 @@ def _train(
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
         raise typer.Exit(DIVERGED)
+
+
+def _train_recommended(
+    settings: "RunConfig", folder: Path, data_root: Path, data: "DataSplits", world: "World", *, as_json: bool
+) -> None:
+    """Train every loss of the recipe, and say which model was chosen."""
+    from mpcs_torch.cli.progress import progress_bar
+    from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
+
+    if world.size > 1:
+        raise typer.BadParameter("a config with recommended trains in one process, not under torchrun")
+    choice = train_recommended(settings, data, folder, data_root, progress_bar)
+    if as_json:
+        print_json({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))})
+    else:
+        say(f"{choice}\n")
+    note(f"wrote {folder / RULE}, {CHOICE} and a folder for each run")

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from torch.optim import Optimizer
 
 from mpcs_torch.errors import quoted, shown
-from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning import Limit, SelectionRule
+from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.by_name import LOSSES, OPTIMIZERS, SCHEDULERS
 from mpcs_torch.trainer.config.metrics import TEST
@@ -101,9 +102,9 @@ class TrainingConfig(Section):
     loss_scale: str | None = None
     """Multiply the loss by this metric of the latest epoch (the published learning runs: mpcs_count)."""
 
-    averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
     margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
     """The shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises from 0: see `MarginRamp`."""
+    averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """The decay of a moving average of the weights, taken at every step, such as 0.998: the average is what is measured
     and kept. Default: no average."""
 
@@ -111,6 +112,22 @@ class TrainingConfig(Section):
         """Give the column that scales the loss, if there is one."""
         if self.loss_scale is not None:
             yield Follower("training.loss_scale", self.loss_scale, "lower_is_better")
+
+
+class RecommendedConfig(Section):
+    """The recipe of `recommended`: a plain run and runs with margins, of which validation samples choose one."""
+
+    max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
+    """The accuracy that the choice may cost on the validation samples, as a share of samples."""
+    refer: list[str] = Field(default_factory=list)
+    """Limits such as ``dangerous <= 0.005``, if samples may be referred."""
+
+    @field_validator("refer", mode="after")
+    @classmethod
+    def _are_limits(cls, refer: list[str]) -> list[str]:
+        for limit in refer:
+            Limit.parse(limit)
+        return refer
 
 
 class SelectorConfig(Section):

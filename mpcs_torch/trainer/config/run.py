@@ -13,7 +13,13 @@ from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.config import learning
-from mpcs_torch.trainer.config.learning import LossConfig, SchedulerConfig, SelectorConfig, TrainingConfig
+from mpcs_torch.trainer.config.learning import (
+    LossConfig,
+    RecommendedConfig,
+    SchedulerConfig,
+    SelectorConfig,
+    TrainingConfig,
+)
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
 from mpcs_torch.trainer.config.parts import Section, defers_imports
 from mpcs_torch.trainer.config.sections import (
@@ -42,6 +48,8 @@ class RunConfig(Section):
     """Steps at every epoch. Default: the learning rate stays."""
     selector: SelectorConfig | None = None
     """Default: no checkpoints."""
+    recommended: RecommendedConfig | None = None
+    """Train all losses of the recipe instead of ``loss``, and choose one. Default: one run with ``loss``."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
     """The metrics of every epoch, each a column of the records. Default: the published columns."""
     epochs: EpochsConfig = EpochsConfig()
@@ -84,6 +92,8 @@ class RunConfig(Section):
         if unknown := [name for name in self.epochs.test if name not in measured]:
             names = ", ".join(measured[:30])
             problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
+        if self.recommended is not None and self.epochs.samples != "validation":
+            problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
         if problems:
             raise ValueError("\n".join(problems))
         return self

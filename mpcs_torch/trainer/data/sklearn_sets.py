@@ -1,4 +1,4 @@
-"""The data sets inside scikit-learn: IRIS, DIGITS and breast cancer, unscaled."""
+"""The data sets inside scikit-learn: IRIS, DIGITS, breast cancer and wine, unscaled."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +36,11 @@ def load_breast_cancer(
     data = _split(datasets.load_breast_cancer(), test_fraction, split_seed)
     unused = (f"unused {number}" for number in range(1, unused_classes + 1))
     return replace(data, class_names=(*data.class_names, *unused))
+
+
+def load_wine(root: Path, *, test_fraction: Fraction = 0.25, split_seed: Seed = 0) -> DataSplits:  # noqa: ARG001  # no files
+    """Load wine: (N, 13), 3 classes."""
+    return _split(datasets.load_wine(), test_fraction, split_seed)
 
 
 def _split(

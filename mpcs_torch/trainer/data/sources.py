@@ -54,7 +54,7 @@ class Status:
 
 def status(root: Path) -> Iterator[Status]:
     """Give the state of the sets that the paper's experiments use, and of every other UCR set in the data root."""
-    for name in ("iris", "digits", "breast_cancer"):
+    for name in ("iris", "digits", "breast_cancer", "wine"):
         yield Status(name, "inside scikit-learn")
     for name, files in SHA256.items():
         missing = [file for file in files if not (root / file).exists()]

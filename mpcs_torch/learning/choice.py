@@ -1,0 +1,128 @@
+"""Choose among trained models and decision factors: the least harm at an accuracy that one allows.
+
+Counts of rare errors on validation samples are noisy. So each model is compared with the plain one on the same samples,
+half by the labels and half by what the calibrated probabilities of both expect; and what a decision factor changes is
+what the model's own calibrated probabilities expect.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
+
+FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
+"""The costs that are tried for a harmless error when deciding; the worst one costs 1. With 1 for all, the most probable
+class is the decision."""
+FOLDS = 5
+"""The temperature that calibrates the samples of a fold is fitted on the others."""
+RIGHT, HARM = 0, 1
+"""What is measured of each decision."""
+
+
+class Option(NamedTuple):
+    """A trained model, and a way of deciding by it."""
+
+    model: int
+    factor: float
+
+
+class Estimate(NamedTuple):
+    """What an option changes against the plain model, as means over all samples."""
+
+    accuracy: float
+    """The gain."""
+    harm: float
+    """The change; less is better."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options on validation samples, each against the first model decided by its most probable class."""
+
+    options: tuple[Option, ...]
+    counted: Tensor
+    """``(O, 2, N)``: the change of correct decisions and of harm, by the labels."""
+    estimated: Tensor
+    """``(O, 2, N)``: the same by labels and probabilities."""
+
+    @classmethod
+    def of(cls, logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Self:
+        """Compare models with each other.
+
+        Args:
+            logits: ``(N, C)`` of each model on the same samples, the plain model first.
+            target: ``(N,)`` class indices.
+            harm: ``(C, C)``, in [0, 1]: of each error, rows true classes; 1 for dangerous errors and 0 for others, or
+                between.
+            factors: Those that are tried, 1 first.
+        """
+        probs, harm = [_calibrated(each.double(), target) for each in logits], harm.double()
+        plain = decide(probs[0], harm, 1.0)
+        options, counted, estimated = [], [], []
+        for model, own in enumerate(probs):
+            both, usual = (probs[0] + own) / 2, decide(own, harm, 1.0)
+            by_labels = _of_labels(usual, target, harm) - _of_labels(plain, target, harm)
+            by_model = (by_labels + _of_belief(usual, both, harm) - _of_belief(plain, both, harm)) / 2
+            for factor in factors:
+                decision = decide(own, harm, factor)
+                options.append(Option(model, factor))
+                counted.append(_of_labels(decision, target, harm) - _of_labels(plain, target, harm))
+                estimated.append(by_model + _of_belief(decision, own, harm) - _of_belief(usual, own, harm))
+        return cls(tuple(options), torch.stack(counted), torch.stack(estimated))
+
+    @classmethod
+    def pooled(cls, parts: Sequence["Options"]) -> "Options":
+        """Join the options of models that were trained in the same way, under several seeds."""
+        both = (torch.cat([getattr(part, name) for part in parts], dim=2) for name in ("counted", "estimated"))
+        return cls(parts[0].options, *both)
+
+    def estimates(self, *, counts: bool = False) -> list[Estimate]:
+        """Estimate what each option changes; by the labels alone if asked for counts."""
+        return [Estimate(*row) for row in (self.counted if counts else self.estimated).mean(dim=2).tolist()]
+
+    def choose(self, max_accuracy_loss: float, *, counts: bool = False) -> int:
+        """Return the place of the least harmful option among those that lose no more accuracy than is allowed."""
+        estimates = self.estimates(counts=counts)
+        sound = [place for place, each in enumerate(estimates) if each.accuracy >= -max_accuracy_loss]
+        return min(sound, key=lambda place: estimates[place].harm)  # the plain model is sound
+
+
+def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
+    """Decide (N,) by probabilities (N, C), where a harmless error costs the factor, and the worst one 1."""
+    return (probs @ softened(harm, factor).to(probs)).argmin(dim=1)
+
+
+def softened(harm: Tensor, factor: float) -> Tensor:
+    """Return the costs by which a factor decides, (C, C), from the harm of errors in [0, 1]."""
+    return (factor + (1 - factor) * harm).fill_diagonal_(0)
+
+
+def _of_labels(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
+    """Return whether each decision is right, and its harm: (2, N)."""
+    return torch.stack([(decision == target).double(), harm[target, decision]])
+
+
+def _of_belief(decision: Tensor, belief: Tensor, harm: Tensor) -> Tensor:
+    """Return the probability that each decision is right, and its expected harm: (2, N)."""
+    return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (belief, belief @ harm)])
+
+
+def _calibrated(logits: Tensor, target: Tensor) -> Tensor:
+    """Return probabilities (N, C) by temperatures that were fitted on other samples."""
+    order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
+    probs = torch.empty_like(logits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalibrationWarning)  # no error among the others: the temperature is 1
+        for fold in order.tensor_split(FOLDS):
+            others = torch.ones(len(target), dtype=torch.bool)
+            others[fold] = False
+            scaling = TemperatureScaling()
+            if others.any():
+                scaling.fit(logits[others], target[others])
+            probs[fold] = scaling(logits[fold]).softmax(dim=1)
+    return probs

@@ -1,0 +1,76 @@
+"""A config with ``recommended``: one run for each loss of the recipe, and the choice among their models."""
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.learning import Limit, Recommendation, recommended
+from mpcs_torch.learning.recommended import MARGINS, PLAIN
+from mpcs_torch.trainer.config.run import RunConfig, dump_config
+from mpcs_torch.trainer.data import DataSplits
+from mpcs_torch.trainer.folder import check_same, run_in_folder
+from mpcs_torch.trainer.loop import Hook
+from mpcs_torch.trainer.result import FILE as RESULT
+from mpcs_torch.trainer.trained import open_trained
+
+CHOICE, RULE = "recommended.json", "rule.pt"
+"""The choice in words and numbers, and the fitted decision rule."""
+Bar = Callable[[str, int], AbstractContextManager[Hook]]
+
+
+def runs_of(config: RunConfig) -> dict[str, RunConfig]:
+    """Return the config of each run, by the name of its loss."""
+    runs = {}
+    for name, (margin, smoothing) in {PLAIN: (0.0, 0.0), **MARGINS}.items():
+        loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
+        training = {**config.training.model_dump(), "margin_ramp": [0.1, 0.6] if margin else None}
+        own = {"name": name.replace(", ", "-").replace(" ", "-"), "loss": loss, "training": training}
+        if config.selector is None:
+            own["selector"] = {"by": next(iter(config.directions)), "keep_last": True}  # which keeps the last epoch
+        runs[name] = RunConfig.model_validate({**config.model_dump(), "recommended": None, **own})
+    return runs
+
+
+def train_recommended(config: RunConfig, data: DataSplits, folder: Path, data_root: Path, bar: Bar) -> Recommendation:
+    """Train what is missing in a folder, choose a model on validation samples, and write the choice and its rule.
+
+    A run that is finished is kept, and one that was cut off goes on.
+    """
+    assert config.recommended is not None
+    settings = config.recommended
+    concern = config.score.concern.spec(data.class_names)
+    refer = [Limit.parse(limit) for limit in settings.refer]
+    recipe = recommended(concern, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(folder / "config.yaml", dump_config(config))
+    logits: dict[str, Tensor] = {}
+    target = torch.empty(0, dtype=torch.int64)
+    for name, own in runs_of(config).items():
+        place = folder / own.name
+        if (place / RESULT).exists():
+            check_same(own, place)
+        else:
+            with bar(own.name, own.epochs.count) as hook:
+                run_in_folder(own, data, place, [hook], resume=(place / "config.yaml").exists())
+        trained = open_trained(place, data_root)
+        validation = trained.prepared.data.validation
+        epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
+        outputs = None if validation is None else trained.logits(validation, int(epoch))
+        assert validation is not None  # the config asks for it
+        assert outputs is not None
+        logits[name], target = outputs, validation.labels.cpu()
+    choice = recipe.choose(logits, target)
+    write_choice(choice, folder)
+    return choice
+
+
+def write_choice(choice: Recommendation, folder: Path) -> None:
+    """Write the choice and its rule."""
+    choice.rule.save(folder / RULE, overwrite=True)
+    plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
+    replace_text(folder / CHOICE, json.dumps(plain, indent=2) + "\n")

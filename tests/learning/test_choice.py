@@ -1,0 +1,83 @@
+"""The choice among models and decision factors: by hand, and how well it chooses among noisy options."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Option, Options, decide, softened
+from mpcs_torch.learning.recommended import harm_of
+
+CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
+HARM_MATRIX = harm_of(CONCERN)
+
+
+def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw labels, and the logits of a model and of a better one whose errors are correlated with it."""
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(0, 3, (size,), generator=generator)
+    noise, own = torch.randn(2, size, 3, generator=generator)
+    plain = strength * torch.eye(3)[target] + noise
+    return target, plain, plain + 0.3 * own
+
+
+def test_decisions_and_costs_by_hand() -> None:
+    probs = torch.tensor([[0.45, 0.0, 0.55], [0.3, 0.3, 0.4]], dtype=torch.float64)
+    assert softened(HARM_MATRIX, 0.1).tolist()[0] == pytest.approx([0, 0.1, 1])
+    assert decide(probs, HARM_MATRIX, 1.0).tolist() == [2, 2]
+    assert decide(probs, HARM_MATRIX, 0.1).tolist() == [2, 0]  # the costs of 2 are 0.6, of 0 0.4 + 0.03
+
+
+def test_counts_are_changes_against_the_most_probable_class_of_the_first_model() -> None:
+    target, plain, other = sample(500, 0)
+    options = Options.of([plain, other], target, HARM_MATRIX)
+    assert len(options.options) == 2 * len(FACTORS)
+    assert not options.counted[0].any()
+    assert not options.estimated[0].any()
+    place = options.options.index(Option(1, 1.0))
+    before, after = plain.argmax(dim=1), other.argmax(dim=1)
+    gain = (after == target).double() - (before == target).double()
+    assert torch.equal(options.counted[place, RIGHT], gain)
+    harm = HARM_MATRIX[target, after] - HARM_MATRIX[target, before]
+    assert torch.equal(options.counted[place, HARM], harm)
+
+
+def test_pooled_options_are_those_of_all_samples() -> None:
+    parts = [Options.of(list(sample(300, seed)[1:]), sample(300, seed)[0], HARM_MATRIX) for seed in (1, 2)]
+    pooled = Options.pooled(parts)
+    assert pooled.counted.shape[2] == 600
+    counts = [each.estimates(counts=True) for each in parts]
+    for place, found in enumerate(pooled.estimates(counts=True)):
+        assert found.harm == pytest.approx((counts[0][place].harm + counts[1][place].harm) / 2)
+
+
+def test_the_plain_model_is_chosen_where_nothing_is_better() -> None:
+    target, plain, _ = sample(2000, 3, strength=6.0)
+    worse = plain.roll(1, dims=1)
+    options = Options.of([plain, worse], target, HARM_MATRIX)
+    assert options.options[options.choose(0.0)].model == 0
+
+
+def test_a_model_that_is_clearly_better_is_chosen() -> None:
+    target, plain, _ = sample(3000, 4, strength=1.0)
+    better = plain + 1.5 * torch.eye(3)[target]
+    options = Options.of([plain, better], target, HARM_MATRIX)
+    assert options.options[options.choose(0.0005)].model == 1
+
+
+def test_estimates_are_nearer_to_the_truth_than_counts() -> None:
+    """Of 300 samples of a population, on average over what the options change in it."""
+    target, plain, other = sample(40_000, 5)
+    truth = torch.tensor(Options.of([plain, other], target, HARM_MATRIX).estimates(counts=True))
+    errors = []
+    for part in range(100):
+        at = slice(300 * part, 300 * (part + 1))
+        options = Options.of([plain[at], other[at]], target[at], HARM_MATRIX)
+        errors.append(
+            [
+                ((torch.tensor(options.estimates(counts=counts)) - truth) ** 2).mean(dim=0).tolist()
+                for counts in (False, True)
+            ]
+        )
+    estimated, counted = torch.tensor(errors).mean(dim=0)
+    assert (estimated < 0.8 * counted).all()

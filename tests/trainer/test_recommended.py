@@ -1,0 +1,68 @@
+"""A config with the recommended recipe: all its runs, the choice, and going on after a cut."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mpcs_torch.cli.app import VERBS
+from mpcs_torch.learning import DecisionRule
+from mpcs_torch.trainer import recommended
+from mpcs_torch.trainer.config.run import ConfigError, load_packaged_config
+from mpcs_torch.trainer.recommended import CHOICE, RULE, runs_of
+from tests.cli.test_cli import run
+
+SETTINGS = ("digits", "recommended={}", "selector=null", "scheduler=null", "epochs.count=2", "name=mine")
+
+
+def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "train" in VERBS
+    folder, train = tmp_path / "mine", recommended.run_in_folder
+    begun: list[str] = []
+
+    def cut(config: object, data: object, place: Path, *given: object, **others: object) -> object:
+        begun.append(place.name)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+        return train(config, data, place, *given, **others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(recommended, "run_in_folder", cut)
+    assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 130
+    assert f"--resume {folder}" in capsys.readouterr().err
+    assert run("train", "--resume", folder, "-q") == 0
+    assert begun == ["plain", "margin-2", "margin-4", "margin-4", "margin-2-smoothed"]
+    told = json.loads((folder / CHOICE).read_text())
+    assert capsys.readouterr().out.startswith(told["summary"])
+    assert DecisionRule.load(folder / RULE).is_fitted
+    assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 2
+    assert "already holds a run" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore:E4")
+def test_limits_come_from_the_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    limited = "recommended={refer: [dangerous <= 0.2]}"
+    assert run("train", SETTINGS[0], limited, *SETTINGS[2:], "--out", tmp_path, "-q", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "under the limits" in told["summary"]
+    assert DecisionRule.load(tmp_path / "mine" / RULE).limits[0].at_most == 0.2
+
+
+def test_the_runs_have_the_losses_of_the_recipe() -> None:
+    runs = runs_of(load_packaged_config("experiments/digits", ["recommended={}", "selector=null"]))
+    assert [own.training.margin_ramp for own in runs.values()] == [None, [0.1, 0.6], [0.1, 0.6], [0.1, 0.6]]
+    assert all(own.recommended is None and own.selector is not None for own in runs.values())
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["recommended={}", "epochs.samples=train"], "must have validation samples to choose by"),
+        (["recommended={max_accuracy_loss: 2}"], "max_accuracy_loss: Input should be less than or equal to 1"),
+        (["recommended={refer: [most]}"], "recommended.refer"),
+    ],
+)
+def test_what_is_wrong_is_named(overrides: list[str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_packaged_config("experiments/digits", overrides)
