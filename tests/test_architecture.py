@@ -29,11 +29,11 @@ MAY_IMPORT = {
     "learning": {"calibration", "concern", "functional"} | LIGHT,
     "monitoring": {"evaluation", "learning", "concern", "functional", "metrics", "plots"} | LIGHT,
     "trainer": TRAINER,
-    "study": TRAINER | {"plots"},
+    "benchmark": TRAINER | {"plots"},
     "paper": TRAINER,
-    "report": TRAINER | {"plots", "evaluation", "monitoring", "study", "paper"},
+    "report": TRAINER | {"plots", "evaluation", "monitoring", "benchmark", "paper"},
     "integrations": {"calibration", "concern", "errors", "functional", "learning", "metrics", "plots"},
-    "cli": TRAINER | {"plots", "evaluation", "monitoring", "study", "paper", "report"},
+    "cli": TRAINER | {"plots", "evaluation", "monitoring", "benchmark", "paper", "report"},
 }
 """Part by part; each may import itself."""
 FAMILIES = {"concern", "quality", "soft", "probability", "detection"}

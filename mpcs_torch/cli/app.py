@@ -23,7 +23,7 @@ VERBS = (
     "monitor",
     "select",
     "report",
-    "study",
+    "benchmark",
     "demo",
     "data",
     "concern",

@@ -2,11 +2,7 @@
 
 from pathlib import Path
 
-from mpcs_torch.plots.bars import paired_counts
-from mpcs_torch.plots.risk_coverage import risk_coverage_figure
-from mpcs_torch.report.figures import costliest, draw_confusion
-from mpcs_torch.report.render import draw, render
-from mpcs_torch.study.demonstration import (
+from mpcs_torch.benchmark.demonstration import (
     CONFIDENCE,
     MAX_DANGEROUS,
     PLAIN,
@@ -15,6 +11,10 @@ from mpcs_torch.study.demonstration import (
     WITH_REFERRAL,
     Demonstration,
 )
+from mpcs_torch.plots.bars import paired_counts
+from mpcs_torch.plots.risk_coverage import risk_coverage_figure
+from mpcs_torch.report.figures import costliest, draw_confusion
+from mpcs_torch.report.render import draw, render
 
 
 def write_demo_report(found: Demonstration, path: Path) -> None:
@@ -70,7 +70,7 @@ def without_referral(found: Demonstration) -> str:
         f"Of {samples} test samples, the plain run makes {found.mean(PLAIN, 'dangerous'):.1f} dangerous errors and the "
         f"recommended loss and decision rule {found.mean(RECOMMENDED, 'dangerous'):.1f}: {100 * cut[0]:.0f} % "
         f"[{100 * cut[1]:.0f}, {100 * cut[2]:.0f}] fewer, at {points[0]:+.2f} [{points[1]:+.2f}, {points[2]:+.2f}] "
-        f"points of accuracy (means over {len(SEEDS)} seeds and 95 % bootstrap intervals)."
+        f"points of accuracy (means over {len(SEEDS)} seeds and 95 % intervals)."
     )
 
 

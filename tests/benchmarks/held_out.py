@@ -1,4 +1,4 @@
-"""Test predictions of a trained network on MNIST and on digits, with the concern of the case study or the study."""
+"""Test predictions of a trained network on MNIST and on digits, with the concern of the case study or the benchmark."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
+from mpcs_torch.benchmark.methods import METHODS, Problem
+from mpcs_torch.benchmark.runs import outputs, train
+from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision
-from mpcs_torch.study.tasks import hold_out
-from mpcs_torch.trainer.config.run import load_packaged_config
-from mpcs_torch.trainer.prepare import prepare_run
 from tests.benchmarks.tabular_models import mlp
 
 DIGITS_TEST = 1500
@@ -42,17 +42,17 @@ class HeldOut(NamedTuple):
 
 
 def mnist(data_root: Path) -> HeldOut:
-    """Train the MLP of the MNIST study for its 5 passes (seed 0), and predict the 10 000 test images."""
-    config = load_packaged_config("studies/mnist", [])
-    data = hold_out(config.data.load(data_root), seed=0)
-    run = prepare_run(config, data)
-    model = run.start().measured.eval()
-    with torch.no_grad():
-        return HeldOut(model(data.test.inputs), data.test.labels, config.score.concern.spec(data.class_names))
+    """Train the MLP of the benchmark by cross entropy (seed 0), and predict the 10 000 test images."""
+    task = TASKS["MNIST, MLP"]
+    parts, concern = task.parts(data_root, 0), task.spec(data_root)
+    problem = Problem(concern, parts.train.labels.bincount(), task.steps)
+    method = METHODS["cross entropy"]
+    model = train(task, method, dict(method.settings[0]), task.learning_rates[0], parts, problem, seed=0)
+    return HeldOut(outputs(model, parts.test), parts.test.labels, concern)
 
 
 def digits() -> HeldOut:
-    """Train an MLP on 297 of the 1797 digits, and predict the others; the concern is that of the digits study."""
-    concern = load_packaged_config("studies/digits", []).score.concern.spec([str(digit) for digit in range(10)])
+    """Train an MLP on 297 of the 1797 digits, and predict the others; the concern is that of the benchmark."""
+    concern = TASKS["digits, MLP"].spec(Path())
     train, test, labels, target = train_test_split(*load_digits(return_X_y=True), test_size=DIGITS_TEST, random_state=0)
     return HeldOut(mlp(train / 16, labels, 0)(test / 16), torch.from_numpy(target), concern)

@@ -11,6 +11,7 @@ and of a poor model.
 import argparse
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +21,12 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
+from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.calibration import estimate_priors
 from mpcs_torch.calibration.priors import LEVEL, PriorMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.run import load_packaged_config
 from tests.benchmarks.held_out import DIGITS_TEST
 from tests.benchmarks.tabular_models import mlp
 
@@ -64,7 +65,7 @@ class Population(NamedTuple):
 
 def population() -> Population:
     """Train the MLP of `held_out.digits` and predict the other digits, upright and rotated."""
-    concern = load_packaged_config("studies/digits", []).score.concern.spec([str(digit) for digit in range(10)])
+    concern = TASKS["digits, MLP"].spec(Path())
     train, test, labels, target = train_test_split(*load_digits(return_X_y=True), test_size=DIGITS_TEST, random_state=0)
     predict = mlp(train / 16, labels, 0)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.benchmark.demonstration import PLAIN, RECOMMENDED, WITH_REFERRAL, Demonstration
 from mpcs_torch.report.demo import write_demo_report
-from mpcs_torch.study.demonstration import PLAIN, RECOMMENDED, WITH_REFERRAL, Demonstration
 from tests.cli.test_cli import run
 from tests.report.test_run import trained
 

@@ -21,18 +21,18 @@ def asked(request: pytest.FixtureRequest) -> tuple[Callable[..., None], int]:
     return (lambda *_, **__: signal.raise_signal(number)), status
 
 
-def test_a_study_says_that_the_same_command_goes_on(
+def test_a_benchmark_says_that_the_same_command_goes_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     asked: tuple[Callable[..., None], int],
 ) -> None:
     ask, status = asked
-    monkeypatch.setattr("mpcs_torch.study.tasks.run_study", ask)
+    monkeypatch.setattr("mpcs_torch.benchmark.stages.results_of", ask)
     before = signal.getsignal(signal.SIGTERM)
     folder = tmp_path / "my runs"
-    assert run("study", "digits", "--out", folder) == status
-    expected = f"goes on with the others: mpcs study digits --out '{folder}'\n"
+    assert run("benchmark", "digits", "--out", folder) == status
+    expected = f"goes on with the others: mpcs benchmark digits --out '{folder}'\n"
     assert capsys.readouterr().err.endswith(expected)
     assert signal.getsignal(signal.SIGTERM) == before
 

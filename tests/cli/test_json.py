@@ -7,25 +7,15 @@ from typing import Any
 
 import pytest
 
+from mpcs_torch.benchmark.demonstration import Demonstration, Tally
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.study.demonstration import Demonstration, Tally
-from mpcs_torch.study.plans import STUDIES, Plan
-from mpcs_torch.study.tasks import StudyTask
+from tests.benchmark.test_benchmark import make_short
 from tests.cli.test_cli import IRIS, RECORDS, run
-from tests.study.test_study import outcome
 
 WRITE_FILES_ALONE = {"convert", "normalize", "report"}
 PREDICTIONS = "target,red,green\n" + "0,0.8,0.2\n1,0.4,0.6\n0,0.3,0.7\n1,0.1,0.9\n" * 30
-PLAN = Plan(
-    (0.01,),
-    ("plateau", "cosine, warmup", "softmax margin 2"),
-    chooses=False,
-    tuning_seeds=2,
-    choice_seeds=2,
-    fresh_seeds=range(2, 4),
-)
 
 
 @pytest.fixture
@@ -67,7 +57,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "concern check c.yaml": lambda found: found["refer"] == 0.5 and len(found["warnings"]) == 1,
     "concern suggest a,b --from order --out drafted.yaml": lambda found: found["classes"] == ["a", "b"],
     "metrics": lambda found: found[0]["name"] == "accuracy",
-    "study digits": lambda found: len(found["methods"]) >= 3 and found["methods"][0]["is_baseline"],
+    "benchmark wine": lambda found: found[0]["task"] == "wine, MLP" and len(found[0]["rows"]) > 2,
     "demo": lambda found: found["by_seed"]["plain"][0]["errors"] == 2,
     "reproduce exp01": lambda found: len(found["exp01"]["spearman"]) == 5,
 }
@@ -79,19 +69,12 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     from mpcs_torch.paper import reproduction
     from mpcs_torch.paper.experiments import experiment_config
 
-    def finish(title: str, tasks: list[StudyTask], world: object) -> list[Any]:
-        return [outcome(task.method, task.learning_rate, task.seed) for task in tasks]
-
     def short(name: str) -> object:
         return experiment_config(name, ["epochs.count=3"])
 
     told = Demonstration(ConcernSpec(2), {"plain": [Tally(1, 2, 3, 4)]})
-    monkeypatch.setitem(STUDIES, "digits", PLAN)
-    monkeypatch.setattr("mpcs_torch.cli.verbs.study._finish", finish)
-    monkeypatch.setattr(
-        "mpcs_torch.study.results.study_figure", lambda *_: type("F", (), {"savefig": lambda *_, **__: 0})
-    )
-    monkeypatch.setattr("mpcs_torch.study.demonstration.demonstrate", lambda *_, **__: told)
+    make_short(monkeypatch)
+    monkeypatch.setattr("mpcs_torch.benchmark.demonstration.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(reproduction, "experiment_config", short)
     monkeypatch.setattr("mpcs_torch.cli.experiments.run_in_child", lambda function, *given: function(*given))
@@ -101,7 +84,6 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_short_work")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_standard_output_holds_json_alone(command: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "runs" / "study-digits").mkdir(parents=True)
     assert COMMANDS[command](printed(capsys, *command.split(" ")))
 
 

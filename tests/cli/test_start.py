@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.app import VERBS
-from mpcs_torch.study.plans import STUDIES
 from tests.benchmarks import start_up
 
 HEAVY = {"torch", "numpy", "torchmetrics", "matplotlib"}
@@ -34,7 +33,6 @@ MISTAKES = [
     ["select", ".", "--within", "accuracy"],
     ["select", ".", "--ties", "best"],
     ["select", "."],
-    ["study", "cifar"],
     ["reproduce"],
     ["reproduce", "exp99"],
     ["reproduce", "exp03", "--records", "."],
@@ -127,7 +125,6 @@ def test_the_package_runs_as_a_module() -> None:
         ("mpcs de", {"decide", "detect", "demo"}),
         ("mpcs reproduce exp01", {"exp01", "exp01-breast-cancer"}),
         ("mpcs reproduce exp01 fig", {"figure6"}),
-        ("mpcs study ", set(STUDIES)),
         ("mpcs data ", {"get", "list"}),
         ("mpcs data get ", {"mnist", "add", "ucr/Chinatown", "ucr/SmoothSubspace"}),
         ("mpcs concern suggest --from t", {"tsne", "tree"}),

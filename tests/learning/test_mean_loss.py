@@ -63,7 +63,7 @@ def test_ignored_samples_and_further_dimensions() -> None:
 
 
 def test_run_configs_take_it_by_name() -> None:
-    config = load_packaged_config("studies/digits", ["loss={name: generalized_mean, power: -0.5}"])
+    config = load_packaged_config("experiments/digits", ["loss={name: generalized_mean, power: -0.5}"])
     assert config.loss.model_extra == {"power": -0.5}
 
 

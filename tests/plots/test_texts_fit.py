@@ -28,9 +28,10 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
+from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
 from mpcs_torch.plots.samples import sample_figure
-from mpcs_torch.plots.scatter import accuracy_against_danger, embedding_figure
+from mpcs_torch.plots.scatter import embedding_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend, trends
 from tests.plots.texts import text_faults
 
@@ -80,10 +81,15 @@ def embedding(size: int, is_long: bool) -> Figure:
     return embedding_figure(points, torch.arange(20 * size) % size, released, names(size, is_long=is_long))
 
 
-def study(size: int, is_long: bool) -> Figure:
-    points = {name: (20 + number / 50, 0.95) for number, name in enumerate(names(size, is_long=is_long))}
-    lines = {f"{name} line": [(19.0, 0.94), (21.0, 0.951)] for name in names(2, is_long=is_long)}
-    return accuracy_against_danger(points, lines, baseline_accuracy=0.95, allowance=0.005)
+def effects(size: int, is_long: bool) -> dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]:
+    every = enumerate(names(size, is_long=is_long))
+    return {name: ((0.001 - n / 9000, -0.01, 0.02), (n / size, n / size - 0.1, n / size + 0.1)) for n, name in every}
+
+
+def benchmarked(size: int, is_long: bool) -> Figure:
+    lines = {name: [(0.0, 0.0), (-0.002, -0.3)] for name in names(3, is_long=is_long)}
+    curves = {name: ([0.5, 1.0], [0.0, 0.02]) for name in names(4, is_long=is_long)}
+    return frontier_figure(effects(size, is_long), lines, curves, title=LONG * is_long, limit=0.005)
 
 
 def trend(size: int, is_long: bool) -> Figure:
@@ -152,7 +158,8 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     reliability: [(ONE, reliability_of)],
     mean_curves: [(SYSTEMS, means)],
     embedding_figure: [(CLASSES, embedding)],
-    accuracy_against_danger: [((2, 30), study)],
+    frontier_figure: [((2, 26), benchmarked)],
+    summary_figure: [((2, 26), lambda size, is_long: summary_figure(effects(size, is_long=is_long)))],
     metric_trend: [(SYSTEMS, trend)],
     paired_counts: [((2, 30), paired)],
     condition_chart: [(CLASSES, conditions)],

@@ -15,17 +15,18 @@ def demo(
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
+    from mpcs_torch.benchmark.demonstration import LOSSES, SEEDS, demonstrate
     from mpcs_torch.cli.progress import counting_bar
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
-    from mpcs_torch.study.demonstration import RUNS, SEEDS, demonstrate
 
     folder = out / "demo"
     report = folder / "report.html"
     if report.exists() and not overwrite:
         raise FileExistsError(f"{report} exists: choose another folder or pass --overwrite")
     again = f"; mpcs demo --out {shlex.quote(str(out))} --overwrite begins anew"
-    with told_how_to_go_on(lambda: again), counting_bar("demo, runs", len(RUNS) * len(SEEDS)) as advance:
-        found = demonstrate(folder, advance, overwrite=overwrite)
+    with told_how_to_go_on(lambda: again), counting_bar("demo, runs", len(LOSSES) * len(SEEDS)) as advance:
+        found = demonstrate(advance)
+    folder.mkdir(parents=True, exist_ok=True)
     write_demo_report(found, report)
     if as_json:
         tallies = {name: [tally._asdict() for tally in of_seeds] for name, of_seeds in found.tallies.items()}

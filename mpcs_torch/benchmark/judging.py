@@ -1,0 +1,282 @@
+"""From runs to results: settings are chosen by validation samples, and judged by test samples of other seeds."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from mpcs_torch.benchmark.measures import Measure, Referral, decide_calibrated, measure, normalized, refer
+from mpcs_torch.benchmark.methods import METHODS, Method, Problem, method_of
+from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of
+from mpcs_torch.benchmark.tasks import TASKS
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.learning.choice import FACTORS, Options, decide
+from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS, harm_of
+
+RECIPE = "ramped margin"
+"""The method whose settings `recommended` trains, beside the plain model."""
+COVERAGES = tuple(np.linspace(0.5, 1, 51).tolist())
+"""At which dangerous errors are drawn."""
+
+
+class Arm(NamedTuple):
+    """A method with one of its settings."""
+
+    method: str
+    setting: int
+
+
+@dataclass(frozen=True)
+class Trials:
+    """The runs of one task."""
+
+    task: str
+    data_root: Path
+    out: Path
+    others: tuple[str, ...] = ()
+    """Import paths of methods that are not ours."""
+
+    def methods(self) -> dict[str, Method]:
+        """Return the methods that are tried on the task."""
+        task = TASKS[self.task]
+        problem = Problem(task.spec(self.data_root), task.parts(self.data_root, 0).train.labels.bincount())
+        tried = {name: method_of(name) for name in (*METHODS, *self.others)}
+        return {name: each for name, each in tried.items() if each.group in task.groups and each.applies(problem)}
+
+    def arms(self, method: str) -> list[Arm]:
+        """Return a method with each of its settings."""
+        number = len(method_of(method).settings) * len(TASKS[self.task].learning_rates)
+        return [Arm(method, setting) for setting in range(number)]
+
+    def tuning(self) -> list[Run]:
+        """Return the runs by which the learning rate of each setting is chosen."""
+        arms = [arm for name in self.tuned() for arm in self.arms(name)]
+        return [self.run(arm, seed) for arm in arms for seed in TASKS[self.task].tuning_seeds]
+
+    def tuned(self) -> list[str]:
+        """Return the methods that have a tuning of their own."""
+        return [name for name, each in self.methods().items() if each.tuned_as is None]
+
+    def choosing(self) -> list[Run]:
+        """Return the runs by which a setting of each method is chosen, each at its best learning rate."""
+        arms = [arm for name in self.tuned() for arm in self.at_best_rates(name)]
+        return [self.run(arm, seed) for arm in arms for seed in TASKS[self.task].choice_seeds]
+
+    def at_best_rates(self, method: str) -> list[Arm]:
+        """Return the settings of a method, each at its learning rate of the highest validation accuracy."""
+        rates, arms = len(TASKS[self.task].learning_rates), self.arms(method)
+        groups = [arms[start : start + rates] for start in range(0, len(arms), rates)]
+        seeds = TASKS[self.task].tuning_seeds
+        return [group[0] if rates == 1 else max(group, key=lambda arm: self.accuracy(arm, seeds)) for group in groups]
+
+    def accuracy(self, arm: Arm, seeds: range) -> float:
+        """Return the validation accuracy of an arm."""
+        right = [(each.validation.argmax(dim=1) == each.validation_labels) for each in self.outcomes(arm, seeds)]
+        return torch.cat(right).double().mean().item()
+
+    def run(self, arm: Arm, seed: int) -> Run:
+        """Return the run of an arm under a seed."""
+        return Run(self.task, arm.method, arm.setting, seed, self.data_root, self.out)
+
+    def outcomes(self, arm: Arm, seeds: range) -> Iterator[Outcome]:
+        """Give the outcomes of an arm."""
+        return (outcome_of(self.run(arm, seed)) for seed in seeds)
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the validation samples of the choice seeds choose."""
+
+    baseline: Arm
+    """The most accurate plain method of one model."""
+    chosen: dict[str, Arm]
+    """The setting of each method."""
+    recommended: Arm
+    """The model of `recommended`, if no sample may be referred."""
+    plain_referring: Arm
+    """The plain method of one model that decides most samples under the limit of the task."""
+    referring: Arm
+    """The model of `recommended` with ``refer=True``."""
+
+    def arms(self) -> list[Arm]:
+        """Return what the judging seeds train."""
+        more = (self.baseline, self.recommended, self.plain_referring, self.referring)
+        return list(dict.fromkeys([*self.chosen.values(), *more]))
+
+
+def choose(trials: Trials) -> Choices:
+    """Choose settings by what they do on validation samples of the choice seeds."""
+    torch.set_num_threads(1)
+    seeds, spec = TASKS[trials.task].choice_seeds, TASKS[trials.task].spec(trials.data_root)
+    methods = trials.methods()
+    tuned = {name: trials.at_best_rates(name) for name in trials.tuned()}
+    plain = [arm for name, arms in tuned.items() if methods[name].is_plain for arm in arms]
+    accuracy = {arm: trials.accuracy(arm, seeds) for arm in plain}
+    baseline = max(plain, key=accuracy.__getitem__)
+    chosen = {}
+    for name, arms in tuned.items():
+        if methods[name].is_plain:
+            chosen[name] = max(arms, key=accuracy.__getitem__)
+        else:
+            chosen[name] = _least_harmful(arms, compared(trials, [baseline, *arms], seeds, spec, factors=(1.0,)))
+    for name, each in methods.items():
+        if each.tuned_as is not None:
+            chosen[name] = Arm(name, chosen[each.tuned_as].setting)
+    candidates = [baseline, *tuned.get(RECIPE, [])]
+    options = compared(trials, candidates, seeds, spec)
+    recommended = candidates[options.options[options.choose(MAX_ACCURACY_LOSS)].model]
+    coverage = {arm: _validation_coverage(trials, arm, seeds, spec) for arm in dict.fromkeys([*plain, *candidates])}
+    plain_referring = max(plain, key=coverage.__getitem__)
+    referring = max([plain_referring, *candidates], key=coverage.__getitem__)
+    return Choices(baseline, chosen, recommended, plain_referring, referring)
+
+
+def _least_harmful(arms: Sequence[Arm], options: Options) -> Arm:
+    """Return the arm that `recommended` would choose, or the most accurate one if none is accurate enough."""
+    place = options.choose(MAX_ACCURACY_LOSS)
+    if place == 0:
+        estimates = options.estimates()
+        place = max(range(1, len(estimates)), key=lambda each: estimates[each].accuracy)
+    return arms[place - 1]
+
+
+def compared(
+    trials: Trials, arms: Sequence[Arm], seeds: Sequence[int], spec: ConcernSpec, factors: Sequence[float] = FACTORS
+) -> Options:
+    """Compare arms, the plain one first, on the validation samples of all seeds."""
+    harm, parts = harm_of(spec), []
+    for seed in seeds:
+        outcomes = [outcome_of(trials.run(arm, seed)) for arm in arms]
+        logits = [outcome.validation for outcome in outcomes]
+        parts.append(Options.of(logits, outcomes[0].validation_labels, harm, factors))
+    return Options.pooled(parts)
+
+
+def _validation_coverage(trials: Trials, arm: Arm, seeds: range, spec: ConcernSpec) -> float:
+    """Return the share of validation samples that are decided under the limit: no label of theirs is read for it."""
+    limit, coverages = TASKS[trials.task].limit, []
+    for outcome in trials.outcomes(arm, seeds):
+        on_validation = outcome._replace(test=outcome.validation, test_labels=outcome.validation_labels)
+        coverages.append(refer(on_validation, spec, limit).coverage)
+    return float(np.mean(coverages))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method on a task, under each judging seed."""
+
+    setting: dict[str, float]
+    learning_rate: float
+    models: int
+    is_plain: bool
+    decided: list[Measure]
+    """By the most probable class."""
+    ruled: list[Measure]
+    """By the decision rule whose factor the validation samples of the seed choose."""
+    factors: list[float]
+    """Those factors."""
+    referred: list[Referral]
+    """By the decision rule under the limit of the task."""
+    normalized: list[Referral]
+    """The same with normalized logits."""
+
+
+class Work(NamedTuple):
+    """An arm to judge."""
+
+    trials: Trials
+    arm: Arm
+    baseline: Arm
+
+
+def judged(work: Work) -> Row:
+    """Judge an arm by each of the judging seeds.
+
+    Its decision rule decides by the baseline or by the arm, as the validation samples of each seed choose.
+    """
+    torch.set_num_threads(1)
+    trials, arm, baseline = work
+    task = TASKS[trials.task]
+    spec, method = task.spec(trials.data_root), method_of(arm.method)
+    harm = harm_of(spec)
+    row = Row(*setting_of(task, method, arm.setting), method.members, method.is_plain, [], [], [], [], [])
+    for seed in task.seeds:
+        outcome = outcome_of(trials.run(arm, seed))
+        plain = outcome if arm == baseline else outcome_of(trials.run(baseline, seed))
+        row.decided.append(measure(outcome.test.argmax(dim=1), outcome.test_labels, spec))
+        validations = [plain.validation] if arm == baseline else [plain.validation, outcome.validation]
+        options = Options.of(validations, plain.validation_labels, harm)
+        option = options.options[options.choose(MAX_ACCURACY_LOSS)]
+        chosen = outcome if option.model or arm == baseline else plain
+        row.factors.append(option.factor)
+        row.ruled.append(measure(decide_calibrated(chosen, harm, option.factor), chosen.test_labels, spec))
+        row.referred.append(refer(outcome, spec, task.limit))
+        row.normalized.append(refer(normalized(outcome), spec, task.limit))
+    return row
+
+
+def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row]) -> dict[str, Any]:
+    """Return the results of a task as plain values, from the rows of all arms."""
+    special = {
+        "baseline": choices.baseline,
+        "recommended": choices.recommended,
+        "plain, referring": choices.plain_referring,
+        "recommended, referring": choices.referring,
+    }
+    lines = {name: _line(trials, special[name]) for name in ("baseline", "recommended")}
+    task = TASKS[trials.task]
+    if task.bayes is not None:
+        lines["Bayes"] = _bayes_line(trials)
+    return {
+        "task": trials.task,
+        "seeds": [task.seeds.start, task.seeds.stop],
+        "limit": task.limit,
+        "rows": {name: vars(rows[arm]) for name, arm in choices.chosen.items()},
+        "special": {name: {"method": arm.method, **vars(rows[arm])} for name, arm in special.items()},
+        "lines": lines,
+        "curves": {name: _curve(trials, arm) for name, arm in special.items()},
+    }
+
+
+def _line(trials: Trials, arm: Arm) -> list[Measure]:
+    """Return the mean results of an arm with each factor."""
+    task = TASKS[trials.task]
+    spec = task.spec(trials.data_root)
+    return [
+        _mean(
+            measure(decide_calibrated(outcome, harm_of(spec), factor), outcome.test_labels, spec)
+            for outcome in trials.outcomes(arm, task.seeds)
+        )
+        for factor in FACTORS
+    ]
+
+
+def _bayes_line(trials: Trials) -> list[Measure]:
+    """Return the results of the true probabilities with each factor."""
+    task = TASKS[trials.task]
+    assert task.bayes is not None
+    spec, test = task.spec(trials.data_root), task.parts(trials.data_root, task.seeds[0]).test
+    probs = task.bayes(test.inputs)
+    return [measure(decide(probs, harm_of(spec), factor), test.labels, spec) for factor in FACTORS]
+
+
+def _mean(measures: Iterator[Measure]) -> Measure:
+    return Measure(*np.mean(list(measures), axis=0).tolist())
+
+
+def _curve(trials: Trials, arm: Arm) -> list[float]:
+    """Return the share of samples that are dangerous errors, where the safest ones are decided, at each coverage."""
+    task = TASKS[trials.task]
+    dangerous = task.spec(trials.data_root).dangerous_pairs()
+    curves = []
+    for outcome in trials.outcomes(arm, task.seeds):
+        probs = outcome.test.double().softmax(dim=1)
+        decision = decide(probs, dangerous.double(), 0.5)
+        risk = (probs @ dangerous.double()).gather(1, decision.unsqueeze(1)).squeeze(1)
+        wrong = dangerous[outcome.test_labels, decision][risk.argsort()].double().cumsum(dim=0)
+        places = (torch.tensor(COVERAGES) * len(wrong)).long().clamp(min=1) - 1
+        curves.append((wrong[places] / len(wrong)).tolist())
+    return np.mean(curves, axis=0).tolist()  # type: ignore[no-any-return]

@@ -1,0 +1,135 @@
+"""What a run is worth on test samples: accuracy, dangerous errors, cost, and coverage under a limit."""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import t as student
+from torch import Tensor
+
+from mpcs_torch.benchmark.runs import Outcome
+from mpcs_torch.calibration import TemperatureScaling
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning.choice import decide
+
+Values = NDArray[np.float64]
+"""A value for each seed."""
+NORM = 4.0
+"""The power of the norm by which logits are divided for referral."""
+
+
+class Measure(NamedTuple):
+    """The test results of one model with one way of deciding."""
+
+    accuracy: float
+    dangerous: float
+    """The share of samples that are dangerous errors."""
+    cost: float
+    """The mean cost of a decision, in units of a dangerous error."""
+
+
+class Referral(NamedTuple):
+    """The test results of one model that may refer samples."""
+
+    coverage: float
+    """The share of samples that are decided."""
+    dangerous: float
+    """The share of all samples that are dangerous errors."""
+
+
+class Effect(NamedTuple):
+    """A mean difference or a relative change, and its 95 % interval over seeds."""
+
+    value: float
+    low: float
+    high: float
+
+
+def measure(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Measure:
+    """Measure decisions (N,)."""
+    costs = concern.matrix().fill_diagonal_(0)
+    is_dangerous = concern.dangerous_pairs()[target, decision]
+    right = (decision == target).double().mean().item()
+    return Measure(right, is_dangerous.double().mean().item(), costs[target, decision].mean().item())
+
+
+def decide_calibrated(outcome: Outcome, harm: Tensor, factor: float) -> Tensor:
+    """Decide for the test samples by probabilities that were calibrated with the validation samples."""
+    if factor == 1:
+        return outcome.test.argmax(dim=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no error on validation data: the temperature is 1
+        scaling = TemperatureScaling().fit(outcome.validation, outcome.validation_labels)
+    return decide(scaling(outcome.test.double()).softmax(dim=1), harm, factor)
+
+
+def refer(outcome: Outcome, concern: ConcernSpec, limit: float) -> Referral:
+    """Decide and refer test samples under a limit on dangerous errors that validation samples guarantee."""
+    rule = DecisionRule(concern, Limit(limit))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rules that refer all samples, and rare classes
+        try:
+            rule.fit(outcome.validation, outcome.validation_labels)
+        except ValueError:  # too few samples
+            return Referral(0.0, 0.0)
+        decision = rule(outcome.test)
+    is_decided = decision != REFERRED
+    wrong = concern.dangerous_pairs()[outcome.test_labels, decision.clamp(min=0)] & is_decided
+    return Referral(is_decided.double().mean().item(), wrong.double().mean().item())
+
+
+def normalized(outcome: Outcome) -> Outcome:
+    """Divide centred logits by their norm, as selective classification does after training.
+
+    References:
+        Cattelan, Silva: How to Fix a Broken Confidence Estimator: Evaluating Post-Hoc Methods for Selective
+        Classification with Deep Neural Networks, UAI 2024 (MaxLogit-pNorm).
+    """
+
+    def divided(logits: Tensor) -> Tensor:
+        centred = logits - logits.mean(dim=1, keepdim=True)
+        norm: Tensor = torch.linalg.vector_norm(centred, NORM, dim=1, keepdim=True)
+        return centred / norm.clamp(min=1e-12)
+
+    return outcome._replace(validation=divided(outcome.validation), test=divided(outcome.test))
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> Effect:
+    """Return the mean difference over seeds and its interval of 95 %, by Student's t."""
+    change = np.asarray(ours) - np.asarray(theirs)
+    return _interval(float(change.mean()), change)
+
+
+def reduction(ours: Sequence[float], theirs: Sequence[float]) -> Effect:
+    """Return the share of the mean that is gone, and its interval of 95 %, by Student's t and the delta method."""
+    mine, other = np.asarray(ours), np.asarray(theirs)
+    if not other.any():
+        return Effect(0.0, 0.0, 0.0) if not mine.any() else Effect(-np.inf, -np.inf, -np.inf)
+    ratio = mine.mean() / other.mean()
+    return _interval(float(1 - ratio), (ratio * other - mine) / other.mean())
+
+
+def _interval(value: float, terms: Values) -> Effect:
+    spread = terms.std(ddof=1) / np.sqrt(len(terms)) * student.ppf(0.975, len(terms) - 1) if len(terms) > 1 else np.inf
+    return Effect(value, float(value - spread), float(value + spread))
+
+
+def geometric_mean(pairs: Sequence[tuple[Values, Values]]) -> Effect:
+    """Return the share that is gone over tasks: 1 less the geometric mean of the ratios of ours to theirs.
+
+    A task where one of the two has no dangerous error counts with a small rate for it: half of one under one seed.
+    """
+    logs, variances = [], []
+    for ours, theirs in pairs:
+        least = 0.5 / len(ours) * 1e-4
+        ratio = (ours.mean() + least) / (theirs.mean() + least)
+        terms = (ours - ratio * theirs) / (theirs.mean() + least) / ratio
+        logs.append(np.log(ratio))
+        variances.append(terms.var(ddof=1) / len(terms) if len(terms) > 1 else np.inf)
+    mean, spread = np.mean(logs), 1.96 * np.sqrt(np.sum(variances)) / len(pairs)
+    return Effect(*(float(1 - np.exp(mean + step)) for step in (0.0, spread, -spread)))

@@ -1,0 +1,151 @@
+"""The tables, sentences and figures of the benchmark, from the results of its tasks."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mpcs_torch.benchmark.judging import COVERAGES
+from mpcs_torch.benchmark.measures import Effect, difference, geometric_mean, reduction
+from mpcs_torch.benchmark.runs import file_name
+from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
+from mpcs_torch.tables import Table
+
+Result = Mapping[str, Any]
+"""The results of a task, as `judge` returns them."""
+ACCURACY, DANGEROUS, COST = range(3)
+SPECIAL = {
+    "recommended": "**`recommended`**",
+    "recommended, referring": "**`recommended(refer=True)`**",
+}
+
+
+def effects(result: Result, row: Mapping[str, Any], part: str) -> tuple[Effect, Effect]:
+    """Return what a row changes against the baseline: accuracy, and the share of dangerous errors that are gone."""
+    ours, theirs = np.array(row[part]), np.array(result["special"]["baseline"]["decided"])
+    gain = difference(ours[:, ACCURACY].tolist(), theirs[:, ACCURACY].tolist())
+    return gain, reduction(ours[:, DANGEROUS].tolist(), theirs[:, DANGEROUS].tolist())
+
+
+def coverage_gain(result: Result, row: Mapping[str, Any], part: str = "referred") -> Effect:
+    """Return how many more samples a row decides under the limit than the best plain method."""
+    theirs = [each[0] for each in result["special"]["plain, referring"]["referred"]]
+    return difference([each[0] for each in row[part]], theirs)
+
+
+def task_table(result: Result) -> Table:
+    """Return a row for each method, with differences to the best plain method and their intervals of 95 %."""
+    header = ["method", "setting", "accuracy", "points", "dangerous", "change", "with the rule: points", "change"]
+    header += [f"decided at {100 * result['limit']:g} %", "more"]
+    rows = []
+    named = {
+        "best plain method": result["special"]["baseline"],
+        **{SPECIAL[name]: result["special"][name] for name in SPECIAL},
+    }
+    for name, row in (*named.items(), *result["rows"].items()):
+        decided = np.array(row["decided"]).mean(axis=0)
+        gain, cut = effects(result, row, "decided")
+        ruled_gain, ruled_cut = effects(result, row, "ruled")
+        setting = ", ".join(f"{key} {value:g}" for key, value in row["setting"].items())
+        if "method" in row:
+            setting = f"{row['method']}: {setting}"
+        coverage = np.mean([each[0] for each in row["referred"]])
+        rows.append(
+            [
+                name,
+                f"{setting}, lr {row['learning_rate']:g}",
+                f"{100 * decided[ACCURACY]:.2f} %",
+                points(gain),
+                f"{1e4 * decided[DANGEROUS]:.1f}",
+                change(cut),
+                points(ruled_gain),
+                change(ruled_cut),
+                f"{100 * coverage:.1f} %",
+                points(coverage_gain(result, row), digits=1),
+            ]
+        )
+    return Table(header, rows)
+
+
+def points(effect: Effect, digits: int = 2) -> str:
+    """Write a difference of shares in points of a hundred, with its interval."""
+    value, low, high = (100 * each for each in effect)
+    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def change(cut: Effect) -> str:
+    """Write the change of a rate in percent, with its interval."""
+    value, low, high = (-100 * each for each in cut)
+    return f"{value:+.1f} % [{high:+.1f}, {low:+.1f}]"
+
+
+def summary_table(results: Sequence[Result]) -> Table:
+    """Return a row for each method: its mean over all tasks on which it is tried."""
+    header = ["method", "tasks", "models", "dangerous errors", "accuracy, lowest", "with the rule: dangerous errors"]
+    header += ["accuracy, lowest", "decided under the limit, mean"]
+    rows = []
+    for name in summary_names(results):
+        tried = [(result, row_of(result, name)) for result in results if row_of(result, name) is not None]
+        cells = [name, str(len(tried)), str(max(row.get("models", 1) for _, row in tried))]
+        for part in ("decided", "ruled"):
+            both = [effects(result, row, part) for result, row in tried]
+            cells += [change(overall(tried, part)), f"{100 * min(gain.value for gain, _ in both):+.2f}"]
+        cells.append(f"{100 * np.mean([coverage_gain(*each).value for each in tried]):+.1f}")
+        rows.append(cells)
+    return Table(header, rows)
+
+
+def overall(tried: Sequence[tuple[Result, Mapping[str, Any]]], part: str) -> Effect:
+    """Return the share of dangerous errors that are gone, as the geometric mean over tasks."""
+    pairs = []
+    for result, row in tried:
+        ours, theirs = (np.array(each)[:, DANGEROUS] for each in (row[part], result["special"]["baseline"]["decided"]))
+        pairs.append((ours, theirs))
+    return geometric_mean(pairs)
+
+
+def summary_names(results: Sequence[Result]) -> list[str]:
+    """Return the names of the rows of the summary: the recipes, and all methods."""
+    names = dict.fromkeys(name for result in results for name in result["rows"])
+    return ["recommended", "recommended, referring", *names]
+
+
+def row_of(result: Result, name: str) -> Any:
+    """Return a row of a task by its name, or None."""
+    return result["special"].get(name, result["rows"].get(name))
+
+
+def task_figure(result: Result) -> Figure:
+    """Draw dangerous errors against accuracy for all methods, and against coverage for the best ones."""
+    base = np.array(result["special"]["baseline"]["decided"]).mean(axis=0)
+    marks = {name: effects(result, row, "decided") for name, row in result["rows"].items()}
+    marks["recommended"] = effects(result, result["special"]["recommended"], "ruled")
+    lines = {
+        name: [(each[ACCURACY] - base[ACCURACY], each[DANGEROUS] / base[DANGEROUS] - 1) for each in line]
+        for name, line in result["lines"].items()
+    }
+    curves = {name: (COVERAGES, curve) for name, curve in result["curves"].items()}
+    return frontier_figure(marks, lines, curves, title=result["task"], limit=result["limit"])
+
+
+def overall_figure(results: Sequence[Result]) -> Figure:
+    """Draw what each method changes over all tasks: with and without the decision rule."""
+    bars = {}
+    for name in summary_names(results):
+        tried = [(result, row_of(result, name)) for result in results if row_of(result, name) is not None]
+        bars[name] = (overall(tried, "decided"), overall(tried, "ruled"))
+    return summary_figure(bars)
+
+
+def save_results(results: Sequence[Result], folder: Path) -> None:
+    """Write tables, values and figures."""
+    parts = [f"## All tasks\n\n{summary_table(results).markdown()}\n"]
+    parts += [f"## {result['task']}\n\n{task_table(result).markdown()}\n" for result in results]
+    (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
+    (folder / "results.json").write_text(json.dumps(results), encoding="utf-8")
+    overall_figure(results).savefig(folder / "benchmark.png", dpi=110)
+    for result in results:
+        task_figure(result).savefig(folder / f"{file_name(result['task'])}.png", dpi=110)

@@ -1,0 +1,44 @@
+"""The benchmark from beginning to end: tuning runs, choices, judging runs, results."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from mpcs_torch.benchmark.judging import Arm, Choices, Row, Trials, Work, choose, judged, result_of
+from mpcs_torch.benchmark.runs import Run, train_and_keep
+from mpcs_torch.benchmark.tasks import TASKS
+from mpcs_torch.processes.pool import run_in_processes
+
+Bar = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+"""Shows the progress of so many items, and gives what is called after each."""
+
+
+def results_of(tasks: Sequence[Trials], bar: Bar) -> Iterator[dict[str, Any]]:
+    """Train what is missing, and give the results of each task; runs that an earlier call finished are kept."""
+    _finish("tuning", [run for trials in tasks for run in trials.tuning()], bar)
+    _finish("choosing, runs", [run for trials in tasks for run in trials.choosing()], bar)
+    choices: list[tuple[Trials, Choices]] = []
+    with bar("choosing", len(tasks)) as advance:
+        for each in run_in_processes(choose, tasks):
+            choices.append(each)
+            advance()
+    choices.sort(key=lambda each: tasks.index(each[0]))
+    runs = [
+        trials.run(arm, seed) for trials, made in choices for arm in made.arms() for seed in TASKS[trials.task].seeds
+    ]
+    _finish("judging", runs, bar)
+    works = [Work(trials, arm, made.baseline) for trials, made in choices for arm in made.arms()]
+    rows: dict[tuple[Trials, Arm], Row] = {}
+    with bar("measuring", len(works)) as advance:
+        for work, row in run_in_processes(judged, works):
+            rows[work.trials, work.arm] = row
+            advance()
+    for trials, made in choices:
+        yield result_of(trials, made, {arm: rows[trials, arm] for arm in made.arms()})
+
+
+def _finish(title: str, runs: Sequence[Run], bar: Bar) -> None:
+    missing = {run.path: run for run in runs if not run.is_done()}  # some share their outcome
+    with bar(title, len(missing)) as advance:
+        for _ in run_in_processes(train_and_keep, list(missing.values())):
+            advance()

@@ -1,1 +1,0 @@
-"""Comparison of ways to train: methods, learning rates and seeds, on the same data."""
