@@ -10,14 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.benchmark.judging import RECIPE
 from mpcs_torch.benchmark.measures import Effect, difference, reduction
-from mpcs_torch.benchmark.methods import Method, Problem, ramped_margin
+from mpcs_torch.benchmark.methods import METHODS, Problem
 from mpcs_torch.benchmark.runs import outputs, train
 from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, dangerous_errors_details, risk_coverage_curve
 from mpcs_torch.learning import DecisionRule, Limit, recommended
-from mpcs_torch.learning.recommended import MARGINS
+from mpcs_torch.learning.recommended import LOSSES
 from mpcs_torch.learning.recommended import PLAIN as PLAIN_LOSS
 from mpcs_torch.tables import Table
 
@@ -27,8 +28,6 @@ MAX_DANGEROUS, CONFIDENCE = 0.01, 0.9
 """The limit that referral is held to, and the probability with which it holds."""
 PLAIN, RECOMMENDED = "plain", "recommended"
 WITH_REFERRAL = ", with referral"
-LOSSES = {PLAIN_LOSS: (0.0, 0.0), **MARGINS}
-"""The margin and the label smoothing of each loss of the recipe."""
 
 
 class Tally(NamedTuple):
@@ -107,8 +106,8 @@ def demonstrate(advance: Callable[[], None]) -> Demonstration:
             problem = Problem(concern, parts.train.labels.bincount(), TASK.steps)
             validation, test = {}, {}
             for name, (margin, smoothing) in LOSSES.items():
-                method, setting = Method(ramped_margin, ()), {"margin": margin, "label_smoothing": smoothing}
-                model = train(TASK, method, setting, LEARNING_RATE, parts, problem, seed=seed)
+                setting = {"margin": margin, "label_smoothing": smoothing}
+                model = train(TASK, METHODS[RECIPE], setting, LEARNING_RATE, parts, problem, seed=seed)
                 validation[name], test[name] = outputs(model, parts.validation), outputs(model, parts.test)
                 advance()
             target, labels = parts.validation.labels, parts.test.labels

@@ -2,18 +2,29 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from mpcs_torch.benchmark.measures import Measure, Referral, decide_calibrated, measure, normalized, refer
-from mpcs_torch.benchmark.methods import METHODS, Method, Problem, method_of
+from mpcs_torch.benchmark.measures import (
+    Measure,
+    Referral,
+    calibrated_probs,
+    decide_calibrated,
+    measure,
+    normalized,
+    refer,
+)
+from mpcs_torch.benchmark.methods import METHODS, Method, method_of
 from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of
 from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.learning.choice import FACTORS, Options, decide
+from mpcs_torch.functional import risk_coverage_curve
+from mpcs_torch.learning.choice import FACTORS, Options, calibrated, decide
 from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS, harm_of
 
 RECIPE = "ramped margin"
@@ -42,9 +53,9 @@ class Trials:
     def methods(self) -> dict[str, Method]:
         """Return the methods that are tried on the task."""
         task = TASKS[self.task]
-        problem = Problem(task.spec(self.data_root), task.parts(self.data_root, 0).train.labels.bincount())
+        concern = task.spec(self.data_root)
         tried = {name: method_of(name) for name in (*METHODS, *self.others)}
-        return {name: each for name, each in tried.items() if each.group in task.groups and each.applies(problem)}
+        return {name: each for name, each in tried.items() if each.group in task.groups and each.applies(concern)}
 
     def arms(self, method: str) -> list[Arm]:
         """Return a method with each of its settings."""
@@ -88,7 +99,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the validation samples of the choice seeds choose."""
+    """The choices by the validation samples of the choice seeds."""
 
     baseline: Arm
     """The most accurate plain method of one model."""
@@ -149,10 +160,17 @@ def compared(
     """Compare arms, the plain one first, on the validation samples of all seeds."""
     harm, parts = harm_of(spec), []
     for seed in seeds:
-        outcomes = [outcome_of(trials.run(arm, seed)) for arm in arms]
-        logits = [outcome.validation for outcome in outcomes]
-        parts.append(Options.of(logits, outcomes[0].validation_labels, harm, factors))
+        runs = [trials.run(arm, seed) for arm in arms]
+        probs = [_validation_probs(run) for run in runs]
+        parts.append(Options.of_probs(probs, outcome_of(runs[0]).validation_labels, harm, factors))
     return Options.pooled(parts)
+
+
+@lru_cache(maxsize=32)  # the baseline is compared with every method
+def _validation_probs(run: Run) -> Tensor:
+    """Return the calibrated probabilities (N, C) of the validation samples of a run."""
+    outcome = outcome_of(run)
+    return calibrated(outcome.validation, outcome.validation_labels)
 
 
 def _validation_coverage(trials: Trials, arm: Arm, seeds: range, spec: ConcernSpec) -> float:
@@ -171,7 +189,6 @@ class Row:
     setting: dict[str, float]
     learning_rate: float
     models: int
-    is_plain: bool
     decided: list[Measure]
     """By the most probable class."""
     ruled: list[Measure]
@@ -202,15 +219,14 @@ def judged(work: Work) -> Row:
     task = TASKS[trials.task]
     spec, method = task.spec(trials.data_root), method_of(arm.method)
     harm = harm_of(spec)
-    row = Row(*setting_of(task, method, arm.setting), method.members, method.is_plain, [], [], [], [], [])
+    row = Row(*setting_of(task, method, arm.setting), method.members, [], [], [], [], [])
     for seed in task.seeds:
+        candidates = list(dict.fromkeys([baseline, arm]))
         outcome = outcome_of(trials.run(arm, seed))
-        plain = outcome if arm == baseline else outcome_of(trials.run(baseline, seed))
         row.decided.append(measure(outcome.test.argmax(dim=1), outcome.test_labels, spec))
-        validations = [plain.validation] if arm == baseline else [plain.validation, outcome.validation]
-        options = Options.of(validations, plain.validation_labels, harm)
+        options = compared(trials, candidates, [seed], spec)
         option = options.options[options.choose(MAX_ACCURACY_LOSS)]
-        chosen = outcome if option.model or arm == baseline else plain
+        chosen = outcome_of(trials.run(candidates[option.model], seed))
         row.factors.append(option.factor)
         row.ruled.append(measure(decide_calibrated(chosen, harm, option.factor), chosen.test_labels, spec))
         row.referred.append(refer(outcome, spec, task.limit))
@@ -234,6 +250,7 @@ def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row]) -> dict
         "task": trials.task,
         "seeds": [task.seeds.start, task.seeds.stop],
         "limit": task.limit,
+        "samples": len(outcome_of(trials.run(choices.baseline, task.seeds[0])).test_labels),
         "rows": {name: vars(rows[arm]) for name, arm in choices.chosen.items()},
         "special": {name: {"method": arm.method, **vars(rows[arm])} for name, arm in special.items()},
         "lines": lines,
@@ -245,13 +262,11 @@ def _line(trials: Trials, arm: Arm) -> list[Measure]:
     """Return the mean results of an arm with each factor."""
     task = TASKS[trials.task]
     spec = task.spec(trials.data_root)
-    return [
-        _mean(
-            measure(decide_calibrated(outcome, harm_of(spec), factor), outcome.test_labels, spec)
-            for outcome in trials.outcomes(arm, task.seeds)
-        )
-        for factor in FACTORS
-    ]
+    harm, measures = harm_of(spec), []
+    for outcome in trials.outcomes(arm, task.seeds):
+        probs = calibrated_probs(outcome)
+        measures.append([measure(decide(probs, harm, factor), outcome.test_labels, spec) for factor in FACTORS])
+    return [Measure(*each) for each in np.mean(measures, axis=0).tolist()]
 
 
 def _bayes_line(trials: Trials) -> list[Measure]:
@@ -263,10 +278,6 @@ def _bayes_line(trials: Trials) -> list[Measure]:
     return [measure(decide(probs, harm_of(spec), factor), test.labels, spec) for factor in FACTORS]
 
 
-def _mean(measures: Iterator[Measure]) -> Measure:
-    return Measure(*np.mean(list(measures), axis=0).tolist())
-
-
 def _curve(trials: Trials, arm: Arm) -> list[float]:
     """Return the share of samples that are dangerous errors, where the safest ones are decided, at each coverage."""
     task = TASKS[trials.task]
@@ -276,7 +287,7 @@ def _curve(trials: Trials, arm: Arm) -> list[float]:
         probs = outcome.test.double().softmax(dim=1)
         decision = decide(probs, dangerous.double(), 0.5)
         risk = (probs @ dangerous.double()).gather(1, decision.unsqueeze(1)).squeeze(1)
-        wrong = dangerous[outcome.test_labels, decision][risk.argsort()].double().cumsum(dim=0)
-        places = (torch.tensor(COVERAGES) * len(wrong)).long().clamp(min=1) - 1
-        curves.append((wrong[places] / len(wrong)).tolist())
+        curve = risk_coverage_curve(risk, dangerous[outcome.test_labels, decision])
+        places = (torch.tensor(COVERAGES) * len(risk)).long().clamp(min=1) - 1
+        curves.append((curve.risk * curve.coverage)[places].tolist())
     return np.mean(curves, axis=0).tolist()  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What a run is worth on test samples: accuracy, dangerous errors, cost, and coverage under a limit."""
+"""Measure a run on test samples: accuracy, dangerous errors, cost, and coverage under a limit."""
 
 import warnings
 from collections.abc import Sequence
@@ -60,12 +60,16 @@ def measure(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Measure:
 
 def decide_calibrated(outcome: Outcome, harm: Tensor, factor: float) -> Tensor:
     """Decide for the test samples by probabilities that were calibrated with the validation samples."""
-    if factor == 1:
-        return outcome.test.argmax(dim=1)
+    return decide(calibrated_probs(outcome), harm, factor)
+
+
+def calibrated_probs(outcome: Outcome) -> Tensor:
+    """Return the probabilities (N, C) of the test samples, calibrated with the validation samples."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # no error on validation data: the temperature is 1
         scaling = TemperatureScaling().fit(outcome.validation, outcome.validation_labels)
-    return decide(scaling(outcome.test.double()).softmax(dim=1), harm, factor)
+    logits: Tensor = scaling(outcome.test.double())
+    return logits.softmax(dim=1)
 
 
 def refer(outcome: Outcome, concern: ConcernSpec, limit: float) -> Referral:
@@ -120,16 +124,16 @@ def _interval(value: float, terms: Values) -> Effect:
 
 
 def geometric_mean(pairs: Sequence[tuple[Values, Values]]) -> Effect:
-    """Return the share that is gone over tasks: 1 less the geometric mean of the ratios of ours to theirs.
+    """Return the share that is gone over tasks, from counts of ours and of theirs under each seed of a task.
 
-    A task where one of the two has no dangerous error counts with a small rate for it: half of one under one seed.
+    It is 1 less the geometric mean of the ratios of ours to theirs. Half an error is added to the sums of both, so that
+    a task without an error counts, too.
     """
     logs, variances = [], []
     for ours, theirs in pairs:
-        least = 0.5 / len(ours) * 1e-4
-        ratio = (ours.mean() + least) / (theirs.mean() + least)
-        terms = (ours - ratio * theirs) / (theirs.mean() + least) / ratio
-        logs.append(np.log(ratio))
+        mine, other = ours.mean() + 0.5 / len(ours), theirs.mean() + 0.5 / len(ours)
+        terms = ours / mine - theirs / other
+        logs.append(np.log(mine / other))
         variances.append(terms.var(ddof=1) / len(terms) if len(terms) > 1 else np.inf)
     mean, spread = np.mean(logs), 1.96 * np.sqrt(np.sum(variances)) / len(pairs)
     return Effect(*(float(1 - np.exp(mean + step)) for step in (0.0, spread, -spread)))

@@ -16,7 +16,7 @@ from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.learning import ConcernLoss, MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.learning.recommended import MARGINS, margin_loss
+from mpcs_torch.learning.recommended import LOSSES, PLAIN, margin_loss
 
 SETTINGS = 3
 """The number of settings that each method has. Each is tried at every learning rate of the task."""
@@ -84,7 +84,7 @@ class Method:
     """From the outputs of each member to logits (N, C)."""
     tuned_as: str | None = None
     """The method whose choice of a setting is taken over, by its name."""
-    applies: Callable[[Problem], bool] = lambda _: True
+    applies: Callable[[ConcernSpec], bool] = lambda _: True
     plateau: str | None = None
     """Instead of a cosine, lower the learning rate where this validation metric no longer gets better."""
     stops: bool = False
@@ -315,9 +315,9 @@ def tree_of(concern: ConcernSpec) -> Tensor:
     return groups
 
 
-def has_tree(problem: Problem) -> bool:
+def has_tree(concern: ConcernSpec) -> bool:
     """Tell whether the released pairs make groups of classes: neither one for all nor one for each."""
-    return 1 < int(tree_of(problem.concern).max()) + 1 < len(problem.class_counts)
+    return 1 < int(tree_of(concern).max()) + 1 < len(concern.classes)
 
 
 def _each(name: str, *values: float, **others: float) -> tuple[dict[str, float], ...]:
@@ -325,7 +325,9 @@ def _each(name: str, *values: float, **others: float) -> tuple[dict[str, float],
 
 
 _SMOOTHINGS = _each("label_smoothing", 0.0, 0.02, 0.1)
-_RAMPED = tuple({"margin": margin, "label_smoothing": smoothing} for margin, smoothing in MARGINS.values())
+_RAMPED = tuple(
+    {"margin": margin, "label_smoothing": smoothing} for name, (margin, smoothing) in LOSSES.items() if name != PLAIN
+)
 _SCHEDULES = _each("patience", 1, 2, 4)
 METHODS: dict[str, Method] = {
     "cross entropy": Method(plain_loss, _SMOOTHINGS, is_plain=True),
@@ -358,13 +360,13 @@ METHODS: dict[str, Method] = {
     ),
     **{
         f"plateau by {name}": Method(plain_loss, _SCHEDULES, is_plain=True, group="schedules", plateau=metric)
-        for name, metric in (("loss", "loss"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
+        for name, metric in (("loss", "cross_entropy"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
     },
     **{
         f"stopped by {name}": Method(
             plain_loss, _SCHEDULES, is_plain=True, group="schedules", plateau=metric, stops=True
         )
-        for name, metric in (("loss", "loss"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
+        for name, metric in (("loss", "cross_entropy"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
     },
     "trees": Method(plain_loss, _each("leaf", 1.0, 2.0, 4.0), is_plain=True, group="trees"),
     "trees, weights by cost": Method(plain_loss, _each("leaf", 1.0, 2.0, 4.0, released=0.1), group="trees"),

@@ -15,8 +15,9 @@ from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
 from mpcs_torch.tables import Table
 
 Result = Mapping[str, Any]
-"""The results of a task, as `judge` returns them."""
-ACCURACY, DANGEROUS, COST = range(3)
+"""The results of a task, as `result_of` returns them."""
+ACCURACY, DANGEROUS = range(2)
+"""Of a `Measure`."""
 SPECIAL = {
     "recommended": "**`recommended`**",
     "recommended, referring": "**`recommended(refer=True)`**",
@@ -30,7 +31,7 @@ def effects(result: Result, row: Mapping[str, Any], part: str) -> tuple[Effect, 
     return gain, reduction(ours[:, DANGEROUS].tolist(), theirs[:, DANGEROUS].tolist())
 
 
-def coverage_gain(result: Result, row: Mapping[str, Any], part: str = "referred") -> Effect:
+def coverage_gain(result: Result, row: Mapping[str, Any], part: str) -> Effect:
     """Return how many more samples a row decides under the limit than the best plain method."""
     theirs = [each[0] for each in result["special"]["plain, referring"]["referred"]]
     return difference([each[0] for each in row[part]], theirs)
@@ -39,7 +40,7 @@ def coverage_gain(result: Result, row: Mapping[str, Any], part: str = "referred"
 def task_table(result: Result) -> Table:
     """Return a row for each method, with differences to the best plain method and their intervals of 95 %."""
     header = ["method", "setting", "accuracy", "points", "dangerous", "change", "with the rule: points", "change"]
-    header += [f"decided at {100 * result['limit']:g} %", "more"]
+    header += [f"decided at {100 * result['limit']:g} %", "more", "with normalized logits"]
     rows = []
     named = {
         "best plain method": result["special"]["baseline"],
@@ -64,7 +65,8 @@ def task_table(result: Result) -> Table:
                 points(ruled_gain),
                 change(ruled_cut),
                 f"{100 * coverage:.1f} %",
-                points(coverage_gain(result, row), digits=1),
+                points(coverage_gain(result, row, "referred"), digits=1),
+                points(coverage_gain(result, row, "normalized"), digits=1),
             ]
         )
     return Table(header, rows)
@@ -88,12 +90,12 @@ def summary_table(results: Sequence[Result]) -> Table:
     header += ["accuracy, lowest", "decided under the limit, mean"]
     rows = []
     for name in summary_names(results):
-        tried = [(result, row_of(result, name)) for result in results if row_of(result, name) is not None]
+        tried = tried_on(results, name)
         cells = [name, str(len(tried)), str(max(row.get("models", 1) for _, row in tried))]
         for part in ("decided", "ruled"):
             both = [effects(result, row, part) for result, row in tried]
             cells += [change(overall(tried, part)), f"{100 * min(gain.value for gain, _ in both):+.2f}"]
-        cells.append(f"{100 * np.mean([coverage_gain(*each).value for each in tried]):+.1f}")
+        cells.append(f"{100 * np.mean([coverage_gain(*each, 'referred').value for each in tried]):+.1f}")
         rows.append(cells)
     return Table(header, rows)
 
@@ -103,7 +105,7 @@ def overall(tried: Sequence[tuple[Result, Mapping[str, Any]]], part: str) -> Eff
     pairs = []
     for result, row in tried:
         ours, theirs = (np.array(each)[:, DANGEROUS] for each in (row[part], result["special"]["baseline"]["decided"]))
-        pairs.append((ours, theirs))
+        pairs.append((result["samples"] * ours, result["samples"] * theirs))
     return geometric_mean(pairs)
 
 
@@ -113,9 +115,10 @@ def summary_names(results: Sequence[Result]) -> list[str]:
     return ["recommended", "recommended, referring", *names]
 
 
-def row_of(result: Result, name: str) -> Any:
-    """Return a row of a task by its name, or None."""
-    return result["special"].get(name, result["rows"].get(name))
+def tried_on(results: Sequence[Result], name: str) -> list[tuple[Result, Any]]:
+    """Return the tasks that have a row of a name, with that row."""
+    rows = [(result, {**result["rows"], **result["special"]}.get(name)) for result in results]
+    return [(result, row) for result, row in rows if row is not None]
 
 
 def task_figure(result: Result) -> Figure:
@@ -135,7 +138,7 @@ def overall_figure(results: Sequence[Result]) -> Figure:
     """Draw what each method changes over all tasks: with and without the decision rule."""
     bars = {}
     for name in summary_names(results):
-        tried = [(result, row_of(result, name)) for result in results if row_of(result, name) is not None]
+        tried = tried_on(results, name)
         bars[name] = (overall(tried, "decided"), overall(tried, "ruled"))
     return summary_figure(bars)
 

@@ -3,28 +3,27 @@
 import hashlib
 import json
 from dataclasses import dataclass
-from functools import partial
 from math import cos, pi
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from mpcs_torch.benchmark.methods import Batch, Method, Problem, costs_of, method_of
 from mpcs_torch.benchmark.tasks import TASKS, Parts, Task
-from mpcs_torch.functional import accuracy, meta_pattern_concern_score
 from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.metrics.by_name import find_entry
 from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.evaluation import inputs_of
 
 WARMUP = 0.05
 """The share of the steps in which the learning rate rises to its full value."""
 LOOKS = 25
-"""How often methods that follow a validation metric look at it."""
+"""The number of looks of methods that follow a validation metric."""
 MEMORY = 0.6
 """The weight of the past in the validation metric that they follow, as an exponential moving average."""
 
@@ -76,7 +75,7 @@ def file_name(name: str) -> str:
 
 
 class Outcome(NamedTuple):
-    """What a run says about the samples of validation and test."""
+    """The outputs of a run for the samples of validation and test."""
 
     validation: Tensor
     """float32 (N, C): logits."""
@@ -117,12 +116,8 @@ def train_and_keep(run: Run) -> None:
     validation, test = (method.combine([of_member[part] for of_member in said], problem) for part in (0, 1))
     arrays = Outcome(validation, parts.validation.labels, test, parts.test.labels)._asdict()
     run.path.parent.mkdir(parents=True, exist_ok=True)
-    plain = {name: tensor.numpy() for name, tensor in arrays.items()}
-    replace_whole(run.path, partial(_save, arrays={**plain, "identity": np.array(run.identity)}), flush=False)
-
-
-def _save(file: Any, arrays: dict[str, Any]) -> None:
-    np.savez(file, **arrays)
+    plain = {**{name: tensor.numpy() for name, tensor in arrays.items()}, "identity": np.array(run.identity)}
+    replace_whole(run.path, lambda file: np.savez(file, **plain), flush=False)
 
 
 def _of_estimator(task: Task, setting: dict[str, float], parts: Parts, problem: Problem, seed: int) -> list[Tensor]:
@@ -219,16 +214,8 @@ class _Follower:
 
     def _value(self, logits: Tensor) -> float:
         """Return the value of the metric, lower is better."""
-        labels, concern = self._parts.validation.labels, self._problem.concern
-        if self._method.plateau == "loss":
-            return cross_entropy(logits, labels).item()
-        if self._method.plateau == "accuracy":
-            return -accuracy(logits, labels, num_classes=len(concern.classes)).item()
-        return meta_pattern_concern_score(
-            logits,
-            labels,
-            num_classes=len(concern.classes),
-            k=min(5, len(concern.classes)),
-            t=200,
-            concern=concern.matrix(),
-        ).item()
+        assert self._method.plateau is not None
+        concern, entry = self._problem.concern, find_entry(self._method.plateau)
+        metric = entry.make(len(concern.classes), concern=concern)
+        metric.update(inputs_of(logits, [entry.takes])[entry.takes], self._parts.validation.labels)
+        return entry.value(metric) if entry.direction == "min" else -entry.value(metric)

@@ -1,10 +1,10 @@
 """The tasks of the benchmark: data, a concern, a model and a budget."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -182,13 +182,12 @@ _digits = Task(
     shares=(0.35, 0.45),
     source="digits",
 )
-_TREES = {"model": None, "learning_rates": (0.0,), "groups": ("trees",), "choice_seeds": range(3)}
+_TREES: dict[str, Any] = {"model": None, "learning_rates": (0.0,), "groups": ("trees",), "choice_seeds": range(3)}
 
 
-def _like(task: Task, **changes: object) -> Task:
-    from dataclasses import replace
-
-    return replace(task, **changes)  # type: ignore[arg-type]
+_small = partial(Task, model=_mlp, is_scaled=True, seeds=range(100, 160), limit=0.05)
+"""Makes a task with so few samples that it takes more seeds and a higher limit."""
+_recurrent = partial(Task, model=_lstm, clip_norm=1.0, tuning_seeds=range(2), choice_seeds=range(8))
 
 
 TASKS: dict[str, Task] = {
@@ -196,7 +195,7 @@ TASKS: dict[str, Task] = {
     for task in (
         _mnist,
         *(
-            _like(
+            replace(
                 _mnist,
                 name=f"MNIST, MLP, random list {number}",
                 concern=_packaged(f"mnist-random-{number}"),
@@ -204,7 +203,7 @@ TASKS: dict[str, Task] = {
             )
             for number in (1, 2, 3)
         ),
-        _like(
+        replace(
             _mnist,
             name="MNIST, CNN",
             model=MODELS["cnn_m"],
@@ -216,61 +215,26 @@ TASKS: dict[str, Task] = {
             source="mnist-cnn",
         ),
         _digits,
-        _like(_digits, name="digits, random forest", estimator=_forest, source="digits-forest", **_TREES),
-        _like(_digits, name="digits, boosting", estimator=_boosting, source="digits-boosting", **_TREES),
+        replace(_digits, name="digits, random forest", estimator=_forest, source="digits-forest", **_TREES),
+        replace(_digits, name="digits, boosting", estimator=_boosting, source="digits-boosting", **_TREES),
         # Mistaking a malignant tumour for a benign one is dangerous.
-        Task(
-            "breast cancer, MLP",
-            partial(load_breast_cancer, test_fraction=0.5),
-            _releasing([1, 0]),
-            _mlp,
-            steps=400,
-            is_scaled=True,
-            seeds=range(100, 160),
-            limit=0.05,
-        ),
-        Task(
-            "wine, MLP",
-            load_wine,
-            _releasing([1, 2], [2, 1]),
-            _mlp,
-            steps=200,
-            is_scaled=True,
-            seeds=range(100, 160),
-            limit=0.05,
-        ),
-        Task(
-            "UCR Chinatown, MLP",
-            partial(load_ucr, set="Chinatown"),
-            _releasing([1, 0]),
-            _mlp,
-            steps=400,
-            is_scaled=True,
-            seeds=range(100, 160),
-            limit=0.05,
-        ),
-        Task(
+        _small("breast cancer, MLP", partial(load_breast_cancer, test_fraction=0.5), _releasing([1, 0]), steps=400),
+        _small("wine, MLP", load_wine, _releasing([1, 2], [2, 1]), steps=200),
+        _small("UCR Chinatown, MLP", partial(load_ucr, set="Chinatown"), _releasing([1, 0]), steps=400),
+        _recurrent(
             "UCR SmoothSubspace, LSTM",
             partial(load_ucr, set="SmoothSubspace"),
             _releasing([0, 1], [1, 0]),
-            _lstm,
             steps=400,
-            clip_norm=1.0,
-            tuning_seeds=range(2),
-            choice_seeds=range(8),
             limit=0.05,
         ),
-        Task(
+        _recurrent(
             "ADD, LSTM",
             load_add,
             _releasing([0, 1], [1, 0]),
-            _lstm,
             steps=500,
             batch_size=64,
-            clip_norm=1.0,
             shares=(0.15, 0.35),
-            tuning_seeds=range(2),
-            choice_seeds=range(8),
         ),
         Task(
             "simulated, MLP",

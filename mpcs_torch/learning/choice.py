@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
+from mpcs_torch.functional.concern.decision import least_risk
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The costs that are tried for a harmless error when deciding; the worst one costs 1. With 1 for all, the most probable
@@ -21,7 +22,7 @@ class is the decision."""
 FOLDS = 5
 """The temperature that calibrates the samples of a fold is fitted on the others."""
 RIGHT, HARM = 0, 1
-"""What is measured of each decision."""
+"""The two numbers that are measured of each decision, by their place."""
 
 
 class Option(NamedTuple):
@@ -32,7 +33,7 @@ class Option(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What an option changes against the plain model, as means over all samples."""
+    """The changes of an option against the plain model, as means over all samples."""
 
     accuracy: float
     """The gain."""
@@ -61,7 +62,14 @@ class Options:
                 between.
             factors: Those that are tried, 1 first.
         """
-        probs, harm = [_calibrated(each.double(), target) for each in logits], harm.double()
+        return cls.of_probs([calibrated(each, target) for each in logits], target, harm, factors)
+
+    @classmethod
+    def of_probs(
+        cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
+    ) -> Self:
+        """Compare models by their `calibrated` probabilities."""
+        harm = harm.double()
         plain = decide(probs[0], harm, 1.0)
         options, counted, estimated = [], [], []
         for model, own in enumerate(probs):
@@ -94,7 +102,7 @@ class Options:
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
     """Decide (N,) by probabilities (N, C), where a harmless error costs the factor, and the worst one 1."""
-    return (probs @ softened(harm, factor).to(probs)).argmin(dim=1)
+    return least_risk(probs, softened(harm, factor))
 
 
 def softened(harm: Tensor, factor: float) -> Tensor:
@@ -112,9 +120,10 @@ def _of_belief(decision: Tensor, belief: Tensor, harm: Tensor) -> Tensor:
     return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (belief, belief @ harm)])
 
 
-def _calibrated(logits: Tensor, target: Tensor) -> Tensor:
+def calibrated(logits: Tensor, target: Tensor) -> Tensor:
     """Return probabilities (N, C) by temperatures that were fitted on other samples."""
     order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
+    logits = logits.double()
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # no error among the others: the temperature is 1

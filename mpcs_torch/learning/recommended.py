@@ -14,15 +14,16 @@ from mpcs_torch.learning.choice import HARM, RIGHT, Options, softened
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.rule_samples import checked_logits
 
 MAX_ACCURACY_LOSS = 0.0005
 """The accuracy that the recipe may cost, as a share of samples."""
 PLAIN = "plain"
-MARGINS = {"margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
-"""What is tried beside the plain loss: the margin in nats for the errors that matter most, and the label smoothing.
-Smoothing helps where a model fits its training samples without errors."""
+LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
+"""The losses that are tried: the margin in nats for the errors that matter most, and the label smoothing. Smoothing
+helps where a model fits its training samples without errors."""
 REFERRAL_LIMIT = Limit(0.005)
-"""Where samples are referred, and no limit is given."""
+"""The limit if samples may be referred, and none is given."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Recommendation:
     rule: DecisionRule
     """Fitted; it takes the logits of that model."""
     factor: float | None
-    """What a harmless error costs when deciding, where the worst one costs 1; None where samples are referred."""
+    """The cost of a harmless error when deciding, where the worst one costs 1; None where samples are referred."""
     summary: str
     """The choice in a sentence, with intervals of 95 % on the validation samples that made it."""
 
@@ -50,9 +51,10 @@ class Recipe:
     losses: dict[str, SoftmaxMarginLoss]
     """By name. The first is ``"plain"``: cross entropy, as its margin is 0."""
     limits: tuple[Limit, ...]
-    """Which the rule guarantees by referring samples; none if it refers none."""
+    """The limits that the rule guarantees by referring samples; none if it refers none."""
     max_accuracy_loss: float
 
+    @torch.no_grad()
     def choose(self, logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
         """Choose a model and fit its rule, on validation samples that no model was trained on.
 
@@ -75,6 +77,8 @@ class Recipe:
                 f"logits must be named as losses, {known}, with {PLAIN!r}, but got {quoted(list(logits))}."
             )
         names = [name for name in self.losses if name in logits]
+        for name in names:
+            checked_logits(logits[name], target, len(self.concern.classes))
         return self._referring(names, logits, target) if self.limits else self._deciding(names, logits, target)
 
     def _deciding(self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
@@ -159,8 +163,7 @@ def recommended(
         limits = (REFERRAL_LIMIT,) if refer is True else (refer,) if isinstance(refer, Limit) else tuple(refer)
     if not limits and concern.refer is not None:
         raise ValueError("refer must be given with a concern that has a cost of referral.")
-    losses = {PLAIN: margin_loss(concern, 0.0, 0.0)}
-    losses.update({name: margin_loss(concern, *setting) for name, setting in MARGINS.items()})
+    losses = {name: margin_loss(concern, *setting) for name, setting in LOSSES.items()}
     return Recipe(concern, losses, limits, max_accuracy_loss)
 
 

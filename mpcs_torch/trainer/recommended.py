@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Limit, Recommendation, recommended
-from mpcs_torch.learning.recommended import MARGINS, PLAIN
+from mpcs_torch.learning.recommended import LOSSES
 from mpcs_torch.trainer.config.run import RunConfig, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import check_same, run_in_folder
@@ -26,7 +26,7 @@ Bar = Callable[[str, int], AbstractContextManager[Hook]]
 def runs_of(config: RunConfig) -> dict[str, RunConfig]:
     """Return the config of each run, by the name of its loss."""
     runs = {}
-    for name, (margin, smoothing) in {PLAIN: (0.0, 0.0), **MARGINS}.items():
+    for name, (margin, smoothing) in LOSSES.items():
         loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
         training = {**config.training.model_dump(), "margin_ramp": [0.1, 0.6] if margin else None}
         own = {"name": name.replace(", ", "-").replace(" ", "-"), "loss": loss, "training": training}
@@ -36,7 +36,7 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
     return runs
 
 
-def train_recommended(config: RunConfig, data: DataSplits, folder: Path, data_root: Path, bar: Bar) -> Recommendation:
+def train_recommended(config: RunConfig, data: DataSplits, folder: Path, bar: Bar) -> Recommendation:
     """Train what is missing in a folder, choose a model on validation samples, and write the choice and its rule.
 
     A run that is finished is kept, and one that was cut off goes on.
@@ -57,7 +57,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, data_ro
         else:
             with bar(own.name, own.epochs.count) as hook:
                 run_in_folder(own, data, place, [hook], resume=(place / "config.yaml").exists())
-        trained = open_trained(place, data_root)
+        trained = open_trained(place, data)
         validation = trained.prepared.data.validation
         epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
         outputs = None if validation is None else trained.logits(validation, int(epoch))

@@ -13,7 +13,7 @@ from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.config.run import RunConfig, load_config
-from mpcs_torch.trainer.data import Split
+from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.loop import PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import Record, RecordsError, read_records
@@ -88,8 +88,10 @@ class TrainedRun:
             return evaluator_of(self.prepared, split)(model).logits.cpu()
 
 
-def open_trained(folder: Path, data_root: Path) -> TrainedRun:
-    """Read a finished run, and load its data. Modules that its config names by import path are imported.
+def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
+    """Read a finished run, with its data or the data root to load them from.
+
+    Modules that its config names by import path are imported.
 
     Raises:
         ConfigError: If ``config.yaml`` breaks a rule, or does not fit the data.
@@ -102,6 +104,6 @@ def open_trained(folder: Path, data_root: Path) -> TrainedRun:
     records = read_records(folder / "records.csv")
     if not records:
         raise RecordsError(folder / "records.csv", "holds no epoch")
-    prepared = prepare_run(config, config.data.load(data_root))
+    prepared = prepare_run(config, data if isinstance(data, DataSplits) else config.data.load(data))
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
     return TrainedRun(folder, prepared.config, records, result, prepared, selector)

@@ -94,10 +94,10 @@ def test_abstaining_losses_follow_their_sources_after_pretraining() -> None:
 
 def test_groups_are_classes_that_may_be_mistaken_for_each_other() -> None:
     assert methods.tree_of(CONCERN).tolist() == [0, 0, 1, 1]
-    assert methods.has_tree(PROBLEM)
+    assert methods.has_tree(CONCERN)
     one_way = ConcernSpec(4, releases=[[0, 1], [2, 3]])
     assert methods.tree_of(one_way).tolist() == [0, 1, 2, 3]
-    assert not methods.has_tree(PROBLEM._replace(concern=one_way))
+    assert not methods.has_tree(one_way)
 
 
 def test_an_ensemble_is_the_mean_of_probabilities() -> None:

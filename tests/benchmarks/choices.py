@@ -26,7 +26,7 @@ SIZES = {"MNIST, MLP": (2000, 10_000), "digits, MLP": (800,), "simulated, MLP": 
 
 
 class Chosen(NamedTuple):
-    """What a choice does in the population."""
+    """The effect of a choice in the population."""
 
     is_best: bool
     harm: float

@@ -34,7 +34,7 @@ def benchmark(
 
     Every method trains for the same number of steps and has the same number of settings and learning rates, chosen on
     validation samples; then it is judged by fresh seeds. Runs are parallel and go to OUT/benchmark, with a table
-    and a figure for each task; an interrupted benchmark is resumed. All tasks take about five hours on two cores.
+    and a figure for each task; an interrupted benchmark is resumed. All tasks take hours.
     """
     from mpcs_torch.benchmark.judging import Trials
     from mpcs_torch.benchmark.methods import method_of

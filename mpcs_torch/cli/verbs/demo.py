@@ -15,8 +15,9 @@ def demo(
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
-    from mpcs_torch.benchmark.demonstration import LOSSES, SEEDS, demonstrate
+    from mpcs_torch.benchmark.demonstration import SEEDS, demonstrate
     from mpcs_torch.cli.progress import counting_bar
+    from mpcs_torch.learning.recommended import LOSSES
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
 
     folder = out / "demo"

@@ -151,7 +151,7 @@ def _train(
         return
     data = settings.data.load(data_root)
     if settings.recommended is not None:
-        _train_recommended(settings, folder, data_root, data, world, as_json=as_json)
+        _train_recommended(settings, folder, data, world, as_json=as_json)
         return
     with ExitStack() as stack:
         hooks: list[Hook] = []
@@ -175,7 +175,7 @@ def _train(
 
 
 def _train_recommended(
-    settings: "RunConfig", folder: Path, data_root: Path, data: "DataSplits", world: "World", *, as_json: bool
+    settings: "RunConfig", folder: Path, data: "DataSplits", world: "World", *, as_json: bool
 ) -> None:
     """Train every loss of the recipe, and say which model was chosen."""
     from mpcs_torch.cli.progress import progress_bar
@@ -183,7 +183,7 @@ def _train_recommended(
 
     if world.size > 1:
         raise typer.BadParameter("a config with recommended trains in one process, not under torchrun")
-    choice = train_recommended(settings, data, folder, data_root, progress_bar)
+    choice = train_recommended(settings, data, folder, progress_bar)
     if as_json:
         print_json({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))})
     else:
