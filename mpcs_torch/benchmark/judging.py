@@ -14,21 +14,25 @@ from mpcs_torch.benchmark.measures import (
     Measure,
     Referral,
     calibrated_probs,
+    chosen_quietly,
     decide_calibrated,
     measure,
     normalized,
     refer,
+    referral,
 )
 from mpcs_torch.benchmark.methods import METHODS, Method, method_of
 from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of
 from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
-from mpcs_torch.learning.choice import FACTORS, Options, calibrated, decide
-from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS, harm_of
+from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.learning import Limit, recommended
+from mpcs_torch.learning.choice import FACTORS, Options, calibrated, decide, harm_of
+from mpcs_torch.learning.recommended import LOSSES, MAX_ACCURACY_LOSS
 
-RECIPE = "ramped margin"
-"""The method whose settings `recommended` trains, beside the plain model."""
+PLAIN_METHOD, RECIPE = "cross entropy", "ramped margin"
+"""The methods that `recommended` trains: the plain one without label smoothing, and all settings of the other."""
 COVERAGES = tuple(np.linspace(0.5, 1, 51).tolist())
 """At which dangerous errors are drawn."""
 
@@ -96,6 +100,10 @@ class Trials:
         """Give the outcomes of an arm."""
         return (outcome_of(self.run(arm, seed)) for seed in seeds)
 
+    def of_seeds(self, arms: Sequence[Arm]) -> Iterator[Outcome]:
+        """Give the outcome of the arm of each judging seed."""
+        return (outcome_of(self.run(*each)) for each in zip(arms, TASKS[self.task].seeds, strict=True))
+
 
 @dataclass(frozen=True)
 class Choices:
@@ -105,17 +113,19 @@ class Choices:
     """The most accurate plain method of one model."""
     chosen: dict[str, Arm]
     """The setting of each method."""
-    recommended: Arm
-    """The model of `recommended`, if no sample may be referred."""
     plain_referring: Arm
     """The plain method of one model that decides most samples under the limit of the task."""
-    referring: Arm
-    """The model of `recommended` with ``refer=True``."""
+    recipe: tuple[Arm, ...]
+    """The models of `recommended`, in its order: the plain one, and each margin. Where no margin can be trained, it is
+    the baseline alone."""
 
     def arms(self) -> list[Arm]:
         """Return what the judging seeds train."""
-        more = (self.baseline, self.recommended, self.plain_referring, self.referring)
-        return list(dict.fromkeys([*self.chosen.values(), *more]))
+        return list(dict.fromkeys([*self.chosen.values(), self.baseline, self.plain_referring, *self.recipe]))
+
+    def recipes(self) -> dict[str, tuple[Arm, ...]]:
+        """Return the models among which `recommended` chooses under each judging seed: its own, and a plain one."""
+        return {"recommended": self.recipe, "plain, recommended": (self.plain_referring,)}
 
 
 def choose(trials: Trials) -> Choices:
@@ -136,13 +146,9 @@ def choose(trials: Trials) -> Choices:
     for name, each in methods.items():
         if each.tuned_as is not None:
             chosen[name] = Arm(name, chosen[each.tuned_as].setting)
-    candidates = [baseline, *tuned.get(RECIPE, [])]
-    options = compared(trials, candidates, seeds, spec)
-    recommended = candidates[options.options[options.choose(MAX_ACCURACY_LOSS)].model]
-    coverage = {arm: _validation_coverage(trials, arm, seeds, spec) for arm in dict.fromkeys([*plain, *candidates])}
-    plain_referring = max(plain, key=coverage.__getitem__)
-    referring = max([plain_referring, *candidates], key=coverage.__getitem__)
-    return Choices(baseline, chosen, recommended, plain_referring, referring)
+    plain_referring = max(plain, key=lambda arm: _validation_coverage(trials, arm, seeds, spec))
+    recipe = (tuned[PLAIN_METHOD][0], *tuned[RECIPE]) if RECIPE in tuned else (baseline,)
+    return Choices(baseline, chosen, plain_referring, recipe)
 
 
 def _least_harmful(arms: Sequence[Arm], options: Options) -> Arm:
@@ -186,9 +192,13 @@ def _validation_coverage(trials: Trials, arm: Arm, seeds: range, spec: ConcernSp
 class Row:
     """A method on a task, under each judging seed."""
 
-    setting: dict[str, float]
+    setting: dict[str, float] | None
+    """None if models with several settings are trained under each seed, and one of them is chosen."""
     learning_rate: float
     models: int
+    """The number that are trained under each seed."""
+    arms: list[Arm]
+    """The model that decides, under each seed."""
     decided: list[Measure]
     """By the most probable class."""
     ruled: list[Measure]
@@ -219,7 +229,7 @@ def judged(work: Work) -> Row:
     task = TASKS[trials.task]
     spec, method = task.spec(trials.data_root), method_of(arm.method)
     harm = harm_of(spec)
-    row = Row(*setting_of(task, method, arm.setting), method.members, [], [], [], [], [])
+    row = Row(*setting_of(task, method, arm.setting), method.members, [arm] * len(task.seeds), [], [], [], [], [])
     for seed in task.seeds:
         candidates = list(dict.fromkeys([baseline, arm]))
         outcome = outcome_of(trials.run(arm, seed))
@@ -234,15 +244,49 @@ def judged(work: Work) -> Row:
     return row
 
 
-def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row]) -> dict[str, Any]:
-    """Return the results of a task as plain values, from the rows of all arms."""
+class RecipeWork(NamedTuple):
+    """The models of a recipe to judge: the plain one, and others in the order of `LOSSES`."""
+
+    trials: Trials
+    arms: tuple[Arm, ...]
+
+
+def judged_recipe(work: RecipeWork) -> Row:
+    """Judge `recommended` by each of the judging seeds: the validation samples of each choose a model and its rule."""
+    torch.set_num_threads(1)
+    trials, arms = work
+    task = TASKS[trials.task]
+    spec, names = task.spec(trials.data_root), list(LOSSES)
+    row = Row(None, 0.0, len(arms), [], [], [], [], [], [])
+    deciding, referring = recommended(spec), recommended(spec, refer=Limit(task.limit))
+    for seed in task.seeds:
+        outcomes = {name: outcome_of(trials.run(arm, seed)) for name, arm in zip(names, arms, strict=False)}
+        logits = {name: outcome.validation for name, outcome in outcomes.items()}
+        target, labels = outcomes[names[0]].validation_labels, outcomes[names[0]].test_labels
+        choice = chosen_quietly(deciding, logits, target)
+        assert choice is not None  # without a limit, no number of samples is too small
+        assert choice.factor is not None
+        test = outcomes[choice.name].test
+        row.arms.append(arms[names.index(choice.name)])
+        row.factors.append(choice.factor)
+        row.decided.append(measure(test.argmax(dim=1), labels, spec))
+        row.ruled.append(measure(choice.rule(test), labels, spec))
+        referred = chosen_quietly(referring, logits, target)
+        decision = (
+            torch.full_like(labels, REFERRED) if referred is None else referred.rule(outcomes[referred.name].test)
+        )
+        row.referred.append(referral(decision, labels, spec))
+    return row
+
+
+def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row], recipes: Mapping[str, Row]) -> dict[str, Any]:
+    """Return the results of a task as plain values, from the rows of all arms and of recipes."""
     special = {
-        "baseline": choices.baseline,
-        "recommended": choices.recommended,
-        "plain, referring": choices.plain_referring,
-        "recommended, referring": choices.referring,
+        "baseline": rows[choices.baseline],
+        "plain, referring": rows[choices.plain_referring],
+        **recipes,
     }
-    lines = {name: _line(trials, special[name]) for name in ("baseline", "recommended")}
+    lines = {name: _line(trials, special[name].arms) for name in ("baseline", "recommended")}
     task = TASKS[trials.task]
     if task.bayes is not None:
         lines["Bayes"] = _bayes_line(trials)
@@ -252,18 +296,20 @@ def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row]) -> dict
         "limit": task.limit,
         "samples": len(outcome_of(trials.run(choices.baseline, task.seeds[0])).test_labels),
         "rows": {name: vars(rows[arm]) for name, arm in choices.chosen.items()},
-        "special": {name: {"method": arm.method, **vars(rows[arm])} for name, arm in special.items()},
+        "special": {name: vars(row) for name, row in special.items()},
         "lines": lines,
-        "curves": {name: _curve(trials, arm) for name, arm in special.items()},
+        "curves": {
+            name: _curve(trials, special[name].arms) for name in ("baseline", "plain, referring", "recommended")
+        },
     }
 
 
-def _line(trials: Trials, arm: Arm) -> list[Measure]:
-    """Return the mean results of an arm with each factor."""
+def _line(trials: Trials, arms: Sequence[Arm]) -> list[Measure]:
+    """Return the mean results with each factor, from the arm of each judging seed."""
     task = TASKS[trials.task]
     spec = task.spec(trials.data_root)
     harm, measures = harm_of(spec), []
-    for outcome in trials.outcomes(arm, task.seeds):
+    for outcome in trials.of_seeds(arms):
         probs = calibrated_probs(outcome)
         measures.append([measure(decide(probs, harm, factor), outcome.test_labels, spec) for factor in FACTORS])
     return [Measure(*each) for each in np.mean(measures, axis=0).tolist()]
@@ -278,12 +324,12 @@ def _bayes_line(trials: Trials) -> list[Measure]:
     return [measure(decide(probs, harm_of(spec), factor), test.labels, spec) for factor in FACTORS]
 
 
-def _curve(trials: Trials, arm: Arm) -> list[float]:
+def _curve(trials: Trials, arms: Sequence[Arm]) -> list[float]:
     """Return the share of samples that are dangerous errors, where the safest ones are decided, at each coverage."""
     task = TASKS[trials.task]
     dangerous = task.spec(trials.data_root).dangerous_pairs()
     curves = []
-    for outcome in trials.outcomes(arm, task.seeds):
+    for outcome in trials.of_seeds(arms):
         probs = outcome.test.double().softmax(dim=1)
         decision = decide(probs, dangerous.double(), 0.5)
         risk = (probs @ dangerous.double()).gather(1, decision.unsqueeze(1)).squeeze(1)

@@ -1,7 +1,7 @@
 """Measure a run on test samples: accuracy, dangerous errors, cost, and coverage under a limit."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +13,11 @@ from torch import Tensor
 from mpcs_torch.benchmark.runs import Outcome
 from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning import DecisionRule, Limit, Recommendation
 from mpcs_torch.learning.choice import decide
+from mpcs_torch.learning.recommended import Recipe
 
 Values = NDArray[np.float64]
 """A value for each seed."""
@@ -79,11 +81,26 @@ def refer(outcome: Outcome, concern: ConcernSpec, limit: float) -> Referral:
         warnings.simplefilter("ignore")  # rules that refer all samples, and rare classes
         try:
             rule.fit(outcome.validation, outcome.validation_labels)
-        except ValueError:  # too few samples
+        except UnattainableLimitError:
             return Referral(0.0, 0.0)
         decision = rule(outcome.test)
+    return referral(decision, outcome.test_labels, concern)
+
+
+def chosen_quietly(recipe: Recipe, logits: Mapping[str, Tensor], target: Tensor) -> Recommendation | None:
+    """Return what a recipe recommends; None if the samples are too few for its limits."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rules that refer all samples, and rare classes
+        try:
+            return recipe.choose(logits, target)
+        except UnattainableLimitError:
+            return None
+
+
+def referral(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Referral:
+    """Measure decisions (N,), with -1 for referrals."""
     is_decided = decision != REFERRED
-    wrong = concern.dangerous_pairs()[outcome.test_labels, decision.clamp(min=0)] & is_decided
+    wrong = concern.dangerous_pairs()[target, decision.clamp(min=0)] & is_decided
     return Referral(is_decided.double().mean().item(), wrong.double().mean().item())
 
 

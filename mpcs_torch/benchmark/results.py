@@ -19,9 +19,12 @@ Result = Mapping[str, Any]
 ACCURACY, DANGEROUS = range(2)
 """Of a `Measure`."""
 SPECIAL = {
+    "baseline": "best plain method",
+    "plain, referring": "best plain method under the limit",
+    "plain, recommended": "the same, with costs chosen by `recommended`",
     "recommended": "**`recommended`**",
-    "recommended, referring": "**`recommended(refer=True)`**",
 }
+"""The names of special rows in tables."""
 
 
 def effects(result: Result, row: Mapping[str, Any], part: str) -> tuple[Effect, Effect]:
@@ -42,22 +45,22 @@ def task_table(result: Result) -> Table:
     header = ["method", "setting", "accuracy", "points", "dangerous", "change", "with the rule: points", "change"]
     header += [f"decided at {100 * result['limit']:g} %", "more", "with normalized logits"]
     rows = []
-    named = {
-        "best plain method": result["special"]["baseline"],
-        **{SPECIAL[name]: result["special"][name] for name in SPECIAL},
-    }
-    for name, row in (*named.items(), *result["rows"].items()):
+    special = {title: result["special"][name] for name, title in SPECIAL.items()}
+    for name, row in (*special.items(), *result["rows"].items()):
         decided = np.array(row["decided"]).mean(axis=0)
         gain, cut = effects(result, row, "decided")
         ruled_gain, ruled_cut = effects(result, row, "ruled")
-        setting = ", ".join(f"{key} {value:g}" for key, value in row["setting"].items())
-        if "method" in row:
-            setting = f"{row['method']}: {setting}"
+        if row["setting"] is None:
+            setting = f"the best of {row['models']} under each seed" if row["models"] > 1 else ""
+        else:
+            setting = ", ".join(f"{key} {value:g}" for key, value in row["setting"].items())
+            setting += f", lr {row['learning_rate']:g}" if row["learning_rate"] else ""
+            setting = f"{row['arms'][0][0]}: {setting}" if name in special else setting
         coverage = np.mean([each[0] for each in row["referred"]])
         rows.append(
             [
                 name,
-                f"{setting}, lr {row['learning_rate']:g}",
+                setting,
                 f"{100 * decided[ACCURACY]:.2f} %",
                 points(gain),
                 f"{1e4 * decided[DANGEROUS]:.1f}",
@@ -66,7 +69,7 @@ def task_table(result: Result) -> Table:
                 change(ruled_cut),
                 f"{100 * coverage:.1f} %",
                 points(coverage_gain(result, row, "referred"), digits=1),
-                points(coverage_gain(result, row, "normalized"), digits=1),
+                points(coverage_gain(result, row, "normalized"), digits=1) if row["normalized"] else "",
             ]
         )
     return Table(header, rows)
@@ -91,7 +94,7 @@ def summary_table(results: Sequence[Result]) -> Table:
     rows = []
     for name in summary_names(results):
         tried = tried_on(results, name)
-        cells = [name, str(len(tried)), str(max(row.get("models", 1) for _, row in tried))]
+        cells = [name, str(len(tried)), str(max(row["models"] for _, row in tried))]
         for part in ("decided", "ruled"):
             both = [effects(result, row, part) for result, row in tried]
             cells += [change(overall(tried, part)), f"{100 * min(gain.value for gain, _ in both):+.2f}"]
@@ -112,7 +115,7 @@ def overall(tried: Sequence[tuple[Result, Mapping[str, Any]]], part: str) -> Eff
 def summary_names(results: Sequence[Result]) -> list[str]:
     """Return the names of the rows of the summary: the recipes, and all methods."""
     names = dict.fromkeys(name for result in results for name in result["rows"])
-    return ["recommended", "recommended, referring", *names]
+    return ["recommended", *names]
 
 
 def tried_on(results: Sequence[Result], name: str) -> list[tuple[Result, Any]]:

@@ -4,7 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mpcs_torch.benchmark.judging import Arm, Choices, Row, Trials, Work, choose, judged, result_of
+from mpcs_torch.benchmark.judging import (
+    Arm,
+    Choices,
+    RecipeWork,
+    Row,
+    Trials,
+    Work,
+    choose,
+    judged,
+    judged_recipe,
+    result_of,
+)
 from mpcs_torch.benchmark.runs import Run, train_and_keep
 from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.processes.pool import run_in_processes
@@ -28,13 +39,18 @@ def results_of(tasks: Sequence[Trials], bar: Bar) -> Iterator[dict[str, Any]]:
     ]
     _finish("judging", runs, bar)
     works = [Work(trials, arm, made.baseline) for trials, made in choices for arm in made.arms()]
-    rows: dict[tuple[Trials, Arm], Row] = {}
-    with bar("measuring", len(works)) as advance:
+    recipes = [RecipeWork(trials, arms) for trials, made in choices for arms in made.recipes().values()]
+    rows: dict[tuple[Trials, Arm | tuple[Arm, ...]], Row] = {}
+    with bar("measuring", len(works) + len(recipes)) as advance:
         for work, row in run_in_processes(judged, works):
             rows[work.trials, work.arm] = row
             advance()
+        for recipe, row in run_in_processes(judged_recipe, recipes):
+            rows[recipe.trials, recipe.arms] = row
+            advance()
     for trials, made in choices:
-        yield result_of(trials, made, {arm: rows[trials, arm] for arm in made.arms()})
+        of_recipes = {name: rows[trials, arms] for name, arms in made.recipes().items()}
+        yield result_of(trials, made, {arm: rows[trials, arm] for arm in made.arms()}, of_recipes)
 
 
 def _finish(title: str, runs: Sequence[Run], bar: Bar) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import least_risk
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
@@ -108,6 +109,24 @@ def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
 def softened(harm: Tensor, factor: float) -> Tensor:
     """Return the costs by which a factor decides, (C, C), from the harm of errors in [0, 1]."""
     return (factor + (1 - factor) * harm).fill_diagonal_(0)
+
+
+def harm_of(concern: ConcernSpec) -> Tensor:
+    """Return the harm of each error, float64 (C, C): its share of the highest weight; released pairs have 0."""
+    if concern.weights is None:
+        return concern.dangerous_pairs().double()
+    weights = concern.matrix().fill_diagonal_(0)
+    return weights / weights.max()
+
+
+def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
+    """Return the concern by whose costs a factor decides; the same errors are dangerous. None changes nothing."""
+    if factor is None:
+        return concern
+    pairs = [[true, *row.nonzero().flatten().tolist()] for true, row in enumerate(concern.dangerous_pairs())]
+    dangerous = [pair for pair in pairs if len(pair) > 1]
+    weights = softened(harm_of(concern), factor).tolist()
+    return ConcernSpec(concern.classes, weights=weights, dangerous=dangerous, concession=concern.concession)
 
 
 def _of_labels(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:

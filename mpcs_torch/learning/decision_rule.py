@@ -24,7 +24,7 @@ from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_limit import Limit, RuleReport, report_on
 from mpcs_torch.learning.rule_samples import (
     FitSamples,
-    calibration_units,
+    calibrating,
     checked_logits,
     choose_thresholds,
     class_frequencies,
@@ -309,16 +309,12 @@ class DecisionRule(nn.Module):
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the places of samples that calibrate and fix the path, and of those that judge: all, without need."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
-        number = int(units.max()) + 1
-        order = torch.randperm(number, generator=torch.Generator().manual_seed(self.seed)).to(target.device)
         if not self.limits or (
             self.calibration_method is None and self.priors is None and not needs_path(self.limits, self.concern)
         ):
             every = torch.arange(len(target), device=target.device)
             return every, every
-        is_calibrating = torch.zeros(number, dtype=torch.bool, device=target.device)
-        is_calibrating[order[: calibration_units(number)]] = True
-        chosen = is_calibrating[units]
+        chosen = calibrating(int(units.max()) + 1, self.seed).to(target.device)[units]
         return chosen.nonzero().squeeze(1), (~chosen).nonzero().squeeze(1)
 
     def _warn_if_unfitted(self) -> None:

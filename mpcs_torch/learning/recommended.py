@@ -1,7 +1,7 @@
 """The recommended recipe: which losses to train with, and how to choose among the models."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,9 +10,10 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning.choice import HARM, RIGHT, Options, softened
+from mpcs_torch.learning.choice import HARM, RIGHT, Options, harm_of, with_factor
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
+from mpcs_torch.learning.referral_choice import choose_referring
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.rule_samples import checked_logits
 
@@ -35,7 +36,7 @@ class Recommendation:
     rule: DecisionRule
     """Fitted; it takes the logits of that model."""
     factor: float | None
-    """The cost of a harmless error when deciding, where the worst one costs 1; None where samples are referred."""
+    """The cost of a harmless error when deciding, where the worst one costs 1; None for the costs of the concern."""
     summary: str
     """The choice in a sentence, with intervals of 95 % on the validation samples that made it."""
 
@@ -60,8 +61,8 @@ class Recipe:
 
         Without limits, the choice is the model and the decision factor with the least harm among those that lose no
         more accuracy against the plain model than is allowed. That may be the plain model. With limits, it is the model
-        that decides most samples; all limits are then guaranteed with a confidence so high that they hold together with
-        the choice.
+        and the factor that decide most samples, but not fewer rightly than is allowed. A fifth of the samples chooses,
+        which also calibrates the rule; the others guarantee the limits, which therefore hold for the choice.
 
         Args:
             logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them.
@@ -87,7 +88,7 @@ class Recipe:
         place = options.choose(self.max_accuracy_loss)
         option, (gain, more) = options.options[place], options.estimates()[place]
         name = names[option.model]
-        rule = DecisionRule(_with_factor(self.concern, harm, option.factor)).fit(logits[name], target)
+        rule = DecisionRule(with_factor(self.concern, option.factor)).fit(logits[name], target)
         change, of_accuracy = (_interval(options.counted[place, part]) for part in (HARM, RIGHT))
         if place == 0:
             summary = "The plain model is the best choice: no other loses so little accuracy and does less harm."
@@ -100,18 +101,24 @@ class Recipe:
         return Recommendation(name, rule, option.factor, summary)
 
     def _referring(self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
-        limits = [
-            each if each.confidence is None else replace(each, confidence=1 - (1 - each.confidence) / len(names))
-            for each in self.limits
-        ]
-        rules = {name: DecisionRule(self.concern, limits).fit(logits[name], target) for name in names}
-        decided = {name: (rule(logits[name]) != REFERRED).double().mean().item() for name, rule in rules.items()}
-        name = max(names, key=decided.__getitem__)
-        others = ", ".join(f"{other} {100 * decided[other]:.1f} %" for other in names if other != name)
-        summary = f"{name} decides {100 * decided[name]:.1f} % of the samples under the limits" + (
-            f" ({others})." if others else "."
+        options = [logits[name].cpu() for name in names]
+        chosen = choose_referring(options, target.cpu(), self.concern, self.limits, self.max_accuracy_loss)
+        name = names[chosen.model]
+        rule = DecisionRule(with_factor(self.concern, chosen.factor), self.limits).fit(logits[name], target)
+        plain = rule
+        if chosen.model or chosen.factor is not None:
+            plain = DecisionRule(self.concern, self.limits).fit(logits[PLAIN], target)
+        (decided, right), (usual, usually_right) = (
+            _decided(each(logits[model]), target) for each, model in ((rule, name), (plain, PLAIN))
         )
-        return Recommendation(name, rules[name], None, summary)
+        costs = "the costs of the concern" if chosen.factor is None else f"a decision factor of {chosen.factor:g}"
+        summary = f"{name}, with {costs}, decides {100 * decided:.1f} % of the samples under the limits, and "
+        summary += f"{100 * right:.1f} % rightly"
+        if plain is rule:
+            summary += ": no other does better."
+        else:
+            summary += f"; plain, with the costs of the concern, {100 * usual:.1f} and {100 * usually_right:.1f} %."
+        return Recommendation(name, rule, chosen.factor, summary)
 
 
 def recommended(
@@ -130,7 +137,7 @@ def recommended(
     Args:
         concern: What errors cost, and which are dangerous.
         max_accuracy_loss: The accuracy that the choice may cost on the validation samples, as a share of samples, in
-            [0, 1].
+            [0, 1]; where samples are referred, the share of right decisions among all samples.
         refer: Whether samples may be referred, under limits that the rule guarantees; True is a `Limit` of 0.005.
 
     Raises:
@@ -172,20 +179,9 @@ def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> 
     return SoftmaxMarginLoss(harm_of(concern).float(), margin=margin, label_smoothing=label_smoothing)
 
 
-def harm_of(concern: ConcernSpec) -> Tensor:
-    """Return the harm of each error, float64 (C, C): its share of the highest weight; released pairs have 0."""
-    if concern.weights is None:
-        return concern.dangerous_pairs().double()
-    weights = concern.matrix().fill_diagonal_(0)
-    return weights / weights.max()
-
-
-def _with_factor(concern: ConcernSpec, harm: Tensor, factor: float) -> ConcernSpec:
-    """Return the concern by whose costs a factor decides; the same errors are dangerous."""
-    pairs = [[true, *row.nonzero().flatten().tolist()] for true, row in enumerate(concern.dangerous_pairs())]
-    dangerous = [pair for pair in pairs if len(pair) > 1]
-    weights = softened(harm, factor).tolist()
-    return ConcernSpec(concern.classes, weights=weights, dangerous=dangerous, concession=concern.concession)
+def _decided(decision: Tensor, target: Tensor) -> tuple[float, float]:
+    """Return the shares of samples that are decided, and decided rightly."""
+    return (decision != REFERRED).double().mean().item(), (decision == target).double().mean().item()
 
 
 def _interval(change: Tensor) -> tuple[float, float, float]:

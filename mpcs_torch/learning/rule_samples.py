@@ -191,6 +191,13 @@ def calibration_units(given: int) -> int:
     return max(1, round(CALIBRATION_SHARE * given))
 
 
+def calibrating(given: int, seed: int) -> Tensor:
+    """Draw which of the given samples or clusters fit the calibration: (N,), bool."""
+    chosen = torch.zeros(given, dtype=torch.bool)
+    chosen[torch.randperm(given, generator=torch.Generator().manual_seed(seed))[: calibration_units(given)]] = True
+    return chosen
+
+
 def given_units(judging: int) -> int:
     """Return how many samples or clusters must be given so that a number of them is left to judge."""
     given = max(judging, int(judging / (1 - CALIBRATION_SHARE)) - 3)

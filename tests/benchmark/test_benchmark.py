@@ -13,7 +13,7 @@ import torch
 from mpcs_torch.benchmark import judging, methods, runs, stages, tasks
 from mpcs_torch.benchmark.judging import Arm, Trials, choose
 from mpcs_torch.benchmark.measures import Measure
-from mpcs_torch.benchmark.results import save_results, summary_table, task_table
+from mpcs_torch.benchmark.results import SPECIAL, save_results, summary_table, task_table
 from mpcs_torch.benchmark.runs import Run, outcome_of, train_and_keep
 from mpcs_torch.benchmark.stages import results_of
 from mpcs_torch.benchmark.tasks import TASKS, simulated, simulated_probs
@@ -52,11 +52,7 @@ def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatc
     (found,) = json.loads(json.dumps(first))
     assert set(found["rows"]) == {*TRIED, "ensemble of 5"}
     table = task_table(found)
-    assert [row[0] for row in table.rows[:3]] == [
-        "best plain method",
-        "**`recommended`**",
-        "**`recommended(refer=True)`**",
-    ]
+    assert [row[0] for row in table.rows[:4]] == list(SPECIAL.values())
     assert table.rows[0][3] == "+0.00 [+0.00, +0.00]"
     assert found["rows"]["ensemble of 5"]["models"] == 5
     assert {row[0] for row in summary_table([found]).rows} >= set(TRIED)
@@ -130,7 +126,7 @@ def test_no_model_is_better_than_the_true_probabilities(tmp_path: Path, monkeypa
         monkeypatch.setattr(module, "TASKS", {name: task})
     trials, arm = Trials(name, Path(), tmp_path), Arm("cross entropy", 0)
     train_and_keep(trials.run(arm, 100))
-    ours, best = judging._line(trials, arm), judging._bayes_line(trials)
+    ours, best = judging._line(trials, [arm]), judging._bayes_line(trials)
     costs = [[Measure(*each).dangerous + 0.5 * (1 - each.accuracy) for each in line] for line in (ours, best)]
     assert min(costs[1]) < min(costs[0])
     assert np.mean([each.accuracy for each in best]) > np.mean([each.accuracy for each in ours])

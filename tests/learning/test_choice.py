@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Option, Options, decide, softened
-from mpcs_torch.learning.recommended import harm_of
+from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Option, Options, decide, harm_of, softened
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 HARM_MATRIX = harm_of(CONCERN)

@@ -9,8 +9,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning import Limit, recommended
-from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT, harm_of
+from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
+from mpcs_torch.learning import DecisionRule, Limit, recommended
+from mpcs_torch.learning.choice import harm_of
+from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
+from mpcs_torch.learning.referral_choice import choose_referring
+from mpcs_torch.learning.rule_samples import calibrating
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 GENERATOR = torch.Generator().manual_seed(0)
@@ -83,18 +87,73 @@ def test_dangerous_errors_of_the_rule_are_those_of_the_concern() -> None:
         assert torch.equal(rule.concern.dangerous_pairs(), concern.dangerous_pairs())
 
 
-def test_with_referral_the_limit_holds_for_each_model_that_might_be_chosen() -> None:
-    logits, target = validation()
-    recipe = recommended(LIGHTS, refer=Limit(0.01))
+def test_with_referral_it_decides_more_and_no_fewer_rightly() -> None:
+    logits, target = validation(6000)
+    new, truth = validation(6000)
+    recipe = recommended(LIGHTS, refer=Limit(0.03))
     choice = recipe.choose(logits, target)
-    assert choice.factor is None
-    assert choice.rule.limits == (Limit(0.01, confidence=0.975),)
-    assert (choice.rule(logits[choice.name]) == -1).any()
-    assert "decides" in str(choice)
-    assert recommended(LIGHTS, refer=True).limits == (REFERRAL_LIMIT,)
-    assert (
-        recommended(LIGHTS, refer=[Limit(0.01), Limit(0.1, of="green", confidence=None)]).limits[1].confidence is None
+    assert choice.name == "margin 4"
+    assert choice.rule.limits == (Limit(0.03),)
+    shares = []
+    for rule, name in (
+        (choice.rule, choice.name),
+        (DecisionRule(LIGHTS, Limit(0.03)).fit(logits[PLAIN], target), PLAIN),
+    ):
+        decision = rule(new[name])
+        wrong = LIGHTS.dangerous_pairs()[truth, decision.clamp(min=0)] & (decision != -1)
+        assert wrong.double().mean() < 0.035
+        shares.append([(decision != -1).double().mean().item(), (decision == truth).double().mean().item()])
+    (decided, right), (usual, usually_right) = shares
+    assert decided > usual + 0.1
+    assert right > usually_right
+    assert re.fullmatch(
+        r"margin 4, with .*, decides [\d.]+ % of the samples under the limits, and [\d.]+ % rightly; plain, with the "
+        r"costs of the concern, [\d.]+ and [\d.]+ %\.",
+        str(choice),
     )
+    assert recommended(LIGHTS, refer=True).limits == (REFERRAL_LIMIT,)
+
+
+def test_samples_that_judge_a_limit_choose_nothing() -> None:
+    logits, target = validation(2000)
+    limits = [Limit(0.03), Limit(0.1, of="green")]
+    judging = ~calibrating(len(target), 0)
+    other_labels = target.masked_scatter(judging, target[judging].flip(0))
+    other_logits = {name: torch.where(judging.unsqueeze(1), -each, each) for name, each in logits.items()}
+    choices = [
+        choose_referring(list(each.values()), labels, LIGHTS, limits, 0.01)
+        for each, labels in ((logits, target), (other_logits, other_labels))
+    ]
+    assert choices[0] == choices[1]
+
+
+@pytest.mark.parametrize(
+    ("concern", "limit"),
+    [
+        (replace(LIGHTS, refer=0.9), Limit(0.03)),
+        (LIGHTS, Limit(0.05, "cost", confidence=None)),
+    ],
+)
+def test_costs_that_matter_in_themselves_are_kept(concern: ConcernSpec, limit: Limit) -> None:
+    logits, target = validation(2000)
+    choice = recommended(concern, refer=limit).choose(logits, target)
+    assert choice.factor is None
+    assert choice.rule.concern == concern
+
+
+def test_small_factors_decide_more_under_a_limit_on_dangerous_errors() -> None:
+    logits, target = validation(4000)
+    cautious = ConcernSpec(3, releases=[[0, 1], [2, 1]], factor=0.5)  # class 1 is a harmless answer to all
+    allowed = [choose_referring([logits[PLAIN]], target, cautious, [Limit(0.03)], loss) for loss in (0.0, 0.05, 1.0)]
+    assert allowed[0].coverage <= allowed[1].coverage <= allowed[2].coverage
+    assert allowed[2].coverage > allowed[0].coverage
+    assert allowed[2].factor is not None
+
+
+def test_too_few_samples_for_a_limit_are_refused_as_by_the_rule() -> None:
+    logits, target = validation(60)
+    with pytest.raises(UnattainableLimitError, match=r"the limit 'dangerous <= 0\.005 of samples"):
+        recommended(LIGHTS, refer=True).choose(logits, target)
 
 
 def test_errors_name_the_argument() -> None:

@@ -1,0 +1,101 @@
+"""Choose among trained models and decision factors where samples may be referred: the most decisions under limits.
+
+A limit on dangerous errors refers samples. It refers fewer if decisions avoid dangerous errors at the cost of harmless
+ones, which is what a small decision factor does.
+
+A limit holds for what is chosen only if other samples choose than those that judge the limit. So the choice is made by
+the samples that calibrate a rule. They are few: as many as judge are drawn from them, half the time with their own
+labels, which are noisy, and half the time with labels that the calibrated probabilities of the model draw, which are
+not, but believe in it.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
+from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.learning.choice import calibrated, with_factor
+from mpcs_torch.learning.decision_rule import DecisionRule
+from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.learning.rule_samples import calibrating
+
+FACTORS = (None, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02)
+"""The costs that are tried for a harmless error, where the worst one costs 1. None: the costs of the concern."""
+DRAWN = 3000
+"""At least so many samples are drawn, in as many fits as it takes, but not more than `FITS`."""
+FITS = 5
+
+
+class ReferralOption(NamedTuple):
+    """A trained model and a way of deciding by it, with what it is expected to do under the limits."""
+
+    model: int
+    factor: float | None
+    coverage: float
+    """The share of samples that are decided."""
+    right: float
+    """The share of samples that are decided rightly."""
+
+
+def choose_referring(
+    logits: Sequence[Tensor],
+    target: Tensor,
+    concern: ConcernSpec,
+    limits: Sequence[Limit],
+    max_accuracy_loss: float,
+) -> ReferralOption:
+    """Return the option that decides most samples, but not fewer rightly than allowed against the plain model.
+
+    Args:
+        logits: ``(N, C)`` of each model on the same samples, the plain model first; it is the first option, with the
+            costs of the concern.
+        target: ``(N,)`` class indices. Those of samples that will judge the limits are not read.
+        concern: The costs. With a cost of referral or coarse answers, and under limits on costs, no factor is tried.
+        limits: To be guaranteed by a `DecisionRule` with temperature scaling and the seed 0.
+        max_accuracy_loss: The share of samples that may be lost as right decisions.
+    """
+    chooses = calibrating(len(target), seed=0)
+    judging = int((~chooses).sum())
+    probs = [calibrated(each[chooses], target[chooses]) for each in logits]
+    has_factors = concern.refer is None and not concern.answers and all(limit.errors != "cost" for limit in limits)
+    rules = [
+        (model, factor, DecisionRule(with_factor(concern, factor), limits, calibration=None))
+        for model in range(len(logits))
+        for factor in (FACTORS if has_factors else FACTORS[:1])
+    ]
+    labels = target[chooses]
+    counts = torch.nn.functional.one_hot(labels, len(concern.classes)).to(probs[0])
+    generator = torch.Generator().manual_seed(0)
+    fits = min(FITS, -(-DRAWN // max(judging, 1)))
+    found = torch.zeros(len(rules), 2, dtype=torch.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of samples that nobody has seen
+        for _ in range(fits):
+            drawn = torch.randint(0, len(labels), (max(judging, 1),), generator=generator)
+            chance = torch.rand(len(drawn), 1, generator=generator, dtype=torch.float64)
+            for place, (model, _, rule) in enumerate(rules):
+                for truth in (counts, probs[model]):
+                    believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
+                    found[place] += _found(rule, probs[model].log(), drawn, believed, truth) / (2 * fits)
+    options = [
+        ReferralOption(model, factor, *values) for (model, factor, _), values in zip(rules, found.tolist(), strict=True)
+    ]
+    least = options[0].right - max_accuracy_loss
+    return max((each for each in options if each.right >= least), key=lambda each: each.coverage)
+
+
+def _found(rule: DecisionRule, preds: Tensor, drawn: Tensor, labels: Tensor, truth: Tensor) -> Tensor:
+    """Fit a rule to drawn samples; return the shares of all that are decided, and rightly by the truth (N, C)."""
+    try:
+        rule.fit(preds[drawn], labels)
+    except UnattainableLimitError:
+        return torch.zeros(2, dtype=torch.float64)
+    decision = rule(preds)
+    is_decided = decision != REFERRED
+    right = truth.gather(1, decision.clamp(min=0).unsqueeze(1)).squeeze(1)
+    return torch.stack([is_decided.double().mean(), torch.where(is_decided, right, 0.0).mean()])
