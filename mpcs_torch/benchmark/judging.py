@@ -180,7 +180,7 @@ def _validation_probs(run: Run) -> Tensor:
 
 
 def _validation_coverage(trials: Trials, arm: Arm, seeds: range, spec: ConcernSpec) -> float:
-    """Return the share of validation samples that are decided under the limit: no label of theirs is read for it."""
+    """Return the mean share of validation samples that are decided under the limit, which they guarantee themselves."""
     limit, coverages = TASKS[trials.task].limit, []
     for outcome in trials.outcomes(arm, seeds):
         on_validation = outcome._replace(test=outcome.validation, test_labels=outcome.validation_labels)

@@ -61,29 +61,30 @@ def choose_referring(
     """
     chooses = calibrating(len(target), seed=0)
     judging = int((~chooses).sum())
-    probs = [calibrated(each[chooses], target[chooses]) for each in logits]
-    has_factors = concern.refer is None and not concern.answers and all(limit.errors != "cost" for limit in limits)
-    rules = [
-        (model, factor, DecisionRule(with_factor(concern, factor), limits, calibration=None))
-        for model in range(len(logits))
-        for factor in (FACTORS if has_factors else FACTORS[:1])
-    ]
     labels = target[chooses]
+    probs = [calibrated(each[chooses], labels) for each in logits]
+    log_probs = [each.log() for each in probs]
+    has_factors = concern.refer is None and not concern.answers and all(limit.errors != "cost" for limit in limits)
+    factors = FACTORS if has_factors else FACTORS[:1]
+    rules = [DecisionRule(with_factor(concern, factor), limits, calibration=None) for factor in factors]
     counts = torch.nn.functional.one_hot(labels, len(concern.classes)).to(probs[0])
     generator = torch.Generator().manual_seed(0)
     fits = min(FITS, -(-DRAWN // max(judging, 1)))
-    found = torch.zeros(len(rules), 2, dtype=torch.float64)
+    found = torch.zeros(len(probs), len(rules), 2, dtype=torch.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that nobody has seen
         for _ in range(fits):
             drawn = torch.randint(0, len(labels), (max(judging, 1),), generator=generator)
             chance = torch.rand(len(drawn), 1, generator=generator, dtype=torch.float64)
-            for place, (model, _, rule) in enumerate(rules):
-                for truth in (counts, probs[model]):
+            for model, (own, preds) in enumerate(zip(probs, log_probs, strict=True)):
+                for truth in (counts, own):
                     believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
-                    found[place] += _found(rule, probs[model].log(), drawn, believed, truth) / (2 * fits)
+                    for place, rule in enumerate(rules):
+                        found[model, place] += _found(rule, preds, drawn, believed, truth) / (2 * fits)
     options = [
-        ReferralOption(model, factor, *values) for (model, factor, _), values in zip(rules, found.tolist(), strict=True)
+        ReferralOption(model, factor, *values)
+        for model, of_model in enumerate(found.tolist())
+        for factor, values in zip(factors, of_model, strict=True)
     ]
     least = options[0].right - max_accuracy_loss
     return max((each for each in options if each.right >= least), key=lambda each: each.coverage)
