@@ -142,22 +142,13 @@ def choose(trials: Trials) -> Choices:
         if methods[name].is_plain:
             chosen[name] = max(arms, key=accuracy.__getitem__)
         else:
-            chosen[name] = _least_harmful(arms, compared(trials, [baseline, *arms], seeds, spec, factors=(1.0,)))
+            chosen[name] = arms[compared(trials, arms, seeds, spec, factors=(1.0,)).choose(MAX_ACCURACY_LOSS)]
     for name, each in methods.items():
         if each.tuned_as is not None:
             chosen[name] = Arm(name, chosen[each.tuned_as].setting)
     plain_referring = max(plain, key=lambda arm: _validation_coverage(trials, arm, seeds, spec))
     recipe = (tuned[PLAIN_METHOD][0], *tuned[RECIPE]) if RECIPE in tuned else (baseline,)
     return Choices(baseline, chosen, plain_referring, recipe)
-
-
-def _least_harmful(arms: Sequence[Arm], options: Options) -> Arm:
-    """Return the arm that `recommended` would choose, or the most accurate one if none is accurate enough."""
-    place = options.choose(MAX_ACCURACY_LOSS)
-    if place == 0:
-        estimates = options.estimates()
-        place = max(range(1, len(estimates)), key=lambda each: estimates[each].accuracy)
-    return arms[place - 1]
 
 
 def compared(

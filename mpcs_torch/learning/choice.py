@@ -1,8 +1,8 @@
-"""Choose among trained models and decision factors: the least harm at an accuracy that one allows.
+"""Choose a trained model and a decision factor: fewer harmful errors at an accuracy that one allows.
 
-Counts of rare errors on validation samples are noisy. So each model is compared with the plain one on the same samples,
-half by the labels and half by what the calibrated probabilities of both expect; and what a decision factor changes is
-what the model's own calibrated probabilities expect.
+Counts of rare errors on validation samples are noisy, and models differ in them by less than their noise. So the model
+is chosen by a proper score of its calibrated probabilities, to which all samples contribute: the log score of the true
+class, and that of no harm. Then its own calibrated probabilities say what each decision factor changes.
 """
 
 import warnings
@@ -22,6 +22,8 @@ FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 class is the decision."""
 FOLDS = 5
 """The temperature that calibrates the samples of a fold is fitted on the others."""
+LEAST = 1e-12
+"""The least probability that a score counts."""
 RIGHT, HARM = 0, 1
 """The two numbers that are measured of each decision, by their place."""
 
@@ -34,7 +36,7 @@ class Option(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """The changes of an option against the plain model, as means over all samples."""
+    """The changes that a decision factor makes, as means over all samples."""
 
     accuracy: float
     """The gain."""
@@ -50,7 +52,9 @@ class Options:
     counted: Tensor
     """``(O, 2, N)``: the change of correct decisions and of harm, by the labels."""
     estimated: Tensor
-    """``(O, 2, N)``: the same by labels and probabilities."""
+    """``(O, 2, N)``: the change against the same model decided by its most probable class, as its probabilities say."""
+    scores: Tensor
+    """``(M, N)``: the log score of each model, in nats; less is better."""
 
     @classmethod
     def of(cls, logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Self:
@@ -74,31 +78,34 @@ class Options:
         plain = decide(probs[0], harm, 1.0)
         options, counted, estimated = [], [], []
         for model, own in enumerate(probs):
-            both, usual = (probs[0] + own) / 2, decide(own, harm, 1.0)
-            by_labels = _of_labels(usual, target, harm) - _of_labels(plain, target, harm)
-            by_model = (by_labels + _of_belief(usual, both, harm) - _of_belief(plain, both, harm)) / 2
+            usual = decide(own, harm, 1.0)
             for factor in factors:
                 decision = decide(own, harm, factor)
                 options.append(Option(model, factor))
                 counted.append(_of_labels(decision, target, harm) - _of_labels(plain, target, harm))
-                estimated.append(by_model + _of_belief(decision, own, harm) - _of_belief(usual, own, harm))
-        return cls(tuple(options), torch.stack(counted), torch.stack(estimated))
+                estimated.append(_of_belief(decision, own, harm) - _of_belief(usual, own, harm))
+        scores = torch.stack([log_score(own, target, harm) for own in probs])
+        return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
     @classmethod
     def pooled(cls, parts: Sequence["Options"]) -> "Options":
         """Join the options of models that were trained in the same way, under several seeds."""
-        both = (torch.cat([getattr(part, name) for part in parts], dim=2) for name in ("counted", "estimated"))
-        return cls(parts[0].options, *both)
+        names = ("counted", "estimated", "scores")
+        return cls(parts[0].options, *(torch.cat([getattr(part, name) for part in parts], dim=-1) for name in names))
 
-    def estimates(self, *, counts: bool = False) -> list[Estimate]:
-        """Estimate what each option changes; by the labels alone if asked for counts."""
-        return [Estimate(*row) for row in (self.counted if counts else self.estimated).mean(dim=2).tolist()]
+    def estimates(self) -> list[Estimate]:
+        """Estimate what the factor of each option changes for its model."""
+        return [Estimate(*row) for row in self.estimated.mean(dim=2).tolist()]
 
-    def choose(self, max_accuracy_loss: float, *, counts: bool = False) -> int:
-        """Return the place of the least harmful option among those that lose no more accuracy than is allowed."""
-        estimates = self.estimates(counts=counts)
-        sound = [place for place, each in enumerate(estimates) if each.accuracy >= -max_accuracy_loss]
-        return min(sound, key=lambda place: estimates[place].harm)  # the plain model is sound
+    def choose(self, max_accuracy_loss: float) -> int:
+        """Return the place of the least harmful option of the best model that costs no more accuracy than allowed."""
+        estimates, model = self.estimates(), int(self.scores.mean(dim=1).argmin())
+        sound = [
+            place
+            for place, option in enumerate(self.options)
+            if option.model == model and estimates[place].accuracy >= -max_accuracy_loss
+        ]
+        return min(sound, key=lambda place: estimates[place].harm)  # the factor 1 is sound
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
@@ -132,6 +139,13 @@ def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
 def _of_labels(decision: Tensor, target: Tensor, harm: Tensor) -> Tensor:
     """Return whether each decision is right, and its harm: (2, N)."""
     return torch.stack([(decision == target).double(), harm[target, decision]])
+
+
+def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
+    """Return the log score of the true class, and that of the weight of the classes that do no harm: (N,)."""
+    unharmed = 1 - (probs * harm[target]).sum(dim=1)
+    right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
+    return -right.clamp(min=LEAST).log() - unharmed.clamp(min=LEAST).log()
 
 
 def _of_belief(decision: Tensor, belief: Tensor, harm: Tensor) -> Tensor:

@@ -59,10 +59,11 @@ class Recipe:
     def choose(self, logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
         """Choose a model and fit its rule, on validation samples that no model was trained on.
 
-        Without limits, the choice is the model and the decision factor with the least harm among those that lose no
-        more accuracy against the plain model than is allowed. That may be the plain model. With limits, it is the model
-        and the factor that decide most samples, but not fewer rightly than is allowed. A fifth of the samples chooses,
-        which also calibrates the rule; the others guarantee the limits, which therefore hold for the choice.
+        The model is the one whose calibrated probabilities have the best log score, of the true class and of no harm;
+        that may be the plain model. Counts of rare errors would be too noisy. Without limits, the decision factor is
+        the one with the least expected harm that costs no more accuracy than is allowed. With limits, the model and the
+        factor are those that decide most samples, but not fewer rightly than is allowed. A fifth of the samples
+        chooses, which also calibrates the rule; the others guarantee the limits, which therefore hold for the choice.
 
         Args:
             logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them.
@@ -86,17 +87,16 @@ class Recipe:
         harm = harm_of(self.concern)
         options = Options.of([logits[name].cpu() for name in names], target.cpu(), harm)
         place = options.choose(self.max_accuracy_loss)
-        option, (gain, more) = options.options[place], options.estimates()[place]
+        option = options.options[place]
         name = names[option.model]
         rule = DecisionRule(with_factor(self.concern, option.factor)).fit(logits[name], target)
-        change, of_accuracy = (_interval(options.counted[place, part]) for part in (HARM, RIGHT))
+        more, gain = (_interval(options.counted[place, part]) for part in (HARM, RIGHT))
         if place == 0:
-            summary = "The plain model is the best choice: no other loses so little accuracy and does less harm."
+            summary = "The plain model, decided by its most probable class, is the best choice."
         else:
             summary = (
-                f"{name}, with a decision factor of {option.factor:g}: {1e4 * more:+.1f} dangerous errors in 10 000 "
-                f"samples by the estimate, {_written(change, 1e4, 1)} by counts; "
-                f"{100 * gain:+.2f} points of accuracy by the estimate, {_written(of_accuracy, 100, 2)} by counts."
+                f"{name}, with a decision factor of {option.factor:g}: {_written(more, 1e4, 1)} dangerous errors in "
+                f"10 000 samples, {_written(gain, 100, 2)} points of accuracy."
             )
         return Recommendation(name, rule, option.factor, summary)
 
@@ -136,8 +136,8 @@ def recommended(
 
     Args:
         concern: What errors cost, and which are dangerous.
-        max_accuracy_loss: The accuracy that the choice may cost on the validation samples, as a share of samples, in
-            [0, 1]; where samples are referred, the share of right decisions among all samples.
+        max_accuracy_loss: The accuracy that the decision factor may be expected to cost, as a share of samples, in
+            [0, 1]; where samples are referred, the share of right decisions that the choice may cost.
         refer: Whether samples may be referred, under limits that the rule guarantees; True is a `Limit` of 0.005.
 
     Raises:

@@ -4,9 +4,9 @@ A limit on dangerous errors refers samples. It refers fewer if decisions avoid d
 ones, which is what a small decision factor does.
 
 A limit holds for what is chosen only if other samples choose than those that judge the limit. So the choice is made by
-the samples that calibrate a rule. They are few: as many as judge are drawn from them, half the time with their own
-labels, which are noisy, and half the time with labels that the calibrated probabilities of the model draw, which are
-not, but believe in it.
+the samples that calibrate a rule: the model by its log score, as without referral. For the factor they are few: as
+many as judge are drawn from them, half the time with their own labels, which are noisy, and half the time with labels
+that the calibrated probabilities of the model draw, which are not, but believe in it.
 """
 
 import warnings
@@ -19,7 +19,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning.choice import calibrated, with_factor
+from mpcs_torch.learning.choice import calibrated, harm_of, log_score, with_factor
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.rule_samples import calibrating
@@ -61,31 +61,30 @@ def choose_referring(
     """
     chooses = calibrating(len(target), seed=0)
     judging = int((~chooses).sum())
-    labels = target[chooses]
+    labels, harm = target[chooses], harm_of(concern)
     probs = [calibrated(each[chooses], labels) for each in logits]
     log_probs = [each.log() for each in probs]
+    best = min(range(len(probs)), key=lambda model: log_score(probs[model], labels, harm).mean().item())
     has_factors = concern.refer is None and not concern.answers and all(limit.errors != "cost" for limit in limits)
     factors = FACTORS if has_factors else FACTORS[:1]
-    rules = [DecisionRule(with_factor(concern, factor), limits, calibration=None) for factor in factors]
+    tried = {0: FACTORS[:1], best: factors}
+    rules = {factor: DecisionRule(with_factor(concern, factor), limits, calibration=None) for factor in factors}
     counts = torch.nn.functional.one_hot(labels, len(concern.classes)).to(probs[0])
     generator = torch.Generator().manual_seed(0)
     fits = min(FITS, -(-DRAWN // max(judging, 1)))
-    found = torch.zeros(len(probs), len(rules), 2, dtype=torch.float64)
+    found = {(model, factor): torch.zeros(2, dtype=torch.float64) for model in tried for factor in tried[model]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that nobody has seen
         for _ in range(fits):
             drawn = torch.randint(0, len(labels), (max(judging, 1),), generator=generator)
             chance = torch.rand(len(drawn), 1, generator=generator, dtype=torch.float64)
-            for model, (own, preds) in enumerate(zip(probs, log_probs, strict=True)):
-                for truth in (counts, own):
+            for model, its_factors in tried.items():
+                for truth in (counts, probs[model]):
                     believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
-                    for place, rule in enumerate(rules):
-                        found[model, place] += _found(rule, preds, drawn, believed, truth) / (2 * fits)
-    options = [
-        ReferralOption(model, factor, *values)
-        for model, of_model in enumerate(found.tolist())
-        for factor, values in zip(factors, of_model, strict=True)
-    ]
+                    for factor in its_factors:
+                        shares = _found(rules[factor], log_probs[model], drawn, believed, truth)
+                        found[model, factor] += shares / (2 * fits)
+    options = [ReferralOption(*option, *shares.tolist()) for option, shares in found.items()]
     least = options[0].right - max_accuracy_loss
     return max((each for each in options if each.right >= least), key=lambda each: each.coverage)
 

@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from sklearn.metrics import log_loss
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Option, Options, decide, harm_of, softened
+from mpcs_torch.learning.choice import FACTORS, HARM, RIGHT, Option, Options, decide, harm_of, log_score, softened
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 HARM_MATRIX = harm_of(CONCERN)
@@ -45,9 +46,19 @@ def test_pooled_options_are_those_of_all_samples() -> None:
     parts = [Options.of(list(sample(300, seed)[1:]), sample(300, seed)[0], HARM_MATRIX) for seed in (1, 2)]
     pooled = Options.pooled(parts)
     assert pooled.counted.shape[2] == 600
-    counts = [each.estimates(counts=True) for each in parts]
-    for place, found in enumerate(pooled.estimates(counts=True)):
-        assert found.harm == pytest.approx((counts[0][place].harm + counts[1][place].harm) / 2)
+    assert pooled.scores.shape == (2, 600)
+    found = [each.estimates() for each in parts]
+    for place, estimate in enumerate(pooled.estimates()):
+        assert estimate.harm == pytest.approx((found[0][place].harm + found[1][place].harm) / 2)
+
+
+def test_the_score_is_that_of_scikit_learn_for_the_class_and_for_no_harm() -> None:
+    target, plain, _ = sample(400, 7)
+    probs = plain.double().softmax(dim=1)
+    unharmed = 1 - (probs * HARM_MATRIX[target]).sum(dim=1)
+    safe = torch.stack([1 - unharmed, unharmed], dim=1)
+    expected = log_loss(target, probs) + log_loss(torch.ones(400), safe, labels=[0, 1])
+    assert log_score(probs, target, HARM_MATRIX).mean().item() == pytest.approx(expected)
 
 
 def test_the_plain_model_is_chosen_where_nothing_is_better() -> None:
@@ -64,19 +75,24 @@ def test_a_model_that_is_clearly_better_is_chosen() -> None:
     assert options.options[options.choose(0.0005)].model == 1
 
 
-def test_estimates_are_nearer_to_the_truth_than_counts() -> None:
-    """Of 300 samples of a population, on average over what the options change in it."""
-    target, plain, other = sample(40_000, 5)
-    truth = torch.tensor(Options.of([plain, other], target, HARM_MATRIX).estimates(counts=True))
-    errors = []
+def test_scores_choose_the_better_model_more_often_than_counts() -> None:
+    """From 300 samples at a time, of models that differ by less than the noise of counts."""
+    target, better, noisier = sample(30_000, 5)
+    right = {"scores": 0, "counts": 0}
     for part in range(100):
         at = slice(300 * part, 300 * (part + 1))
-        options = Options.of([plain[at], other[at]], target[at], HARM_MATRIX)
-        errors.append(
-            [
-                ((torch.tensor(options.estimates(counts=counts)) - truth) ** 2).mean(dim=0).tolist()
-                for counts in (False, True)
-            ]
-        )
-    estimated, counted = torch.tensor(errors).mean(dim=0)
-    assert (estimated < 0.8 * counted).all()
+        options = Options.of([noisier[at], better[at]], target[at], HARM_MATRIX, factors=(1.0,))
+        right["scores"] += options.choose(0.0005) == 1
+        counted = options.counted.mean(dim=2)
+        right["counts"] += bool(counted[1, RIGHT] >= -0.0005 and counted[1, HARM] < 0)
+    assert right["scores"] >= 80
+    assert right["scores"] > right["counts"] + 10
+
+
+def test_a_factor_costs_no_more_accuracy_than_allowed() -> None:
+    target, plain, _ = sample(3000, 6)
+    for allowed in (0.0, 0.001, 0.01):
+        options = Options.of([plain], target, HARM_MATRIX)
+        chosen = options.estimates()[options.choose(allowed)]
+        assert chosen.accuracy >= -allowed
+        assert chosen.harm <= 0

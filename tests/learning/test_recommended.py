@@ -50,11 +50,15 @@ def test_it_chooses_the_model_and_says_what_it_changes() -> None:
     logits, target = validation()
     choice = recommended(LIGHTS).choose(logits, target)
     assert choice.name == "margin 4"
-    assert re.match(r"margin 4, with a decision factor of [\d.]+: -\d+\.\d dangerous errors in 10 000 ", str(choice))
+    assert re.fullmatch(
+        r"margin 4, with a decision factor of [\d.]+: -\d+\.\d \[.*\] dangerous errors in 10 000 samples, .* \[.*\] "
+        r"points of accuracy\.",
+        str(choice),
+    )
     decisions = choice.rule(logits[choice.name])
     before = LIGHTS.dangerous_pairs()[target, logits[PLAIN].argmax(dim=1)].double().mean()
     assert LIGHTS.dangerous_pairs()[target, decisions].double().mean() < 0.7 * before
-    change = re.search(r"estimate, ([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\] by counts", str(choice))
+    change = re.search(r": ([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\] dangerous", str(choice))
     assert change is not None
     value, low, high = map(float, change.groups())
     assert low < value < high < 0
@@ -77,7 +81,7 @@ def test_it_says_so_if_the_plain_model_is_best() -> None:
     choice = recommended(LIGHTS, max_accuracy_loss=0.0).choose(worse, target)
     assert choice.name == PLAIN
     if choice.factor == 1:
-        assert str(choice).startswith("The plain model is the best choice")
+        assert str(choice).startswith("The plain model, decided by its most probable class, is the best choice")
 
 
 def test_dangerous_errors_of_the_rule_are_those_of_the_concern() -> None:
