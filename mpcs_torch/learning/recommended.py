@@ -10,6 +10,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
 from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.functional.inputs.groups import Groups, group_codes
 from mpcs_torch.learning.choice import HARM, RIGHT, Options, harm_of, with_factor
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
@@ -56,7 +57,14 @@ class Recipe:
     max_accuracy_loss: float
 
     @torch.no_grad()
-    def choose(self, logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
+    def choose(
+        self,
+        logits: Mapping[str, Tensor],
+        target: Tensor,
+        *,
+        clusters: Sequence[object] | Tensor | None = None,
+        groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+    ) -> Recommendation:
         """Choose a model and fit its rule, on validation samples that no model was trained on.
 
         The model is the one whose calibrated probabilities have the best log score, of the true class and of no harm;
@@ -68,6 +76,9 @@ class Recipe:
         Args:
             logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them.
             target: ``(N,)`` class indices.
+            clusters: ``(N,)`` names of what samples share, such as the patient, as in `DecisionRule.fit`: limits then
+                hold for new clusters, and intervals are over clusters.
+            groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column.
 
         Raises:
             ValueError: If the plain model is missing, a name is not that of a loss, or as from `DecisionRule.fit`.
@@ -81,16 +92,22 @@ class Recipe:
         names = [name for name in self.losses if name in logits]
         for name in names:
             checked_logits(logits[name], target, len(self.concern.classes))
-        return self._referring(names, logits, target) if self.limits else self._deciding(names, logits, target)
+        of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))
+        if not self.limits:
+            return self._deciding(names, logits, target, of_clusters)
+        of_groups = {name: group_codes(name, values, len(target)) for name, values in (groups or {}).items()}
+        return self._referring(names, logits, target, of_clusters, of_groups)
 
-    def _deciding(self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
+    def _deciding(
+        self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
+    ) -> Recommendation:
         harm = harm_of(self.concern)
         options = Options.of([logits[name].cpu() for name in names], target.cpu(), harm)
         place = options.choose(self.max_accuracy_loss)
         option = options.options[place]
         name = names[option.model]
         rule = DecisionRule(with_factor(self.concern, option.factor)).fit(logits[name], target)
-        more, gain = (_interval(options.counted[place, part]) for part in (HARM, RIGHT))
+        more, gain = (_interval(options.counted[place, part], clusters) for part in (HARM, RIGHT))
         if place == 0:
             summary = "The plain model, decided by its most probable class, is the best choice."
         else:
@@ -100,14 +117,31 @@ class Recipe:
             )
         return Recommendation(name, rule, option.factor, summary)
 
-    def _referring(self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor) -> Recommendation:
-        options = [logits[name].cpu() for name in names]
-        chosen = choose_referring(options, target.cpu(), self.concern, self.limits, self.max_accuracy_loss)
+    def _referring(
+        self,
+        names: Sequence[str],
+        logits: Mapping[str, Tensor],
+        target: Tensor,
+        clusters: Groups | None,
+        groups: Mapping[str, Groups],
+    ) -> Recommendation:
+        chosen = choose_referring(
+            [logits[name].cpu() for name in names],
+            target.cpu(),
+            self.concern,
+            self.limits,
+            self.max_accuracy_loss,
+            clusters=clusters,
+            groups=groups,
+        )
+
+        def fitted(concern: ConcernSpec, name: str) -> DecisionRule:
+            return DecisionRule(concern, self.limits).fit(logits[name], target, clusters=clusters, groups=groups)
+
         name = names[chosen.model]
-        rule = DecisionRule(with_factor(self.concern, chosen.factor), self.limits).fit(logits[name], target)
-        plain = rule
+        rule = plain = fitted(with_factor(self.concern, chosen.factor), name)
         if chosen.model or chosen.factor is not None:
-            plain = DecisionRule(self.concern, self.limits).fit(logits[PLAIN], target)
+            plain = fitted(self.concern, PLAIN)
         (decided, right), (usual, usually_right) = (
             _decided(each(logits[model]), target) for each, model in ((rule, name), (plain, PLAIN))
         )
@@ -184,12 +218,17 @@ def _decided(decision: Tensor, target: Tensor) -> tuple[float, float]:
     return (decision != REFERRED).double().mean().item(), (decision == target).double().mean().item()
 
 
-def _interval(change: Tensor) -> tuple[float, float, float]:
-    """Return the mean of changes (N,) in [-1, 1] and its interval of 95 %."""
-    values, counts = torch.unique(torch.cat([change, change.new_tensor([-1.0, 1.0])]), return_counts=True)
+def _interval(change: Tensor, clusters: Groups | None) -> tuple[float, float, float]:
+    """Return the mean of changes (N,) in [-1, 1] and its interval of 95 %, over clusters."""
+    units = torch.arange(len(change)) if clusters is None else clusters.codes
+    sizes = units.bincount()
+    unit = len(sizes) * int(sizes.max()) / len(change)  # sums are shares of those of the largest cluster
+    sums = change.new_zeros(len(sizes)).index_add(0, units, change) / sizes.max()
+    values, counts = torch.unique(torch.cat([sums, sums.new_tensor([-1.0, 1.0])]), return_counts=True)
     counts[0] -= 1
     counts[-1] -= 1
-    return change.mean().item(), *bounded_mean_interval(values, counts)
+    low, high = bounded_mean_interval(values, counts)
+    return change.mean().item(), unit * low, unit * high
 
 
 def _written(interval: tuple[float, float, float], unit: float, digits: int) -> str:

@@ -10,8 +10,8 @@ that the calibrated probabilities of the model draw, which are not, but believe 
 """
 
 import warnings
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.choice import calibrated, harm_of, log_score, with_factor
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.rule_limit import Limit
@@ -48,8 +49,13 @@ def choose_referring(
     concern: ConcernSpec,
     limits: Sequence[Limit],
     max_accuracy_loss: float,
+    *,
+    clusters: Groups | None = None,
+    groups: Mapping[str, Groups] | None = None,
 ) -> ReferralOption:
     """Return the option that decides most samples, but not fewer rightly than allowed against the plain model.
+
+    Of options that decide equally many, it is the one that decides most of them rightly.
 
     Args:
         logits: ``(N, C)`` of each model on the same samples, the plain model first; it is the first option, with the
@@ -58,9 +64,14 @@ def choose_referring(
         concern: The costs. With a cost of referral or coarse answers, and under limits on costs, no factor is tried.
         limits: To be guaranteed by a `DecisionRule` with temperature scaling and the seed 0.
         max_accuracy_loss: The share of samples that may be lost as right decisions.
+        clusters: Of each sample, if samples of a cluster are not independent.
+        groups: Of each sample, by the columns of the limits.
     """
-    chooses = calibrating(len(target), seed=0)
-    judging = int((~chooses).sum())
+    units = torch.arange(len(target)) if clusters is None else clusters.codes
+    chosen = calibrating(int(units.max()) + 1, seed=0)
+    chooses, judging = chosen[units], max(int((~chosen).sum()), 1)
+    rows = _Rows.of(units[chooses])
+    own_groups = {column: each.codes[chooses] for column, each in (groups or {}).items()}
     labels, harm = target[chooses], harm_of(concern)
     probs = [calibrated(each[chooses], labels) for each in logits]
     log_probs = [each.log() for each in probs]
@@ -71,28 +82,63 @@ def choose_referring(
     rules = {factor: DecisionRule(with_factor(concern, factor), limits, calibration=None) for factor in factors}
     counts = torch.nn.functional.one_hot(labels, len(concern.classes)).to(probs[0])
     generator = torch.Generator().manual_seed(0)
-    fits = min(FITS, -(-DRAWN // max(judging, 1)))
+    fits = min(FITS, -(-DRAWN // judging))
     found = {(model, factor): torch.zeros(2, dtype=torch.float64) for model in tried for factor in tried[model]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that nobody has seen
         for _ in range(fits):
-            drawn = torch.randint(0, len(labels), (max(judging, 1),), generator=generator)
-            chance = torch.rand(len(drawn), 1, generator=generator, dtype=torch.float64)
+            drawn, drawn_units = rows.draw(judging, generator)
+            chance = torch.rand(judging, 1, generator=generator, dtype=torch.float64)[drawn_units]  # one for a unit
+            known_clusters = None if clusters is None else drawn_units
+            known_groups = {column: codes[drawn] for column, codes in own_groups.items()}
             for model, its_factors in tried.items():
                 for truth in (counts, probs[model]):
                     believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
                     for factor in its_factors:
-                        shares = _found(rules[factor], log_probs[model], drawn, believed, truth)
+                        shares = _found(
+                            rules[factor], log_probs[model], drawn, believed, truth, known_clusters, known_groups
+                        )
                         found[model, factor] += shares / (2 * fits)
     options = [ReferralOption(*option, *shares.tolist()) for option, shares in found.items()]
     least = options[0].right - max_accuracy_loss
-    return max((each for each in options if each.right >= least), key=lambda each: each.coverage)
+    return max((each for each in options if each.right >= least), key=lambda each: (each.coverage, each.right))
 
 
-def _found(rule: DecisionRule, preds: Tensor, drawn: Tensor, labels: Tensor, truth: Tensor) -> Tensor:
+class _Rows(NamedTuple):
+    """The rows of U units: samples, or clusters of them."""
+
+    order: Tensor
+    """(N,): the rows, unit by unit."""
+    sizes: Tensor
+    """(U,)."""
+
+    @classmethod
+    def of(cls, units: Tensor) -> Self:
+        sizes = units.bincount()
+        return cls(units.argsort(stable=True), sizes[sizes > 0])
+
+    def draw(self, number: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        """Draw units with replacement; return the rows of all, and of each row which draw it belongs to."""
+        drawn = torch.randint(0, len(self.sizes), (number,), generator=generator)
+        sizes = self.sizes[drawn]
+        draws = torch.arange(number).repeat_interleave(sizes)
+        within = torch.arange(len(draws)) - (sizes.cumsum(0) - sizes)[draws]
+        firsts = self.sizes.cumsum(0) - self.sizes
+        return self.order[firsts[drawn][draws] + within], draws
+
+
+def _found(
+    rule: DecisionRule,
+    preds: Tensor,
+    drawn: Tensor,
+    labels: Tensor,
+    truth: Tensor,
+    clusters: Tensor | None,
+    groups: Mapping[str, Tensor],
+) -> Tensor:
     """Fit a rule to drawn samples; return the shares of all that are decided, and rightly by the truth (N, C)."""
     try:
-        rule.fit(preds[drawn], labels)
+        rule.fit(preds[drawn], labels, clusters=clusters, groups=groups)
     except UnattainableLimitError:
         return torch.zeros(2, dtype=torch.float64)
     decision = rule(preds)

@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended
 from mpcs_torch.learning.choice import harm_of
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
@@ -17,14 +18,14 @@ from mpcs_torch.learning.referral_choice import choose_referring
 from mpcs_torch.learning.rule_samples import calibrating
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
-GENERATOR = torch.Generator().manual_seed(0)
-LOGITS, TARGET = torch.randn(20, 3, generator=GENERATOR), torch.arange(20) % 3
+LOGITS, TARGET = torch.randn(20, 3, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 3
 
 
-def validation(size: int = 3000) -> tuple[dict[str, Tensor], Tensor]:
+def validation(size: int = 3000, *, seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:
     """Draw logits: the model with a margin tells green from the others, and red from yellow less well."""
-    target = torch.randint(0, 3, (size,), generator=GENERATOR)
-    noise = torch.randn(size, 3, generator=GENERATOR)
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(0, 3, (size,), generator=generator)
+    noise = torch.randn(size, 3, generator=generator)
     plain = 2.0 * torch.eye(3)[target] + noise
     helped = plain.clone()
     helped[:, 2] += torch.where(target == 2, 1.0, -1.0)
@@ -93,7 +94,7 @@ def test_dangerous_errors_of_the_rule_are_those_of_the_concern() -> None:
 
 def test_with_referral_it_decides_more_and_no_fewer_rightly() -> None:
     logits, target = validation(6000)
-    new, truth = validation(6000)
+    new, truth = validation(6000, seed=1)
     recipe = recommended(LIGHTS, refer=Limit(0.03))
     choice = recipe.choose(logits, target)
     assert choice.name == "margin 4"
@@ -129,6 +130,64 @@ def test_samples_that_judge_a_limit_choose_nothing() -> None:
         for each, labels in ((logits, target), (other_logits, other_labels))
     ]
     assert choices[0] == choices[1]
+
+
+def repeated(times: int, size: int = 600) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """Each sample so many times, as equal images of a patient are."""
+    logits, target = validation(size)
+    copied = {name: each.repeat_interleave(times, dim=0) for name, each in logits.items()}
+    return copied, target.repeat_interleave(times), torch.arange(size).repeat_interleave(times)
+
+
+def test_copies_of_samples_in_clusters_choose_and_decide_as_the_samples_alone() -> None:
+    logits, target, patients = repeated(5)
+    alone, labels = {name: each[::5] for name, each in logits.items()}, target[::5]
+    recipe = recommended(LIGHTS, refer=Limit(0.1))
+    choice, expected = recipe.choose(logits, target, clusters=patients), recipe.choose(alone, labels)
+    assert (choice.name, choice.factor) == (expected.name, expected.factor)
+    torch.testing.assert_close(choice.rule(logits[choice.name])[::5], expected.rule(alone[choice.name]))
+    names = [f"patient {code}" for code in patients.tolist()]
+    assert str(recipe.choose(logits, target, clusters=names)) == str(choice)
+    recipe = recommended(LIGHTS)
+    of_patients, of_samples, of_copies = (
+        str(each).partition(": ")[2]  # what the choice changes, with intervals
+        for each in (
+            recipe.choose(logits, target, clusters=patients),
+            recipe.choose(alone, labels),
+            recipe.choose(logits, target),
+        )
+    )
+    assert of_patients == of_samples != of_copies
+
+
+def test_of_models_that_decide_all_samples_the_better_one_is_chosen() -> None:
+    logits, target = validation()
+    chosen = choose_referring(list(logits.values()), target, LIGHTS, [Limit(0.5)], 1.0)
+    assert (chosen.model, chosen.coverage) == (1, 1.0)
+
+
+def test_clusters_that_judge_a_limit_choose_nothing() -> None:
+    logits, target = validation(2000)
+    clusters = Groups(list(map(str, range(1000))), torch.arange(2000) % 1000)
+    judging = ~calibrating(1000, 0)[clusters.codes]
+    other_labels = target.masked_scatter(judging, target[judging].flip(0))
+    sites = {"site": Groups(["north", "south"], torch.arange(2000) % 2)}
+    choices = [
+        choose_referring(
+            list(logits.values()), labels, LIGHTS, [Limit(0.15, by="site")], 0.01, clusters=clusters, groups=sites
+        )
+        for labels in (target, other_labels)
+    ]
+    assert choices[0] == choices[1]
+    assert choices[0].coverage > 0.3
+
+
+def test_groups_of_limits_must_be_given() -> None:
+    logits, target = validation(2000)
+    recipe = recommended(LIGHTS, refer=Limit(0.1, by="site"))
+    assert recipe.choose(logits, target, groups={"site": ["a", "b"] * 1000}).rule.limits == recipe.limits
+    with pytest.raises(ValueError, match=r"groups must hold the columns of limits, \['site'\]"):
+        recipe.choose(logits, target)
 
 
 @pytest.mark.parametrize(
