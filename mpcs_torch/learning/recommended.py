@@ -90,8 +90,8 @@ class Recipe:
                 f"logits must be named as losses, {known}, with {PLAIN!r}, but got {quoted(list(logits))}."
             )
         names = [name for name in self.losses if name in logits]
-        for name in names:
-            checked_logits(logits[name], target, len(self.concern.classes))
+        checked = {name: checked_logits(logits[name], target, len(self.concern.classes)) for name in names}
+        logits, target = {name: each[0] for name, each in checked.items()}, checked[PLAIN][1]
         of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))
         if not self.limits:
             return self._deciding(names, logits, target, of_clusters)

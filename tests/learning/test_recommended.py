@@ -182,6 +182,14 @@ def test_clusters_that_judge_a_limit_choose_nothing() -> None:
     assert choices[0].coverage > 0.3
 
 
+@pytest.mark.parametrize("refer", [False, Limit(0.1)])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+def test_labels_may_have_any_integer_dtype(refer: bool | Limit, dtype: torch.dtype) -> None:
+    logits, target = validation(500)
+    recipe = recommended(LIGHTS, refer=refer)
+    assert str(recipe.choose(logits, target.to(dtype))) == str(recipe.choose(logits, target))
+
+
 def test_groups_of_limits_must_be_given() -> None:
     logits, target = validation(2000)
     recipe = recommended(LIGHTS, refer=Limit(0.1, by="site"))
