@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ from mpcs_torch.benchmark.measures import (
     Measure,
     Referral,
     calibrated_probs,
-    chosen_quietly,
     decide_calibrated,
     measure,
     normalized,
+    quietly,
     refer,
     referral,
 )
@@ -26,7 +26,6 @@ from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of
 from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
-from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import Limit, recommended
 from mpcs_torch.learning.choice import FACTORS, Options, calibrated, decide, harm_of
 from mpcs_torch.learning.recommended import LOSSES, MAX_ACCURACY_LOSS
@@ -142,7 +141,7 @@ def choose(trials: Trials) -> Choices:
         if methods[name].is_plain:
             chosen[name] = max(arms, key=accuracy.__getitem__)
         else:
-            chosen[name] = arms[compared(trials, arms, seeds, spec, factors=(1.0,)).choose(MAX_ACCURACY_LOSS)]
+            chosen[name] = arms[compared(trials, arms, seeds, spec, factors=(1.0,)).ranking()[0]]
     for name, each in methods.items():
         if each.tuned_as is not None:
             chosen[name] = Arm(name, chosen[each.tuned_as].setting)
@@ -221,13 +220,14 @@ def judged(work: Work) -> Row:
     spec, method = task.spec(trials.data_root), method_of(arm.method)
     harm = harm_of(spec)
     row = Row(*setting_of(task, method, arm.setting), method.members, [arm] * len(task.seeds), [], [], [], [], [])
+    candidates = list(dict.fromkeys([baseline, arm]))
     for seed in task.seeds:
-        candidates = list(dict.fromkeys([baseline, arm]))
         outcome = outcome_of(trials.run(arm, seed))
         row.decided.append(measure(outcome.test.argmax(dim=1), outcome.test_labels, spec))
         options = compared(trials, candidates, [seed], spec)
         option = options.options[options.choose(MAX_ACCURACY_LOSS)]
-        chosen = outcome_of(trials.run(candidates[option.model], seed))
+        decider = candidates[option.model]
+        chosen = outcome if decider == arm else outcome_of(trials.run(decider, seed))
         row.factors.append(option.factor)
         row.ruled.append(measure(decide_calibrated(chosen, harm, option.factor), chosen.test_labels, spec))
         row.referred.append(refer(outcome, spec, task.limit))
@@ -254,7 +254,7 @@ def judged_recipe(work: RecipeWork) -> Row:
         outcomes = {name: outcome_of(trials.run(arm, seed)) for name, arm in zip(names, arms, strict=False)}
         logits = {name: outcome.validation for name, outcome in outcomes.items()}
         target, labels = outcomes[names[0]].validation_labels, outcomes[names[0]].test_labels
-        choice = chosen_quietly(deciding, logits, target)
+        choice = quietly(partial(deciding.choose, logits, target))
         assert choice is not None  # without a limit, no number of samples is too small
         assert choice.factor is not None
         test = outcomes[choice.name].test
@@ -262,11 +262,11 @@ def judged_recipe(work: RecipeWork) -> Row:
         row.factors.append(choice.factor)
         row.decided.append(measure(test.argmax(dim=1), labels, spec))
         row.ruled.append(measure(choice.rule(test), labels, spec))
-        referred = chosen_quietly(referring, logits, target)
-        decision = (
-            torch.full_like(labels, REFERRED) if referred is None else referred.rule(outcomes[referred.name].test)
-        )
-        row.referred.append(referral(decision, labels, spec))
+        referred = quietly(partial(referring.choose, logits, target))
+        if referred is None:
+            row.referred.append(referral(None, test, labels, spec))
+        else:
+            row.referred.append(referral(referred.rule, outcomes[referred.name].test, labels, spec))
     return row
 
 

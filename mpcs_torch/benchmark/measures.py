@@ -1,8 +1,9 @@
 """Measure a run on test samples: accuracy, dangerous errors, cost, and coverage under a limit."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -15,12 +16,12 @@ from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning import DecisionRule, Limit, Recommendation
+from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.choice import decide
-from mpcs_torch.learning.recommended import Recipe
 
 Values = NDArray[np.float64]
 """A value for each seed."""
+Fitted = TypeVar("Fitted")
 NORM = 4.0
 """The power of the norm by which logits are divided for referral."""
 
@@ -77,28 +78,25 @@ def calibrated_probs(outcome: Outcome) -> Tensor:
 def refer(outcome: Outcome, concern: ConcernSpec, limit: float) -> Referral:
     """Decide and refer test samples under a limit on dangerous errors that validation samples guarantee."""
     rule = DecisionRule(concern, Limit(limit))
+    fitted = quietly(partial(rule.fit, outcome.validation, outcome.validation_labels))
+    return referral(fitted, outcome.test, outcome.test_labels, concern)
+
+
+def quietly(fit: Callable[[], Fitted]) -> Fitted | None:
+    """Return what a fit returns, without its warnings; None if the samples are too few for its limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rules that refer all samples, and rare classes
         try:
-            rule.fit(outcome.validation, outcome.validation_labels)
-        except UnattainableLimitError:
-            return Referral(0.0, 0.0)
-        decision = rule(outcome.test)
-    return referral(decision, outcome.test_labels, concern)
-
-
-def chosen_quietly(recipe: Recipe, logits: Mapping[str, Tensor], target: Tensor) -> Recommendation | None:
-    """Return what a recipe recommends; None if the samples are too few for its limits."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rules that refer all samples, and rare classes
-        try:
-            return recipe.choose(logits, target)
+            return fit()
         except UnattainableLimitError:
             return None
 
 
-def referral(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Referral:
-    """Measure decisions (N,), with -1 for referrals."""
+def referral(rule: DecisionRule | None, logits: Tensor, target: Tensor, concern: ConcernSpec) -> Referral:
+    """Measure the decisions of a rule, which refers all samples if there is none."""
+    if rule is None:
+        return Referral(0.0, 0.0)
+    decision: Tensor = rule(logits)
     is_decided = decision != REFERRED
     wrong = concern.dangerous_pairs()[target, decision.clamp(min=0)] & is_decided
     return Referral(is_decided.double().mean().item(), wrong.double().mean().item())

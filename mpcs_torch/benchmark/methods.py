@@ -76,6 +76,7 @@ class Method:
     is_plain: bool = False
     """Whether it knows nothing of the concern. The best plain method of one model is the baseline."""
     group: str = "losses"
+    """Tasks name the groups that they try. Those with long runs try ``"core"`` alone."""
     extra_outputs: int = 0
     """Outputs of the model beside those of the classes."""
     members: int = 1
@@ -330,17 +331,17 @@ _RAMPED = tuple(
 )
 _SCHEDULES = _each("patience", 1, 2, 4)
 METHODS: dict[str, Method] = {
-    "cross entropy": Method(plain_loss, _SMOOTHINGS, is_plain=True),
+    "cross entropy": Method(plain_loss, _SMOOTHINGS, is_plain=True, group="core"),
     "focal loss": Method(focal, _each("gamma", 0.5, 1.0, 2.0), is_plain=True),
     "logit adjustment": Method(logit_adjustment, _each("tau", 0.5, 1.0, 1.5), is_plain=True),
-    "averaged weights": Method(plain_loss, _each("averaging", 0.99, 0.997, 0.999), is_plain=True),
+    "averaged weights": Method(plain_loss, _each("averaging", 0.99, 0.997, 0.999), is_plain=True, group="core"),
     "cost-weighted cross entropy": Method(cost_weighted, _each("released", 0.1, 0.3, 0.5)),
     "soft labels": Method(soft_labels, _each("sharpness", 4.0, 8.0, 16.0)),
     "expected cost": Method(expected_cost, _each("share", 1.0, 3.0, 10.0)),
     "class-distance weighted (CDW-CE)": Method(class_distance_weighted, _each("power", 1.0, 2.0, 4.0)),
-    "concern loss": Method(concern, _each("share", 0.5, 0.8, 0.95)),
-    "softmax margin": Method(softmax_margin, _each("margin", 1.0, 2.0, 4.0)),
-    "ramped margin": Method(ramped_margin, _RAMPED),
+    "concern loss": Method(concern, _each("share", 0.5, 0.8, 0.95), group="core"),
+    "softmax margin": Method(softmax_margin, _each("margin", 1.0, 2.0, 4.0), group="core"),
+    "ramped margin": Method(ramped_margin, _RAMPED, group="core"),
     "adaptive margin": Method(adaptive_margin, _each("margin", 2.0, 3.0, 4.0)),
     "hierarchical (HXE)": Method(hierarchical, _each("alpha", 0.1, 0.3, 0.5), applies=has_tree),
     "fine and coarse model (HiE)": Method(

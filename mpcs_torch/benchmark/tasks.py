@@ -69,7 +69,7 @@ class Task:
     """By which nothing was chosen."""
     limit: float = 0.005
     """On the rate of dangerous errors, where samples may be referred."""
-    groups: tuple[str, ...] = ("losses", "schedules", "ensembles")
+    groups: tuple[str, ...] = ("core", "losses", "schedules", "ensembles")
     """The groups of methods that are tried."""
     estimator: Callable[[float, int], Estimator] | None = None
     """From a setting and a seed."""
@@ -199,7 +199,7 @@ TASKS: dict[str, Task] = {
                 _mnist,
                 name=f"MNIST, MLP, random list {number}",
                 concern=_packaged(f"mnist-random-{number}"),
-                groups=("losses", "schedules"),
+                groups=("core", "losses", "schedules"),
             )
             for number in (1, 2, 3)
         ),
@@ -209,9 +209,9 @@ TASKS: dict[str, Task] = {
             model=MODELS["cnn_m"],
             learning_rates=(0.004,),
             tuning_seeds=range(1),
-            choice_seeds=range(2),
+            choice_seeds=range(1),
             seeds=range(100, 108),
-            groups=("losses",),
+            groups=("core",),
             source="mnist-cnn",
         ),
         _digits,

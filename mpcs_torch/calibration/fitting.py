@@ -39,13 +39,17 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
     check_num_classes(num_classes)
     check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
-    is_infinite = ~samples.scores.isfinite().all(dim=1)
-    rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before you take their logarithm)"
-    raise_first([samples.find_faults()[0], Fault(rule, is_infinite, samples.scores)])
+    raise_first([samples.find_faults()[0], not_finite(samples.scores)])
     if not len(samples.scores):
         raise ValueError(f"preds must hold at least one sample, but has shape {tuple(preds.shape)}.")
     logits = in_float64(samples.scores)
     return LabelledLogits(logits, samples.labels.target.to(logits.device))
+
+
+def not_finite(logits: Tensor) -> Fault:
+    """Find rows of logits (M, C) that are not finite."""
+    rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before you take their logarithm)"
+    return Fault(rule, ~logits.isfinite().all(dim=1), logits)
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,11 +20,10 @@ from mpcs_torch.evaluation.detector_scores import (
     ErrorsAt,
 )
 from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Interval, Reason
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import DetectorMetric, GroupScores
 from mpcs_torch.evaluation.trial_means import (
-    Mean,
     TrialUnits,
     combined,
     difference,
@@ -32,11 +31,10 @@ from mpcs_torch.evaluation.trial_means import (
     effective,
     fewest_effective,
     jackknife_interval,
-    mean_of,
     means_of,
-    rate_of,
 )
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
+from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, rate_of
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
 from mpcs_torch.functional.detection.area import break_even_of, check_max_p_fa, h_measure_of, partial_auc_of
 from mpcs_torch.functional.detection.cost import cost_at

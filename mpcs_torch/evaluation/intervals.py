@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import PairedDifference, bounded_mean_interval, bounded_mean_test, clopper_pearson
+from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import AdditiveMetric, Scale
@@ -29,8 +30,6 @@ FEWEST_WRONG = {"mean": 10, "smooth": 5}
 """The fewest bins with a wrong decision, by rule: fewer that happen to be in a sample would promise too much."""
 FEWEST_OF_CLASS = {"rows": 2, "clusters": 5}
 """The fewest bins with samples of each class that an average over classes needs."""
-MOST_DISTINCT = 64
-"""Different values beyond which those near each other count as one: Gaffke's bound takes time for each."""
 WIDEST = 0.1
 """The share of the possible values beyond which Gaffke's bound of a mean is of no use."""
 RATE = [(0, 1), (1, 1)]
@@ -38,7 +37,6 @@ OF_DIFFERENCES = (
     " Intervals of rates and costs allow for a worse cluster than all of these; those of differences do not."
 )
 """Added to the note on clusters where models are compared."""
-Interval = tuple[float, float]
 Reason = str
 """Why there is no interval."""
 
@@ -192,35 +190,6 @@ def _counted(
 
 def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
     return bounded_mean_interval(values, counts, per=per, confidence=CONFIDENCE)
-
-
-def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return different pairs (P, 2) of a numerator and a denominator, and how many bins have each (P,)."""
-    different, counted = _counts_of(pairs, counts)
-    if len(different) <= MOST_DISTINCT:
-        return different, counted
-    total = (different * counted.unsqueeze(1)).sum(0)
-    rest = different[:, 0] - total[0] / total[1] * different[:, 1]
-    order = rest.argsort()
-    # The ends of the order are kept apart: they have the most influence.
-    share = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MOST_DISTINCT / 1.6).round()
-    codes = torch.empty_like(order)
-    codes[order] = share.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-    size = int(codes.max()) + 1
-    joined = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
-    summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, different * counted.unsqueeze(1))
-    return summed / joined.unsqueeze(1), joined
-
-
-def _counts_of(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    least, (most, width) = pairs.min(), pairs.amax(dim=0).tolist()
-    if least >= 0 and (most + 1) * (width + 1) < 2**20 and bool((pairs == pairs.round()).all()):  # without a sort
-        codes = (pairs[:, 0] * (width + 1) + pairs[:, 1]).long()
-        occurs = codes.bincount().nonzero().squeeze(1)
-        counted = codes.bincount(counts)[occurs]
-        return torch.stack([occurs // (width + 1), occurs % (width + 1)], dim=1).double(), counted
-    different, places = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
-    return different, torch.zeros(len(different), dtype=torch.float64).index_add_(0, places, counts)
 
 
 def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Interval, Reason, distinct_pairs, quantile
-from mpcs_torch.functional import PairedDifference, bounded_mean_test, clopper_pearson
-from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_bound
+from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, SCALES, Reason, quantile
+from mpcs_torch.functional import PairedDifference, bounded_mean_test
+from mpcs_torch.functional.comparison.means import Interval, Mean, mean_of, mean_of_clusters
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale
 
-CELLS = 128
-"""Values that share one of so many cells of their range count as equal: Gaffke's interval takes time for each."""
 LEAST_P = 1e-12
 """The smallest p-value of a bound."""
 
@@ -45,38 +43,6 @@ class TrialUnits(NamedTuple):
         return TrialUnits(self.labels[places], None if self.clusters is None else self.clusters[places])
 
 
-class Mean(NamedTuple):
-    """A mean over independent trials, or over clusters of them, by different values."""
-
-    values: Tensor
-    """(K,): of which the last two are the least and the largest possible one."""
-    counts: Tensor
-    """(K,): how many trials or clusters have each; 0 for the last two."""
-    per: Tensor
-    """(K,): 1 for a trial, the number of trials for a cluster, of which the values are sums."""
-    is_rate: bool
-    """Whether independent trials have the least or the largest value, and no other."""
-
-    @property
-    def value(self) -> float:
-        """The mean."""
-        return ((self.values @ self.counts) / (self.per @ self.counts)).item()
-
-    def interval(self, confidence: float) -> Interval:
-        """Return the interval, which stays within the possible values."""
-        return self.end(0, confidence), self.end(1, confidence)
-
-    def end(self, end: int, confidence: float) -> float:
-        """Return the lower end (0) or the upper end (1) of the interval."""
-        low, high = map(float, self.values[-2:] / self.per[-2:])
-        if self.is_rate and high > low:
-            trials = round(self.counts.sum().item())
-            largest = round((self.value - low) / (high - low) * trials)
-            return low + (high - low) * clopper_pearson(largest, trials, confidence=confidence)[end]
-        bound = bounded_mean_bound(self.values, self.counts, per=self.per, confidence=confidence, is_upper=end == 1)
-        return min(max(bound, low), high)
-
-
 def means_of(values: Tensor, possible: Sequence[Interval], trials: TrialUnits) -> list[Mean]:
     """Return the means whose sum changes as the mean of the values of targets plus that of non-targets does.
 
@@ -87,7 +53,7 @@ def means_of(values: Tensor, possible: Sequence[Interval], trials: TrialUnits) -
     """
     kinds = trials.kinds()
     if trials.clusters is None:
-        return [_mean_of_trials(values[kind], ends) for kind, ends in zip(kinds, possible, strict=True)]
+        return [mean_of(values[kind], ends, None) for kind, ends in zip(kinds, possible, strict=True)]
     number = int(trials.clusters.max()) + 1
     sums, most, least = (torch.zeros(number, dtype=torch.float64) for _ in range(3))
     for places, (low, high) in zip(kinds, possible, strict=True):
@@ -99,42 +65,7 @@ def means_of(values: Tensor, possible: Sequence[Interval], trials: TrialUnits) -
     sums = sums[trials.clusters.bincount(minlength=number) > 0]
     number = len(sums)
     ends = [(number * least.min().item(), 1.0), (number * most.max().item(), 1.0)]
-    return [_mean_of_clusters(number * sums, torch.ones_like(sums), ends)]
-
-
-def rate_of(errors: int, trials: int, weight: float = 1.0) -> Mean:
-    """Return the mean of the weight of a number of errors, in independent trials."""
-    values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
-    return Mean(values, values.new_tensor([trials - errors, errors, 0, 0]), torch.ones_like(values), is_rate=True)
-
-
-def mean_of(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
-    """Return the mean of the values (n,) of trials in clusters (n,), each within what is possible."""
-    if clusters is None:
-        return _mean_of_trials(values, possible)
-    sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
-    sums.index_add_(0, clusters, values)
-    sizes.index_add_(0, clusters, torch.ones_like(values))
-    sums, sizes = sums[sizes > 0], sizes[sizes > 0]
-    most = sizes.max().item()
-    return _mean_of_clusters(sums, sizes, [(most * end, most) for end in possible])
-
-
-def _mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
-    pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
-    values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
-    return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
-
-
-def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
-    low, high = possible
-    cells = ((values - low) * (CELLS / (high - low) if high > low else 0.0)).round().long()
-    counts = cells.bincount(minlength=CELLS + 1).double()
-    sums = cells.bincount(values, minlength=CELLS + 1)
-    occurs = counts > 0
-    different = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
-    is_rate = bool(((values == low) | (values == high)).all())
-    return Mean(different, torch.cat([counts[occurs], counts.new_zeros(2)]), torch.ones_like(different), is_rate)
+    return [mean_of_clusters(number * sums, torch.ones_like(sums), ends)]
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:

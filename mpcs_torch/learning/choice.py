@@ -2,7 +2,8 @@
 
 Counts of rare errors on validation samples are noisy, and models differ in them by less than their noise. So the model
 is chosen by a proper score of its calibrated probabilities, to which all samples contribute: the log score of the true
-class, and that of no harm. Then its own calibrated probabilities say what each decision factor changes.
+class, and that of no harm. Then its own calibrated probabilities say what each decision factor changes. Counts only
+have a veto: an option that is clearly worse than the plain model by them is not chosen, however good its score is.
 """
 
 import warnings
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.comparison.means import Mean, mean_of
 from mpcs_torch.functional.concern.decision import least_risk
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
@@ -24,6 +26,8 @@ FOLDS = 5
 """The temperature that calibrates the samples of a fold is fitted on the others."""
 LEAST = 1e-12
 """The least probability that a score counts."""
+CONFIDENCE = 0.95
+"""Of intervals of what an option changes, by which it is clearly worse or not."""
 RIGHT, HARM = 0, 1
 """The two numbers that are measured of each decision, by their place."""
 
@@ -97,15 +101,41 @@ class Options:
         """Estimate what the factor of each option changes for its model."""
         return [Estimate(*row) for row in self.estimated.mean(dim=2).tolist()]
 
-    def choose(self, max_accuracy_loss: float) -> int:
-        """Return the place of the least harmful option of the best model that costs no more accuracy than allowed."""
-        estimates, model = self.estimates(), int(self.scores.mean(dim=1).argmin())
-        sound = [
-            place
-            for place, option in enumerate(self.options)
-            if option.model == model and estimates[place].accuracy >= -max_accuracy_loss
-        ]
-        return min(sound, key=lambda place: estimates[place].harm)  # the factor 1 is sound
+    def ranking(self) -> list[int]:
+        """Return the models, the one with the best score first."""
+        return self.scores.mean(dim=1).argsort(stable=True).tolist()
+
+    def choose(self, max_accuracy_loss: float, clusters: Tensor | None = None) -> int:
+        """Return the place of the least harmful option of the best model.
+
+        Options count that are expected to cost no more accuracy than allowed, and are not clearly worse than the plain
+        model by counts. If a model has none, the next best one follows; the plain model always has one.
+
+        Args:
+            max_accuracy_loss: The allowance, as a share of samples.
+            clusters: ``(N,)`` codes, if samples of a cluster are not independent.
+        """
+        estimates = self.estimates()
+        for model in self.ranking():
+            expected = [
+                place
+                for place, option in enumerate(self.options)
+                if option.model == model and estimates[place].accuracy >= -max_accuracy_loss
+            ]
+            for place in sorted(expected, key=lambda place: estimates[place].harm):
+                if place == 0 or not self._is_worse(place, max_accuracy_loss, clusters):
+                    return place
+        raise AssertionError("the plain model changes nothing with a factor of 1")
+
+    def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
+        """Return whether an option clearly loses more accuracy than allowed, or clearly does more harm, by counts."""
+        right, harm = (change_of(self.counted[place, part], clusters) for part in (RIGHT, HARM))
+        return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
+
+
+def change_of(change: Tensor, clusters: Tensor | None) -> Mean:
+    """Return the mean of changes (N,), each in [-1, 1]."""
+    return mean_of(change, (-1.0, 1.0), clusters)
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:

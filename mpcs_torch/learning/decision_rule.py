@@ -18,7 +18,7 @@ from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.cautions import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.groups import Groups, group_codes
+from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_limit import Limit, RuleReport, report_on
@@ -135,7 +135,7 @@ class DecisionRule(nn.Module):
             raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
-        self.limits = (limits,) if isinstance(limits, Limit) else tuple(limits)
+        self.limits = tuple(limits) if isinstance(limits, list | tuple) else (limits,)
         wrong = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
         if wrong is not None:
             raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(wrong)}.")
@@ -256,11 +256,11 @@ class DecisionRule(nn.Module):
             AllReferredWarning: If the limits allow no decision.
             EvaluationWarning: E4, if a class that is dangerous to miss has fewer than 59 samples, and no limit.
         """
-        preds, target = checked_logits(preds, target, len(self.costs))
+        preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
         columns = {limit.by for limit in self.limits if limit.by is not None}
-        if not columns <= set(groups or {}):
+        codes = codes_by_column(groups, len(target))
+        if not columns <= set(codes):
             raise ValueError(f"groups must hold the columns of limits, {quoted(sorted(columns))}, but has not all.")
-        codes = {column: group_codes(column, (groups or {})[column], len(target)) for column in sorted(columns)}
         of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
         before, was_fitted = {name: value.clone() for name, value in self.state_dict().items()}, self.is_fitted
         self.is_fitted = True

@@ -1,17 +1,19 @@
 """The recommended recipe: which losses to train with, and how to choose among the models."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
-from mpcs_torch.functional.comparison.bounded_mean import bounded_mean_interval
+from mpcs_torch.functional.comparison.means import Mean
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.functional.inputs.groups import Groups, group_codes
-from mpcs_torch.learning.choice import HARM, RIGHT, Options, harm_of, with_factor
+from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
+from mpcs_torch.learning.choice import CONFIDENCE, Options, change_of, harm_of, with_factor
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
 from mpcs_torch.learning.referral_choice import choose_referring
@@ -68,10 +70,15 @@ class Recipe:
         """Choose a model and fit its rule, on validation samples that no model was trained on.
 
         The model is the one whose calibrated probabilities have the best log score, of the true class and of no harm;
-        that may be the plain model. Counts of rare errors would be too noisy. Without limits, the decision factor is
-        the one with the least expected harm that costs no more accuracy than is allowed. With limits, the model and the
-        factor are those that decide most samples, but not fewer rightly than is allowed. A fifth of the samples
-        chooses, which also calibrates the rule; the others guarantee the limits, which therefore hold for the choice.
+        that may be the plain model. Counts of rare errors are too noisy to choose by.
+
+        Without limits, the decision factor is the one with the least expected harm that is expected to cost no more
+        accuracy than is allowed. A choice that counts show to be worse than the plain model is passed over: one whose
+        interval of 95 % leaves out the allowed loss of accuracy, or lies wholly above it in harm.
+
+        With limits, the model and the factor are those that decide most samples, but not fewer rightly than is allowed.
+        A fifth of the samples chooses, which also calibrates the rule; the others guarantee the limits, which therefore
+        hold for the choice.
 
         Args:
             logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them.
@@ -79,6 +86,9 @@ class Recipe:
             clusters: ``(N,)`` names of what samples share, such as the patient, as in `DecisionRule.fit`: limits then
                 hold for new clusters, and intervals are over clusters.
             groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column.
+
+        Returns:
+            The choice. Its rule is on the CPU.
 
         Raises:
             ValueError: If the plain model is missing, a name is not that of a loss, or as from `DecisionRule.fit`.
@@ -90,31 +100,37 @@ class Recipe:
                 f"logits must be named as losses, {known}, with {PLAIN!r}, but got {quoted(list(logits))}."
             )
         names = [name for name in self.losses if name in logits]
-        checked = {name: checked_logits(logits[name], target, len(self.concern.classes)) for name in names}
-        logits, target = {name: each[0] for name, each in checked.items()}, checked[PLAIN][1]
+        checked = {
+            name: checked_logits(logits[name], target, len(self.concern.classes), calibrates=True) for name in names
+        }
+        logits, target = {name: each[0].cpu() for name, each in checked.items()}, checked[PLAIN][1].cpu()
         of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))
-        if not self.limits:
-            return self._deciding(names, logits, target, of_clusters)
-        of_groups = {name: group_codes(name, values, len(target)) for name, values in (groups or {}).items()}
-        return self._referring(names, logits, target, of_clusters, of_groups)
+        of_groups = codes_by_column(groups, len(target))
+        if self.limits:
+            return self._referring(names, logits, target, of_clusters, of_groups)
+        return self._deciding(names, logits, target, of_clusters)
 
     def _deciding(
         self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
     ) -> Recommendation:
-        harm = harm_of(self.concern)
-        options = Options.of([logits[name].cpu() for name in names], target.cpu(), harm)
-        place = options.choose(self.max_accuracy_loss)
+        codes = None if clusters is None else clusters.codes
+        options = Options.of([logits[name] for name in names], target, harm_of(self.concern))
+        place = options.choose(self.max_accuracy_loss, codes)
         option = options.options[place]
         name = names[option.model]
         rule = DecisionRule(with_factor(self.concern, option.factor)).fit(logits[name], target)
-        more, gain = (_interval(options.counted[place, part], clusters) for part in (HARM, RIGHT))
+        before, after = logits[PLAIN].argmax(dim=1), rule(logits[name])
+        is_dangerous = self.concern.dangerous_pairs()
+        more = is_dangerous[target, after].double() - is_dangerous[target, before].double()
+        gain = (after == target).double() - (before == target).double()
         if place == 0:
             summary = "The plain model, decided by its most probable class, is the best choice."
         else:
+            harm, points = _written(change_of(more, codes), 1e4, 1), _written(change_of(gain, codes), 100, 2)
             summary = (
-                f"{name}, with a decision factor of {option.factor:g}: {_written(more, 1e4, 1)} dangerous errors in "
-                f"10 000 samples, {_written(gain, 100, 2)} points of accuracy."
+                f"{name}, with a decision factor of {option.factor:g}: {harm} dangerous errors in 10 000 samples, "
             )
+            summary += f"{points} points of accuracy."
         return Recommendation(name, rule, option.factor, summary)
 
     def _referring(
@@ -125,31 +141,31 @@ class Recipe:
         clusters: Groups | None,
         groups: Mapping[str, Groups],
     ) -> Recommendation:
+        def fitted(concern: ConcernSpec, name: str) -> DecisionRule:
+            return DecisionRule(concern, self.limits).fit(logits[name], target, clusters=clusters, groups=groups)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
+            plain = fitted(self.concern, PLAIN)
         chosen = choose_referring(
-            [logits[name].cpu() for name in names],
-            target.cpu(),
+            [logits[name] for name in names],
+            target,
             self.concern,
             self.limits,
             self.max_accuracy_loss,
             clusters=clusters,
             groups=groups,
         )
-
-        def fitted(concern: ConcernSpec, name: str) -> DecisionRule:
-            return DecisionRule(concern, self.limits).fit(logits[name], target, clusters=clusters, groups=groups)
-
         name = names[chosen.model]
-        rule = plain = fitted(with_factor(self.concern, chosen.factor), name)
-        if chosen.model or chosen.factor is not None:
-            plain = fitted(self.concern, PLAIN)
+        rule = fitted(with_factor(self.concern, chosen.factor), name)
         (decided, right), (usual, usually_right) = (
             _decided(each(logits[model]), target) for each, model in ((rule, name), (plain, PLAIN))
         )
         costs = "the costs of the concern" if chosen.factor is None else f"a decision factor of {chosen.factor:g}"
         summary = f"{name}, with {costs}, decides {100 * decided:.1f} % of the samples under the limits, and "
         summary += f"{100 * right:.1f} % rightly"
-        if plain is rule:
-            summary += ": no other does better."
+        if chosen.model == 0 and chosen.factor is None:
+            summary += ": nothing that was tried was expected to do better."
         else:
             summary += f"; plain, with the costs of the concern, {100 * usual:.1f} and {100 * usually_right:.1f} %."
         return Recommendation(name, rule, chosen.factor, summary)
@@ -170,8 +186,9 @@ def recommended(
 
     Args:
         concern: What errors cost, and which are dangerous.
-        max_accuracy_loss: The accuracy that the decision factor may be expected to cost, as a share of samples, in
-            [0, 1]; where samples are referred, the share of right decisions that the choice may cost.
+        max_accuracy_loss: The accuracy that the choice may cost, as a share of samples, in [0, 1]. The decision factor
+            is expected to cost no more, and no choice costs more by an interval of 95 %. Where samples are referred,
+            it is the share of right decisions that the choice may cost.
         refer: Whether samples may be referred, under limits that the rule guarantees; True is a `Limit` of 0.005.
 
     Raises:
@@ -199,9 +216,12 @@ def recommended(
     """
     if not 0 <= max_accuracy_loss <= 1:
         raise ValueError(f"max_accuracy_loss must be from 0 to 1, but got {max_accuracy_loss}.")
-    limits: tuple[Limit, ...] = ()
-    if refer:
-        limits = (REFERRAL_LIMIT,) if refer is True else (refer,) if isinstance(refer, Limit) else tuple(refer)
+    given: list[Any] = [] if refer is False else [REFERRAL_LIMIT if refer is True else refer]
+    if isinstance(refer, list | tuple):
+        given = list(refer)
+    if not all(isinstance(each, Limit) for each in given):
+        raise ValueError(f"refer must be a bool, a Limit or several of them, but got {quoted(refer)}.")
+    limits = DecisionRule(concern, given).limits
     if not limits and concern.refer is not None:
         raise ValueError("refer must be given with a concern that has a cost of referral.")
     losses = {name: margin_loss(concern, *setting) for name, setting in LOSSES.items()}
@@ -218,19 +238,6 @@ def _decided(decision: Tensor, target: Tensor) -> tuple[float, float]:
     return (decision != REFERRED).double().mean().item(), (decision == target).double().mean().item()
 
 
-def _interval(change: Tensor, clusters: Groups | None) -> tuple[float, float, float]:
-    """Return the mean of changes (N,) in [-1, 1] and its interval of 95 %, over clusters."""
-    units = torch.arange(len(change)) if clusters is None else clusters.codes
-    sizes = units.bincount()
-    unit = len(sizes) * int(sizes.max()) / len(change)  # sums are shares of those of the largest cluster
-    sums = change.new_zeros(len(sizes)).index_add(0, units, change) / sizes.max()
-    values, counts = torch.unique(torch.cat([sums, sums.new_tensor([-1.0, 1.0])]), return_counts=True)
-    counts[0] -= 1
-    counts[-1] -= 1
-    low, high = bounded_mean_interval(values, counts)
-    return change.mean().item(), unit * low, unit * high
-
-
-def _written(interval: tuple[float, float, float], unit: float, digits: int) -> str:
-    value, low, high = (unit * each for each in interval)
+def _written(mean: Mean, unit: float, digits: int) -> str:
+    value, low, high = (unit * each for each in (mean.value, *mean.interval(CONFIDENCE)))
     return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"

@@ -11,7 +11,7 @@ that the calibrated probabilities of the model draw, which are not, but believe 
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -70,7 +70,9 @@ def choose_referring(
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     chosen = calibrating(int(units.max()) + 1, seed=0)
     chooses, judging = chosen[units], max(int((~chosen).sum()), 1)
-    rows = _Rows.of(units[chooses])
+    own_units = units[chooses]
+    sizes = own_units.bincount()
+    members = torch.split(own_units.argsort(stable=True), sizes[sizes > 0].tolist())
     own_groups = {column: each.codes[chooses] for column, each in (groups or {}).items()}
     labels, harm = target[chooses], harm_of(concern)
     probs = [calibrated(each[chooses], labels) for each in logits]
@@ -87,7 +89,9 @@ def choose_referring(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of samples that nobody has seen
         for _ in range(fits):
-            drawn, drawn_units = rows.draw(judging, generator)
+            drawn_members = [members[at] for at in torch.randint(len(members), (judging,), generator=generator)]
+            drawn = torch.cat(drawn_members)
+            drawn_units = torch.arange(judging).repeat_interleave(torch.tensor(list(map(len, drawn_members))))
             chance = torch.rand(judging, 1, generator=generator, dtype=torch.float64)[drawn_units]  # one for a unit
             known_clusters = None if clusters is None else drawn_units
             known_groups = {column: codes[drawn] for column, codes in own_groups.items()}
@@ -102,29 +106,6 @@ def choose_referring(
     options = [ReferralOption(*option, *shares.tolist()) for option, shares in found.items()]
     least = options[0].right - max_accuracy_loss
     return max((each for each in options if each.right >= least), key=lambda each: (each.coverage, each.right))
-
-
-class _Rows(NamedTuple):
-    """The rows of U units: samples, or clusters of them."""
-
-    order: Tensor
-    """(N,): the rows, unit by unit."""
-    sizes: Tensor
-    """(U,)."""
-
-    @classmethod
-    def of(cls, units: Tensor) -> Self:
-        sizes = units.bincount()
-        return cls(units.argsort(stable=True), sizes[sizes > 0])
-
-    def draw(self, number: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Draw units with replacement; return the rows of all, and of each row which draw it belongs to."""
-        drawn = torch.randint(0, len(self.sizes), (number,), generator=generator)
-        sizes = self.sizes[drawn]
-        draws = torch.arange(number).repeat_interleave(sizes)
-        within = torch.arange(len(draws)) - (sizes.cumsum(0) - sizes)[draws]
-        firsts = self.sizes.cumsum(0) - self.sizes
-        return self.order[firsts[drawn][draws] + within], draws
 
 
 def _found(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.calibration.fitting import not_finite
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import (
     LimitedRate,
@@ -164,14 +165,14 @@ def _check_attainable(rate: LimitedRate, *, splits: bool) -> None:
         raise UnattainableLimitError(error.name, error.limit, error.samples, error.lowest, needed, error.unit) from None
 
 
-def checked_logits(preds: Tensor, target: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Check logits (N, C) and labels (N,), at least one of them; upcast half types."""
+def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
+    """Check logits (N, C), which must be finite if they calibrate, and labels (N,), at least one; upcast half types."""
     if preds.ndim != 2:
         raise ValueError(f"preds must have shape (N, C), but got {tuple(preds.shape)}.")
     samples = flatten_samples(
         preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
     )
-    raise_first(samples.find_faults())
+    raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
     if not len(preds):
         raise ValueError("preds must hold at least one sample, but is empty.")
     return samples.scores, samples.labels.target

@@ -154,7 +154,7 @@ def test_arrays_soft_labels_and_names_are_taken() -> None:
             r"site must name something for every row, but row 0 \(from 0\) has none",
         ),
         ({"clusters": [float("nan")] * 240}, "clusters must name something for every row"),
-        ({"clusters": PATIENTS.unsqueeze(1)}, "clusters must be one name for each of the 240 rows"),
+        ({"clusters": PATIENTS.unsqueeze(1)}, "clusters must have one dimension, but has more"),
         ({"target": ["a"] * 240}, "target must name classes, .* but names 'a'"),
         ({"class_names": ["a", "a", "b", "c"]}, "class_names must differ"),
         ({"class_names": "abcd"}, "class_names must be a list of names"),

@@ -13,8 +13,9 @@ from sklearn.metrics import f1_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation import evaluate_confusion, evaluation, intervals
+from mpcs_torch.evaluation import evaluate_confusion, evaluation
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
+from mpcs_torch.functional.comparison.means import MOST_DISTINCT, distinct_pairs
 from tests.benchmarks.coverage import DESIGNS, coverage
 from tests.metrics.batches import random_batch
 
@@ -93,13 +94,13 @@ def test_rates_are_exact_and_costs_have_gaffkes_bound() -> None:
 def test_many_different_values_are_counted_together() -> None:
     generator = torch.Generator().manual_seed(0)
     pairs = torch.rand(5000, 2, generator=generator, dtype=torch.float64) ** 8
-    joined, counts = intervals.distinct_pairs(pairs, torch.ones(5000, dtype=torch.float64))
-    assert len(joined) <= 2 * intervals.MOST_DISTINCT
+    joined, counts = distinct_pairs(pairs, torch.ones(5000, dtype=torch.float64))
+    assert len(joined) <= 2 * MOST_DISTINCT
     assert counts.sum() == 5000
     torch.testing.assert_close((joined * counts.unsqueeze(1)).sum(0), pairs.sum(0))
     some = pairs[:400]
     exact = bounded_mean_interval(some[:, 0], torch.ones(400), per=some[:, 1])
-    joined, counts = intervals.distinct_pairs(some, torch.ones(400, dtype=torch.float64))
+    joined, counts = distinct_pairs(some, torch.ones(400, dtype=torch.float64))
     assert bounded_mean_interval(joined[:, 0], counts, per=joined[:, 1]) == pytest.approx(exact, rel=0.01)
 
 

@@ -75,6 +75,39 @@ def test_a_model_that_is_clearly_better_is_chosen() -> None:
     assert options.options[options.choose(0.0005)].model == 1
 
 
+def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw labels, logits that are right in 94 % and as sure where they are wrong, and others that know their errors.
+
+    No temperature makes the first ones as good by their log score, although they are right more often.
+    """
+    generator = torch.Generator().manual_seed(1)
+    target = torch.randint(0, 3, (size,), generator=generator)
+    overconfident = 8 * torch.eye(3)[target] + 0.1 * torch.randn(size, 3, generator=generator)
+    is_wrong = torch.rand(size, generator=generator) < 0.06
+    overconfident[is_wrong] = overconfident[is_wrong].roll(1, dims=1)
+    aware = 2 * torch.eye(3)[target] + 0.01 * torch.randn(size, 3, generator=generator)
+    is_unsure = torch.rand(size, generator=generator) < 0.1
+    aware[is_unsure] = 0.3 * torch.eye(3)[(target[is_unsure] + 1) % 3]
+    return target, overconfident, aware
+
+
+def test_a_better_score_does_not_make_up_for_a_clear_loss_of_accuracy() -> None:
+    target, plain, aware = accurate_but_overconfident(4000)
+    options = Options.of([plain, aware], target, HARM_MATRIX)
+    assert options.ranking() == [1, 0]
+    assert options.options[options.choose(0.0005)].model == 0
+
+
+def test_a_loss_in_few_clusters_is_not_clear() -> None:
+    """Each of 120 samples 20 times: 6 fewer are right, which 2400 independent samples would show clearly."""
+    drawn = accurate_but_overconfident(4000)
+    target, plain, aware = (each[240:360].repeat_interleave(20, dim=0) for each in drawn)
+    options = Options.of([plain, aware], target, HARM_MATRIX, factors=(1.0,))
+    assert options.counted[1, RIGHT].sum() == -6 * 20
+    assert options.options[options.choose(0.0005)].model == 0
+    assert options.options[options.choose(0.0005, torch.arange(120).repeat_interleave(20))].model == 1
+
+
 def test_scores_choose_the_better_model_more_often_than_counts() -> None:
     """From 300 samples at a time, of models that differ by less than the noise of counts."""
     target, better, noisier = sample(30_000, 5)

@@ -297,7 +297,10 @@ def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], mess
     ("settings", "message"),
     [
         ({"calibration": "isotonic"}, "calibration must be 'temperature', 'vector' or None, but got 'isotonic'."),
-        ({"limits": "dangerous <= 0.1"}, "limits must be of type Limit (Limit.parse reads text), but got 'd'"),
+        (
+            {"limits": "dangerous <= 0.1"},
+            "limits must be of type Limit (Limit.parse reads text), but got 'dangerous <= 0.1'",
+        ),
         (
             {"limits": Limit(0.1, of="blue")},
             "of must be one of ['samples', 'decided', 'red', 'yellow', 'green'], or",

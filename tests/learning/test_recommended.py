@@ -1,7 +1,9 @@
 """The recommended recipe: its losses, and the choice among the models."""
 
 import re
+import warnings
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended
@@ -74,6 +77,27 @@ def test_a_larger_allowance_saves_more() -> None:
         decided = choice.rule(logits[choice.name])
         rates.append(LIGHTS.dangerous_pairs()[target, decided].double().mean().item())
     assert rates[0] > rates[1] >= rates[2]
+
+
+def test_the_summary_counts_what_the_rule_does() -> None:
+    logits, target = validation()
+    weighted = ConcernSpec(LIGHTS.classes, weights=[[0, 1, 9], [2, 0, 5], [9, 5, 0]], dangerous=[["red", "green"]])
+    for concern in (LIGHTS, weighted):
+        choice = recommended(concern).choose(logits, target)
+        before, after = logits[PLAIN].argmax(dim=1), choice.rule(logits[choice.name])
+        wrong = [concern.dangerous_pairs()[target, decision].sum().item() for decision in (before, after)]
+        right = [(decision == target).sum().item() for decision in (before, after)]
+        assert f": {1e4 * (wrong[1] - wrong[0]) / 3000:+.1f} [" in str(choice)
+        assert f", {100 * (right[1] - right[0]) / 3000:+.2f} [" in str(choice)
+
+
+def test_intervals_stay_within_what_is_possible() -> None:
+    logits, target = validation(400)
+    clusters = (torch.arange(400) - 390).clamp(min=0)  # one large and nine single samples
+    change = str(recommended(LIGHTS).choose(logits, target, clusters=clusters))
+    ends = [[abs(float(end)) for end in each.split(", ")] for each in re.findall(r"\[(.*?)\]", change)]
+    assert all(end <= 10_000 for end in ends[0])
+    assert all(end <= 100 for end in ends[1])
 
 
 def test_it_says_so_if_the_plain_model_is_best() -> None:
@@ -227,8 +251,66 @@ def test_too_few_samples_for_a_limit_are_refused_as_by_the_rule() -> None:
         recommended(LIGHTS, refer=True).choose(logits, target)
 
 
+def test_an_unattainable_limit_is_found_before_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, target = validation(60)
+    monkeypatch.setattr(
+        import_module("mpcs_torch.learning.recommended"),
+        "choose_referring",
+        lambda *_, **__: pytest.fail("chose first"),
+    )
+    with pytest.raises(UnattainableLimitError):
+        recommended(LIGHTS, refer=True).choose(logits, target)
+
+
+def test_one_cluster_guarantees_no_limit() -> None:
+    logits, target = validation(500)
+    with pytest.raises(UnattainableLimitError, match="by 0 clusters"):
+        DecisionRule(LIGHTS, Limit(0.1)).fit(logits[PLAIN], target, clusters=["A"] * 500)
+    with pytest.raises(UnattainableLimitError, match="by 0 clusters"):
+        recommended(LIGHTS, refer=Limit(0.1)).choose(logits, target, clusters=["A"] * 500)
+
+
+def test_warnings_come_once() -> None:
+    logits, target = validation(600)
+    is_rare = (target == 2).nonzero().flatten()[30:]
+    target[is_rare] = 0
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        recommended(LIGHTS, refer=Limit(0.2)).choose(logits, target)
+    assert [each.category for each in caught] == [EvaluationWarning]
+
+
+@pytest.mark.parametrize("refer", [False, Limit(0.1)])
+def test_no_row_may_have_infinite_logits(refer: bool | Limit) -> None:
+    logits, target = validation(500)
+    for row in (0, 1, 2, 3):
+        infinite = logits[PLAIN].clone()
+        infinite[row, 0] = -torch.inf
+        with pytest.raises(ValueError, match=f"preds must be finite logits .* but sample {row} has"):
+            recommended(LIGHTS, refer=refer).choose({PLAIN: infinite}, target)
+        with pytest.raises(ValueError, match=f"preds must be finite logits .* but sample {row} has"):
+            DecisionRule(LIGHTS, () if refer is False else refer).fit(infinite, target)
+
+
+@pytest.mark.parametrize("refer", [False, Limit(0.1)])
+def test_clusters_and_groups_are_checked_whether_limits_read_them_or_not(refer: bool | Limit) -> None:
+    logits, target = validation(500)
+    recipe = recommended(LIGHTS, refer=refer)
+    with pytest.raises(ValueError, match="groups must map columns to the names of rows, but got a list"):
+        recipe.choose(logits, target, groups=["a"] * 500)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"groups\['site'\] must be one name for each of the 500 rows, but got 5"):
+        recipe.choose(logits, target, groups={"site": ["a"] * 5})
+    with pytest.raises(ValueError, match="clusters must have one dimension, but has more"):
+        recipe.choose(logits, target, clusters=torch.zeros(500, 1))
+
+
 def test_errors_name_the_argument() -> None:
     logits, target = validation(30)
+    for wrong in (0.005, "dangerous <= 0.1", [0.1], None):
+        with pytest.raises(ValueError, match="refer must be a bool, a Limit or several of them, but got"):
+            recommended(LIGHTS, refer=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="limits must not have others beside a budget of referrals"):
+        recommended(LIGHTS, refer=[Limit(0.1), Limit(0.2, "referrals")])
     with pytest.raises(ValueError, match=r"max_accuracy_loss must be from 0 to 1, but got 2\."):
         recommended(LIGHTS, max_accuracy_loss=2)
     with pytest.raises(ValueError, match="refer must be given with a concern that has a cost of referral"):

@@ -172,7 +172,8 @@ class LimitedRate(NamedTuple):
         """Return how many independent units count at each step, (steps,), and the most samples that one counts."""
         if self.clusters is None:
             return self._samples(decided_at, steps), 1.0
-        number, is_counted = int(self.clusters.max()) + 1, self.counted.any(dim=1)
+        number = int(self.clusters.max()) + 1 if len(self.clusters) else 1  # with no sample, one of size 0
+        is_counted = self.counted.any(dim=1)
         sizes = torch.zeros(number, dtype=torch.float64).index_add_(0, self.clusters, is_counted.double())
         first = torch.where(self.counted, decided_at, steps).amin(dim=1)
         seen = torch.full((number,), steps).scatter_reduce_(0, self.clusters, first, "amin")

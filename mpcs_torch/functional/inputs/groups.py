@@ -1,5 +1,6 @@
 """Names of the groups or clusters that rows belong to, as codes."""
 
+from collections.abc import Mapping
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     """
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
-    if len(names) != number or any(isinstance(name, list) for name in names):
+    if any(isinstance(name, list) for name in names):
+        raise ValueError(f"{argument} must have one dimension, but has more.")
+    if len(names) != number:
         raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(names)}.")
     missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
     if missing is not None:
@@ -45,6 +48,19 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
     codes = dict[str, int]()
     of_rows = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
     return Groups(list(codes), torch.tensor(of_rows, dtype=torch.int64))
+
+
+def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
+    """Return the groups of rows by column; None has no columns.
+
+    Raises:
+        ValueError: If they are not named by column, or as `row_names`.
+    """
+    if groups is None:
+        return {}
+    if not isinstance(groups, Mapping):
+        raise ValueError(f"groups must map columns to the names of rows, but got a {type(groups).__name__}.")
+    return {column: group_codes(f"groups[{column!r}]", values, number) for column, values in groups.items()}
 
 
 def _is_missing(name: object) -> bool:
