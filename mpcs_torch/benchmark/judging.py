@@ -24,10 +24,11 @@ from mpcs_torch.benchmark.measures import (
 from mpcs_torch.benchmark.methods import METHODS, Method, method_of
 from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of
 from mpcs_torch.benchmark.tasks import TASKS
+from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.learning import Limit, recommended
-from mpcs_torch.learning.choice import FACTORS, Options, calibrated, decide, harm_of
+from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_of
 from mpcs_torch.learning.recommended import LOSSES, MAX_ACCURACY_LOSS
 
 PLAIN_METHOD, RECIPE = "cross entropy", "ramped margin"
@@ -157,16 +158,16 @@ def compared(
     harm, parts = harm_of(spec), []
     for seed in seeds:
         runs = [trials.run(arm, seed) for arm in arms]
-        probs = [_validation_probs(run) for run in runs]
+        probs = [_validation_probs(run, calibration_for(harm)) for run in runs]
         parts.append(Options.of_probs(probs, outcome_of(runs[0]).validation_labels, harm, factors))
     return Options.pooled(parts)
 
 
 @lru_cache(maxsize=32)  # the baseline is compared with every method
-def _validation_probs(run: Run) -> Tensor:
+def _validation_probs(run: Run, method: ScalingMethod) -> Tensor:
     """Return the calibrated probabilities (N, C) of the validation samples of a run."""
     outcome = outcome_of(run)
-    return calibrated(outcome.validation, outcome.validation_labels)
+    return calibrated(outcome.validation, outcome.validation_labels, method)
 
 
 def _validation_coverage(trials: Trials, arm: Arm, seeds: range, spec: ConcernSpec) -> float:
@@ -301,7 +302,7 @@ def _line(trials: Trials, arms: Sequence[Arm]) -> list[Measure]:
     spec = task.spec(trials.data_root)
     harm, measures = harm_of(spec), []
     for outcome in trials.of_seeds(arms):
-        probs = calibrated_probs(outcome)
+        probs = calibrated_probs(outcome, harm)
         measures.append([measure(decide(probs, harm, factor), outcome.test_labels, spec) for factor in FACTORS])
     return [Measure(*each) for each in np.mean(measures, axis=0).tolist()]
 

@@ -12,12 +12,12 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from mpcs_torch.benchmark.runs import Outcome
-from mpcs_torch.calibration import TemperatureScaling
+from mpcs_torch.calibration.scaling import make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.learning.choice import decide
+from mpcs_torch.learning.choice import calibration_for, decide
 
 Values = NDArray[np.float64]
 """A value for each seed."""
@@ -63,15 +63,16 @@ def measure(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Measure:
 
 def decide_calibrated(outcome: Outcome, harm: Tensor, factor: float) -> Tensor:
     """Decide for the test samples by probabilities that were calibrated with the validation samples."""
-    return decide(calibrated_probs(outcome), harm, factor)
+    return decide(calibrated_probs(outcome, harm), harm, factor)
 
 
-def calibrated_probs(outcome: Outcome) -> Tensor:
-    """Return the probabilities (N, C) of the test samples, calibrated with the validation samples."""
+def calibrated_probs(outcome: Outcome, harm: Tensor) -> Tensor:
+    """Return the probabilities (N, C) of the test samples, calibrated with the validation samples as for the harm."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no error on validation data: the temperature is 1
-        scaling = TemperatureScaling().fit(outcome.validation, outcome.validation_labels)
-    logits: Tensor = scaling(outcome.test.double())
+        warnings.simplefilter("ignore")  # no error on validation data: nothing is changed
+        calibration = make_scaling(calibration_for(harm), outcome.test.shape[1])
+        calibration.fit(outcome.validation, outcome.validation_labels)
+    logits: Tensor = calibration(outcome.test.double())
     return logits.softmax(dim=1)
 
 

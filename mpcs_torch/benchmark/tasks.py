@@ -226,6 +226,7 @@ TASKS: dict[str, Task] = {
             partial(load_ucr, set="SmoothSubspace"),
             _releasing([0, 1], [1, 0]),
             steps=400,
+            learning_rates=(0.01, 0.03),
             limit=0.05,
         ),
         _recurrent(

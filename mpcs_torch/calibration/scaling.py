@@ -1,6 +1,6 @@
 """Temperature and vector scaling of the logits of a classifier."""
 
-from typing import Self
+from typing import Literal, Self
 from warnings import warn
 
 import torch
@@ -16,6 +16,9 @@ from mpcs_torch.calibration.fitting import (
     upcast_half,
 )
 from mpcs_torch.functional.inputs.checks import check_num_classes
+
+ScalingMethod = Literal["temperature", "vector"]
+"""The names of the scalings of this module."""
 
 
 class TemperatureScaling(nn.Module):
@@ -203,3 +206,8 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
     square, first, zeroth = ((probs * logits**power).mean(dim=0).diag() for power in (2, 1, 0))
     within = torch.cat([torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)])
     return Expansion(-samples.of_true_class(log_probs).mean(), gradient, within - weighted.T @ weighted / rows)
+
+
+def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
+    """Make an unfitted scaling by its name."""
+    return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

@@ -14,7 +14,8 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling
+from mpcs_torch.calibration import CalibrationWarning
+from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import Mean, mean_of
 from mpcs_torch.functional.concern.decision import least_risk
@@ -23,7 +24,7 @@ FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The costs that are tried for a harmless error when deciding; the worst one costs 1. With 1 for all, the most probable
 class is the decision."""
 FOLDS = 5
-"""The temperature that calibrates the samples of a fold is fitted on the others."""
+"""The calibration of the samples of a fold is fitted on the others."""
 LEAST = 1e-12
 """The least probability that a score counts."""
 CONFIDENCE = 0.95
@@ -71,7 +72,8 @@ class Options:
                 between.
             factors: Those that are tried, 1 first.
         """
-        return cls.of_probs([calibrated(each, target) for each in logits], target, harm, factors)
+        method = calibration_for(harm)
+        return cls.of_probs([calibrated(each, target, method) for each in logits], target, harm, factors)
 
     @classmethod
     def of_probs(
@@ -183,18 +185,27 @@ def _of_belief(decision: Tensor, belief: Tensor, harm: Tensor) -> Tensor:
     return torch.stack([each.gather(1, decision.unsqueeze(1)).squeeze(1) for each in (belief, belief @ harm)])
 
 
-def calibrated(logits: Tensor, target: Tensor) -> Tensor:
-    """Return probabilities (N, C) by temperatures that were fitted on other samples."""
+def calibration_for(harm: Tensor) -> ScalingMethod:
+    """Return the method that calibrates models which were trained with margins for the harm of errors (C, C).
+
+    Where one direction of a confusion does more harm than the other, margins shift the odds of the classes. A
+    temperature cannot undo that, and accuracy would be spent without the estimates noticing.
+    """
+    return "temperature" if torch.equal(harm, harm.T) else "vector"
+
+
+def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperature") -> Tensor:
+    """Return probabilities (N, C), of which those of each fold are calibrated by the other samples."""
     order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
     logits = logits.double()
     probs = torch.empty_like(logits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)  # no error among the others: the temperature is 1
+        warnings.simplefilter("ignore", CalibrationWarning)  # no error among the others: nothing is changed
         for fold in order.tensor_split(FOLDS):
             others = torch.ones(len(target), dtype=torch.bool)
             others[fold] = False
-            scaling = TemperatureScaling()
+            calibration = make_scaling(method, logits.shape[1])
             if others.any():
-                scaling.fit(logits[others], target[others])
-            probs[fold] = scaling(logits[fold]).softmax(dim=1)
+                calibration.fit(logits[others], target[others])
+            probs[fold] = calibration(logits[fold]).softmax(dim=1)
     return probs

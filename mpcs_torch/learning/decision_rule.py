@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
+from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted
@@ -65,7 +66,7 @@ class Assessment(NamedTuple):
     are not sound, 3 + j if its risk is too high for the limit j."""
 
 
-CalibrationMethod = Literal["temperature", "vector", None]
+CalibrationMethod = Literal[ScalingMethod, None]
 
 
 class DecisionRule(nn.Module):
@@ -152,7 +153,7 @@ class DecisionRule(nn.Module):
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
-            self.calibration = TemperatureScaling() if calibration == "temperature" else VectorScaling(classes)
+            self.calibration = make_scaling(calibration, classes)
         self.report: RuleReport | None = None
         """The findings of `fit`; None before."""
         self.is_fitted = False

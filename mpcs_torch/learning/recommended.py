@@ -13,7 +13,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.functional.comparison.means import Mean
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
-from mpcs_torch.learning.choice import CONFIDENCE, Options, change_of, harm_of, with_factor
+from mpcs_torch.learning.choice import CONFIDENCE, Options, calibration_for, change_of, harm_of, with_factor
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
 from mpcs_torch.learning.referral_choice import choose_referring
@@ -72,6 +72,9 @@ class Recipe:
         The model is the one whose calibrated probabilities have the best log score, of the true class and of no harm;
         that may be the plain model. Counts of rare errors are too noisy to choose by.
 
+        Probabilities are calibrated by a temperature, or, without limits, by a scale and a bias for each class where
+        one direction of a confusion does more harm than the other: margins then shift the odds of the classes.
+
         Without limits, the decision factor is the one with the least expected harm that is expected to cost no more
         accuracy than is allowed. A choice that counts show to be worse than the plain model is passed over: one whose
         interval of 95 % leaves out the allowed loss of accuracy, or lies wholly above it in harm.
@@ -114,11 +117,13 @@ class Recipe:
         self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
     ) -> Recommendation:
         codes = None if clusters is None else clusters.codes
-        options = Options.of([logits[name] for name in names], target, harm_of(self.concern))
+        harm = harm_of(self.concern)
+        options = Options.of([logits[name] for name in names], target, harm)
         place = options.choose(self.max_accuracy_loss, codes)
         option = options.options[place]
         name = names[option.model]
-        rule = DecisionRule(with_factor(self.concern, option.factor)).fit(logits[name], target)
+        rule = DecisionRule(with_factor(self.concern, option.factor), calibration=calibration_for(harm))
+        rule.fit(logits[name], target)
         before, after = logits[PLAIN].argmax(dim=1), rule(logits[name])
         is_dangerous = self.concern.dangerous_pairs()
         more = is_dangerous[target, after].double() - is_dangerous[target, before].double()
@@ -126,11 +131,9 @@ class Recipe:
         if place == 0:
             summary = "The plain model, decided by its most probable class, is the best choice."
         else:
-            harm, points = _written(change_of(more, codes), 1e4, 1), _written(change_of(gain, codes), 100, 2)
-            summary = (
-                f"{name}, with a decision factor of {option.factor:g}: {harm} dangerous errors in 10 000 samples, "
-            )
-            summary += f"{points} points of accuracy."
+            change, points = _written(change_of(more, codes), 1e4, 1), _written(change_of(gain, codes), 100, 2)
+            summary = f"{name}, with a decision factor of {option.factor:g}: {change} dangerous errors in 10 000 "
+            summary += f"samples, {points} points of accuracy."
         return Recommendation(name, rule, option.factor, summary)
 
     def _referring(

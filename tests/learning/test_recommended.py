@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
@@ -89,6 +90,27 @@ def test_the_summary_counts_what_the_rule_does() -> None:
         right = [(decision == target).sum().item() for decision in (before, after)]
         assert f": {1e4 * (wrong[1] - wrong[0]) / 3000:+.1f} [" in str(choice)
         assert f", {100 * (right[1] - right[0]) / 3000:+.2f} [" in str(choice)
+
+
+def test_shifted_odds_are_undone_where_one_direction_does_more_harm() -> None:
+    """As a margin for one direction shifts them: a temperature would leave the shift, which costs accuracy."""
+    concern = ConcernSpec(["benign", "malignant"], releases=[["benign", "malignant"]])
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(0, 2, (8000,), generator=generator)
+    evidence = 2 * torch.where(target == 1, 1.0, -1.0) + 2 * torch.randn(8000, generator=generator)
+    shifted = torch.stack([torch.zeros(8000), evidence + 2.0], dim=1)
+    rule = recommended(concern).choose({PLAIN: shifted}, target).rule
+    assert isinstance(rule.calibration, VectorScaling)
+    best, decided, usual = (
+        (decision == target).double().mean().item()
+        for decision in ((evidence > 0).long(), rule(shifted), shifted.argmax(dim=1))
+    )
+    assert usual < best - 0.05
+    assert decided > best - 0.005
+
+
+def test_mutual_releases_leave_the_odds_alone() -> None:
+    assert isinstance(recommended(LIGHTS).choose(*validation(600)).rule.calibration, TemperatureScaling)
 
 
 def test_intervals_stay_within_what_is_possible() -> None:
