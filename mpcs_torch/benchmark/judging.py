@@ -14,7 +14,6 @@ from mpcs_torch.benchmark.measures import (
     Measure,
     Referral,
     calibrated_probs,
-    decide_calibrated,
     measure,
     normalized,
     quietly,
@@ -230,7 +229,8 @@ def judged(work: Work) -> Row:
         decider = candidates[option.model]
         chosen = outcome if decider == arm else outcome_of(trials.run(decider, seed))
         row.factors.append(option.factor)
-        row.ruled.append(measure(decide_calibrated(chosen, harm, option.factor), chosen.test_labels, spec))
+        decision = decide(calibrated_probs(chosen, harm), harm, option.factor)
+        row.ruled.append(measure(decision, chosen.test_labels, spec))
         row.referred.append(refer(outcome, spec, task.limit))
         row.normalized.append(refer(normalized(outcome), spec, task.limit))
     return row
@@ -264,10 +264,8 @@ def judged_recipe(work: RecipeWork) -> Row:
         row.decided.append(measure(test.argmax(dim=1), labels, spec))
         row.ruled.append(measure(choice.rule(test), labels, spec))
         referred = quietly(partial(referring.choose, logits, target))
-        if referred is None:
-            row.referred.append(referral(None, test, labels, spec))
-        else:
-            row.referred.append(referral(referred.rule, outcomes[referred.name].test, labels, spec))
+        rule, decider = (referred.rule, referred.name) if referred else (None, names[0])
+        row.referred.append(referral(rule, outcomes[decider].test, labels, spec))
     return row
 
 

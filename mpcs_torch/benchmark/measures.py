@@ -1,4 +1,4 @@
-"""Measure a run on test samples: accuracy, dangerous errors, cost, and coverage under a limit."""
+"""Measure a run on test samples: accuracy, dangerous errors, and coverage under a limit."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.learning.choice import calibration_for, decide
+from mpcs_torch.learning.choice import calibration_for
 
 Values = NDArray[np.float64]
 """A value for each seed."""
@@ -32,8 +32,6 @@ class Measure(NamedTuple):
     accuracy: float
     dangerous: float
     """The share of samples that are dangerous errors."""
-    cost: float
-    """The mean cost of a decision, in units of a dangerous error."""
 
 
 class Referral(NamedTuple):
@@ -55,15 +53,8 @@ class Effect(NamedTuple):
 
 def measure(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Measure:
     """Measure decisions (N,)."""
-    costs = concern.matrix().fill_diagonal_(0)
     is_dangerous = concern.dangerous_pairs()[target, decision]
-    right = (decision == target).double().mean().item()
-    return Measure(right, is_dangerous.double().mean().item(), costs[target, decision].mean().item())
-
-
-def decide_calibrated(outcome: Outcome, harm: Tensor, factor: float) -> Tensor:
-    """Decide for the test samples by probabilities that were calibrated with the validation samples."""
-    return decide(calibrated_probs(outcome, harm), harm, factor)
+    return Measure((decision == target).double().mean().item(), is_dangerous.double().mean().item())
 
 
 def calibrated_probs(outcome: Outcome, harm: Tensor) -> Tensor:

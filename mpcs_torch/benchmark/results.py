@@ -1,7 +1,7 @@
 """The tables, sentences and figures of the benchmark, from the results of its tasks."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from mpcs_torch.benchmark.judging import COVERAGES
 from mpcs_torch.benchmark.measures import Effect, difference, geometric_mean, reduction
 from mpcs_torch.benchmark.runs import file_name
+from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
 from mpcs_torch.tables import Table
 
@@ -147,11 +148,21 @@ def overall_figure(results: Sequence[Result]) -> Figure:
 
 
 def save_results(results: Sequence[Result], folder: Path) -> None:
-    """Write tables, values and figures."""
-    parts = [f"## All tasks\n\n{summary_table(results).markdown()}\n"]
-    parts += [f"## {result['task']}\n\n{task_table(result).markdown()}\n" for result in results]
-    (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
-    (folder / "results.json").write_text(json.dumps(results), encoding="utf-8")
-    overall_figure(results).savefig(folder / "benchmark.png", dpi=110)
+    """Write the values and the figure of each task; then the table and the figure of all tasks in the folder."""
     for result in results:
-        task_figure(result).savefig(folder / f"{file_name(result['task'])}.png", dpi=110)
+        name = file_name(result["task"])
+        (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
+        task_figure(result).savefig(folder / f"{name}.png", dpi=110)
+    known = list(saved_results(folder))
+    parts = [f"## All tasks\n\n{summary_table(known).markdown()}\n"]
+    parts += [f"## {result['task']}\n\n{task_table(result).markdown()}\n" for result in known]
+    (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
+    overall_figure(known).savefig(folder / "benchmark.png", dpi=110)
+
+
+def saved_results(folder: Path) -> Iterable[Result]:
+    """Read the results of each task that is done."""
+    for name in TASKS:
+        file = folder / f"{file_name(name)}.json"
+        if file.is_file():
+            yield json.loads(file.read_text(encoding="utf-8"))

@@ -167,7 +167,7 @@ _mnist = Task(
     learning_rates=(0.01, 0.02),
     shares=None,
     tuning_seeds=range(2),
-    choice_seeds=range(8),
+    choice_seeds=range(4),
     source="mnist-mlp",
 )
 _DIGITS_RELEASES = ((1, 8), (2, 8), (3, 8, 9), (4, 7), (7, 4, 9), (8, 1, 2, 3, 9), (9, 3, 7, 8))
@@ -187,7 +187,7 @@ _TREES: dict[str, Any] = {"model": None, "learning_rates": (0.0,), "groups": ("t
 
 _small = partial(Task, model=_mlp, is_scaled=True, seeds=range(100, 160), limit=0.05)
 """Makes a task with so few samples that it takes more seeds and a higher limit."""
-_recurrent = partial(Task, model=_lstm, clip_norm=1.0, tuning_seeds=range(2), choice_seeds=range(8))
+_recurrent = partial(Task, model=_lstm, clip_norm=1.0, tuning_seeds=range(2), choice_seeds=range(6))
 
 
 TASKS: dict[str, Task] = {

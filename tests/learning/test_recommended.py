@@ -12,11 +12,12 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
+from mpcs_torch.calibration.scaling import make_scaling
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended
-from mpcs_torch.learning.choice import harm_of
+from mpcs_torch.learning.choice import calibration_for, harm_of
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
 from mpcs_torch.learning.referral_choice import choose_referring
 from mpcs_torch.learning.rule_samples import calibrating
@@ -57,7 +58,7 @@ def test_it_chooses_the_model_and_says_what_it_changes() -> None:
     assert choice.name == "margin 4"
     assert re.fullmatch(
         r"margin 4, with a decision factor of [\d.]+: -\d+\.\d \[.*\] dangerous errors in 10 000 samples, .* \[.*\] "
-        r"points of accuracy\.",
+        r"points of accuracy, against the plain model after calibration\.",
         str(choice),
     )
     decisions = choice.rule(logits[choice.name])
@@ -85,7 +86,8 @@ def test_the_summary_counts_what_the_rule_does() -> None:
     weighted = ConcernSpec(LIGHTS.classes, weights=[[0, 1, 9], [2, 0, 5], [9, 5, 0]], dangerous=[["red", "green"]])
     for concern in (LIGHTS, weighted):
         choice = recommended(concern).choose(logits, target)
-        before, after = logits[PLAIN].argmax(dim=1), choice.rule(logits[choice.name])
+        scaling = make_scaling(calibration_for(harm_of(concern)), 3).fit(logits[PLAIN], target)
+        before, after = scaling(logits[PLAIN]).argmax(dim=1), choice.rule(logits[choice.name])
         wrong = [concern.dangerous_pairs()[target, decision].sum().item() for decision in (before, after)]
         right = [(decision == target).sum().item() for decision in (before, after)]
         assert f": {1e4 * (wrong[1] - wrong[0]) / 3000:+.1f} [" in str(choice)
@@ -128,7 +130,7 @@ def test_it_says_so_if_the_plain_model_is_best() -> None:
     choice = recommended(LIGHTS, max_accuracy_loss=0.0).choose(worse, target)
     assert choice.name == PLAIN
     if choice.factor == 1:
-        assert str(choice).startswith("The plain model, decided by its most probable class, is the best choice")
+        assert str(choice).startswith("The plain model, decided by its most probable class after calibration, is")
 
 
 def test_dangerous_errors_of_the_rule_are_those_of_the_concern() -> None:

@@ -14,9 +14,7 @@ from mpcs_torch.errors import quoted
 def benchmark(
     tasks: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="TASK...", help="Names of tasks; part of a name will do. Default: all.", show_default=False
-        ),
+        typer.Argument(metavar="TASK...", help="Names of tasks, or parts of them. Default: all.", show_default=False),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -34,7 +32,8 @@ def benchmark(
 
     Every method trains for the same number of steps and has the same number of settings and learning rates, chosen on
     validation samples; then it is judged by fresh seeds. Runs are parallel and go to OUT/benchmark, with a table
-    and a figure for each task; an interrupted benchmark is resumed. All tasks take hours.
+    and a figure for each task; an interrupted benchmark is resumed. All tasks take hours; where they are run one at a
+    time, the tables are of all that are done.
     """
     from mpcs_torch.benchmark.judging import Trials
     from mpcs_torch.benchmark.methods import method_of
@@ -43,10 +42,12 @@ def benchmark(
     from mpcs_torch.benchmark.tasks import TASKS
     from mpcs_torch.cli.progress import counting_bar
 
-    names = [name for name in TASKS if not tasks or any(part.lower() in name.lower() for part in tasks)]
-    unknown = [part for part in tasks or () if not any(part.lower() in name.lower() for name in TASKS)]
-    if unknown:
-        raise typer.BadParameter(f"TASK must be part of one of {quoted(list(TASKS))}, but got {quoted(unknown[0])}")
+    names = []
+    for part in tasks or [""]:
+        found = [part] if part in TASKS else [name for name in TASKS if part.lower() in name.lower()]
+        if not found:
+            raise typer.BadParameter(f"TASK must be part of one of {quoted(list(TASKS))}, but got {quoted(part)}")
+        names += [name for name in found if name not in names]
     for path in method or ():
         try:
             method_of(path)
@@ -64,4 +65,4 @@ def benchmark(
         for result in results:
             say(f"{result['task']}\n\n{text_of(task_table(result))}\n")
         say(text_of(summary_table(results)))
-    note(f"wrote {folder / 'results.md'}, results.json, and a figure for each task")
+    note(f"wrote {folder / 'results.md'}, and for each task its values and a figure")
