@@ -1,7 +1,7 @@
 """The tables, sentences and figures of the benchmark, from the results of its tasks."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,19 @@ from mpcs_torch.benchmark.judging import COVERAGES
 from mpcs_torch.benchmark.measures import Effect, difference, geometric_mean, reduction
 from mpcs_torch.benchmark.runs import file_name
 from mpcs_torch.benchmark.tasks import TASKS
-from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
+from mpcs_torch.plots.benchmark import by_task_figure, frontier_figure, summary_figure
 from mpcs_torch.tables import Table
 
 Result = Mapping[str, Any]
 """The results of a task, as `result_of` returns them."""
 ACCURACY, DANGEROUS = range(2)
 """Of a `Measure`."""
+EXPLANATION = """\
+Written by `mpcs benchmark`. All differences are to the best plain method of one model, decided by its most probable
+class, on test samples under seeds by which nothing was chosen; brackets are intervals of 95 % over these seeds.
+*Dangerous* counts errors in 10 000 samples. *With the rule* decides by costs that the validation samples choose.
+*Decided* is the share of samples that are decided under a limit on dangerous errors with confidence 95 %, *more* the
+difference to the plain method that decides most."""
 SPECIAL = {
     "baseline": "best plain method",
     "plain, referring": "best plain method under the limit",
@@ -84,8 +90,26 @@ def points(effect: Effect, digits: int = 2) -> str:
 
 def change(cut: Effect) -> str:
     """Write the change of a rate in percent, with its interval."""
-    value, low, high = (-100 * each for each in cut)
+    value, low, high = (0 - 100 * each for each in cut)  # 0 is not written as -0
     return f"{value:+.1f} % [{high:+.1f}, {low:+.1f}]"
+
+
+def recommended_table(results: Sequence[Result]) -> Table:
+    """Return a row for each task: `recommended` against the best plain method, and the best of all methods."""
+    header = ["task", "best plain method", "accuracy", "`recommended`: points", "dangerous errors"]
+    header += ["decided under the limit", "more", "method with the fewest dangerous errors", "points", "change"]
+    rows = []
+    for result in results:
+        base, plain, ours = (result["special"][name] for name in ("baseline", "plain, referring", "recommended"))
+        gain, cut = effects(result, ours, "ruled")
+        singles = {name: row for name, row in result["rows"].items() if row["models"] == 1}
+        best = max(singles, key=lambda name: effects(result, singles[name], "ruled")[1].value)
+        best_gain, best_cut = effects(result, singles[best], "ruled")
+        cells = [result["task"], base["arms"][0][0], f"{100 * np.array(base['decided'])[:, ACCURACY].mean():.2f} %"]
+        cells += [points(gain), change(cut), f"{100 * np.mean([each[0] for each in plain['referred']]):.1f} %"]
+        cells += [points(coverage_gain(result, ours, "referred"), digits=1), best, points(best_gain), change(best_cut)]
+        rows.append(cells)
+    return Table(header, rows)
 
 
 def summary_table(results: Sequence[Result]) -> Table:
@@ -147,20 +171,52 @@ def overall_figure(results: Sequence[Result]) -> Figure:
     return summary_figure(bars)
 
 
+def recommended_figure(results: Sequence[Result]) -> Figure:
+    """Draw what `recommended` changes on each task."""
+    rows = {}
+    for result in results:
+        ours = result["special"]["recommended"]
+        gain, cut = effects(result, ours, "ruled")
+        more = coverage_gain(result, ours, "referred")
+        change_of_errors = Effect(-cut.value, -cut.high, -cut.low)
+        rows[result["task"]] = [Effect(*(100 * each for each in effect)) for effect in (change_of_errors, gain, more)]
+    return by_task_figure(rows, ["dangerous errors, %", "accuracy, points", "decided under the limit, points"])
+
+
 def save_results(results: Sequence[Result], folder: Path) -> None:
     """Write the values and the figure of each task; then the table and the figure of all tasks in the folder."""
     for result in results:
         name = file_name(result["task"])
-        (folder / f"{name}.json").write_text(json.dumps(result), encoding="utf-8")
+        (folder / f"{name}.json").write_text(json.dumps(rounded(result), separators=(",", ":")), encoding="utf-8")
         task_figure(result).savefig(folder / f"{name}.png", dpi=110)
     known = list(saved_results(folder))
-    parts = [f"## All tasks\n\n{summary_table(known).markdown()}\n"]
-    parts += [f"## {result['task']}\n\n{task_table(result).markdown()}\n" for result in known]
-    (folder / "results.md").write_text("\n".join(parts), encoding="utf-8")
-    overall_figure(known).savefig(folder / "benchmark.png", dpi=110)
+    parts = [
+        "# The benchmark's tables",
+        EXPLANATION,
+        "## `recommended` on each task",
+        recommended_table(known).markdown(),
+    ]
+    parts += ["![Changes by recommended on each task](recommended.png)"]
+    parts += ["## Each method over its tasks", summary_table(known).markdown()]
+    parts += ["![Changes of dangerous errors by method](methods.png)"]
+    for result in known:
+        picture = f"![Dangerous errors over accuracy and over coverage]({file_name(result['task'])}.png)"
+        parts += [f"## {result['task']}", task_table(result).markdown(), picture]
+    (folder / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    recommended_figure(known).savefig(folder / "recommended.png", dpi=110)
+    overall_figure(known).savefig(folder / "methods.png", dpi=110)
 
 
-def saved_results(folder: Path) -> Iterable[Result]:
+def rounded(value: Any) -> Any:
+    """Round all numbers to six digits after the point, which is less than one sample."""
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, Mapping):
+        return {key: rounded(each) for key, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def saved_results(folder: Path) -> Iterator[Result]:
     """Read the results of each task that is done."""
     for name in TASKS:
         file = folder / f"{file_name(name)}.json"

@@ -13,7 +13,7 @@ import torch
 from mpcs_torch.benchmark import judging, methods, runs, stages, tasks
 from mpcs_torch.benchmark.judging import Arm, Trials, choose
 from mpcs_torch.benchmark.measures import Measure
-from mpcs_torch.benchmark.results import SPECIAL, save_results, saved_results, summary_table, task_table
+from mpcs_torch.benchmark.results import SPECIAL, rounded, save_results, saved_results, summary_table, task_table
 from mpcs_torch.benchmark.runs import Run, outcome_of, train_and_keep
 from mpcs_torch.benchmark.stages import results_of
 from mpcs_torch.benchmark.tasks import TASKS, simulated, simulated_probs
@@ -59,9 +59,10 @@ def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatc
     save_results([found], tmp_path)
     save_results([], tmp_path)  # those of an earlier call are kept
     assert "## wine, MLP" in (tmp_path / "results.md").read_text()
-    assert list(saved_results(tmp_path)) == [found]
+    assert list(saved_results(tmp_path)) == [rounded(found)]
+    assert (tmp_path / "recommended.png").stat().st_size > 5_000
     assert (tmp_path / "wine--MLP.png").stat().st_size > 10_000
-    assert (tmp_path / "benchmark.png").stat().st_size > 10_000
+    assert (tmp_path / "methods.png").stat().st_size > 10_000
 
 
 def test_other_settings_are_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
