@@ -101,6 +101,7 @@ def by_task_figure(effects: Mapping[str, Sequence[Effect]], names: Sequence[str]
             axes.plot(value, row, "o", color=style.MPCS, markersize=5)
         axes.set(yticks=range(len(effects)), yticklabels=[literal(task) for task in effects], xlabel=name)
         axes.axvline(0, color=style.GREY, linewidth=0.8)
+        axes.locator_params(axis="x", nbins=5)
         grid(axes)
     panels[0].invert_yaxis()
     return figure
