@@ -262,6 +262,6 @@ def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
             raise PredictionsError(predictions.path, problem, row=chunk.first_row)
         advance(len(chunk.scores))
     if not chunks:
-        raise PredictionsError(predictions.path, "holds no row")
+        raise PredictionsError(predictions.path, "has no rows")
     texts = {name: [text_of(value) for chunk in chunks for value in chunk.texts[name]] for name in chunks[0].texts}
     return AllRows(torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks]), texts)

@@ -185,7 +185,7 @@ def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list
         raise PredictionsError(development.path, "must have the classes of the file that is scored, in their order")
     chunks = list(development.chunks())
     if not chunks:
-        raise PredictionsError(development.path, "holds no row")
+        raise PredictionsError(development.path, "has no rows")
     if not chunks[0].is_soft:
         raise PredictionsError(development.path, "must have soft labels for thresholds by class")
     preds, target = torch.cat([chunk.scores for chunk in chunks]), torch.cat([chunk.target for chunk in chunks])
@@ -305,7 +305,7 @@ def score_models(
                     risks[name].add(chunk)
                 advance(len(chunk.scores) * (1 if part is None else world.size))
             if number < 0:
-                raise PredictionsError(predictions.path, "holds no row")
+                raise PredictionsError(predictions.path, "has no rows")
             rows.end(predictions.path)
         assert evaluation is not None
         for column in by:

@@ -24,6 +24,8 @@ MERGE = "tag:yaml.org,2002:merge"
 
 Place = tuple[int, int]
 """Line and column, counted from 1."""
+Steps = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
 
 
 class YamlError(MpcsError, ValueError):
@@ -45,7 +47,7 @@ class Document:
     root: yaml.Node | None
     """None if the document is empty."""
 
-    def place(self, steps: tuple[str | int, ...]) -> Place:
+    def place(self, steps: Steps) -> Place:
         """Return line and column, from 1, of the value at a path of keys and indices, or of its nearest parent."""
         node = self.root
         for step in steps:

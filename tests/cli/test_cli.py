@@ -60,7 +60,7 @@ def test_train_takes_a_users_own_model_and_data(tmp_path: Path, monkeypatch: pyt
 def test_train_reports_every_error_of_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("train", IRIS, "model.hiden=3", "score.t=0", "--out", tmp_path) == 2
     error = capsys.readouterr().err
-    assert "model.hiden: unknown key" in error
+    assert "override model.hiden: unknown key; did you mean hidden?" in error
     assert "score.t: Input should be greater than or equal to 2" in error
     assert not list(tmp_path.iterdir())
 

@@ -24,7 +24,7 @@ USERS = [
     ConfigError("seed: must be an integer"),
     DataError("no such data set"),
     ManifestError("must be a manifest"),
-    PredictionsError(Path("p.csv"), "holds no row"),
+    PredictionsError(Path("p.csv"), "has no rows"),
     RunExistsError("runs/mine already holds a run"),
     YamlError("tabs", None),
 ]

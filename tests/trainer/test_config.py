@@ -51,9 +51,9 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
         load_config(path)
     lines = str(error.value).splitlines()
     assert len(lines) == 4
-    assert any(line.startswith(f"{path}: data: name must be one of iris, digits, breast_cancer") for line in lines)
-    assert f"{path}: model.hiden: unknown key" in lines
-    assert f"{path}: score.t: Input should be greater than or equal to 2" in lines
+    assert any(line.startswith(f"{path}:2: data: name must be one of iris, digits, breast_cancer") for line in lines)
+    assert f"{path}:3: model.hiden: unknown key; did you mean hidden?" in lines
+    assert f"{path}:4: score.t: Input should be greater than or equal to 2" in lines
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def find_roles(
         return others, label, soft, []
     values = peek()
     if not any(len(column) for column in values.values()):
-        raise PredictionsError(path, "holds no row")
+        raise PredictionsError(path, "has a header, but no rows")
     kinds = {name: kind_of(values[name]) for name in others}
     if label is None and not soft:
         label = _label_among(path, kinds, class_names)
@@ -262,8 +262,11 @@ class ColumnFile:
         if column is None:
             return self._matrix(batch, self._labels)
         rule = f"must be a class index or one of {quoted(self.columns[:10])}"
-        labels = labels_of(self.path, batch.columns[column], column, batch.first_row, self._label, rule)
+        labels = labels_of(self.path, batch.columns[column], column, batch.first_row, self._label, rule, self._renaming)
         return torch.from_numpy(labels)
+
+    def _renaming(self, value: Any) -> str:
+        return _to_rename(self.columns, [str(value).strip()])
 
     def _matrix(self, batch: Batch, names: Sequence[str]) -> Tensor:
         """Return columns of numbers as a matrix: float64 (n, columns)."""
@@ -304,14 +307,33 @@ def _in_order(path: Path, names: list[str], class_names: Sequence[str] | None, *
         return names
     if set(names) != set(class_names):
         rule = f"columns must be named after the classes {quoted(list(class_names))}"
-        raise PredictionsError(path, f"{rule}, but are {quoted(names)}{hint if set(names) > set(class_names) else ''}")
+        raise PredictionsError(
+            path,
+            f"{rule}, but are {quoted(names)}{hint if set(names) > set(class_names) else ''}"
+            f"{_to_rename(names, class_names)}",
+        )
     return list(class_names)
+
+
+def _to_rename(columns: Sequence[str], classes: Sequence[str]) -> str:
+    """Return what to rename, where columns are named as classes but for case or for what comes before the name."""
+    for name in classes:
+        for column in columns:
+            if column != name and column.lower() == name.lower():
+                return f"; {quoted(column)} and {quoted(name)} differ in case: write them alike"
+            before = column.lower().removesuffix(name.lower())
+            if name and before and before[-1] in "_-. " and column.lower() != before:
+                return f"; name the column {quoted(column)} just {quoted(name)}, and the others likewise"
+    return ""
 
 
 def _csv_file(path: Path) -> CsvFile:
     file = CsvFile(path)
     if not file.header:
         raise PredictionsError(path, "must begin with a header of column names, but is empty")
+    other = next((mark for mark in ";\t|" if len(file.header) == 1 and mark in file.header[0]), None)
+    if other is not None:
+        raise PredictionsError(path, f"columns must be separated by commas, but seem to be by {quoted(other)}")
     if len(file.header) > 1 and all(map(is_number, file.header)) and LABEL not in file.header:
         raise PredictionsError(
             path, f"must begin with a header of column names, but begins with {quoted(file.header[:3])}"

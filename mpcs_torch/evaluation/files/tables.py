@@ -191,7 +191,13 @@ def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int)
 
 
 def labels_of(
-    path: Path, values: "pyarrow.Array", column: str, first_row: int, label_of: Callable[[Any], int | None], rule: str
+    path: Path,
+    values: "pyarrow.Array",
+    column: str,
+    first_row: int,
+    label_of: Callable[[Any], int | None],
+    rule: str,
+    hint: Callable[[Any], str] = lambda _: "",
 ) -> NDArray[np.int64]:
     """Return the labels of a column, asking once for each distinct value: int64.
 
@@ -202,6 +208,7 @@ def labels_of(
         first_row: The number of its first row, for errors.
         label_of: Returns the label of a value, or None if it has none.
         rule: What a value must be, as the error begins.
+        hint: Returns how the error ends for a value without a label.
 
     Raises:
         PredictionsError: If a value has no label.
@@ -217,7 +224,8 @@ def labels_of(
     bad = np.isin(places, [place for place, label in enumerate(labels) if label is None])
     if bad.any():
         row = int(bad.argmax())
-        problem = f"{rule}, but is {quoted(distinct[places[row]])}"
+        value = distinct[places[row]]
+        problem = f"{rule}, but is {quoted(value)}{hint(value)}"
         raise PredictionsError(path, problem, row=first_row + row, column=column)
     by_place: NDArray[np.int64] = np.array([label or 0 for label in labels], dtype=np.int64)
     return by_place[places]

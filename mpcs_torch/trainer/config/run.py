@@ -1,16 +1,19 @@
 """Run configs: typed, without unknown keys, and with all errors reported together."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mpcs_torch.concern.spec import MAX_PROBLEMS
-from mpcs_torch.errors import quoted, shown
+from mpcs_torch.errors import did_you_mean, quoted, shown
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.io.yaml_files import MAX_DEPTH, parse_yaml, read_yaml_file
+from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
 from mpcs_torch.metrics.by_name import Direction
 from mpcs_torch.trainer.config import learning
 from mpcs_torch.trainer.config.learning import (
@@ -21,7 +24,7 @@ from mpcs_torch.trainer.config.learning import (
     TrainingConfig,
 )
 from mpcs_torch.trainer.config.metrics import PUBLISHED, TEST, MetricConfig
-from mpcs_torch.trainer.config.parts import Section, defers_imports
+from mpcs_torch.trainer.config.parts import PartConfig, Section, defers_imports
 from mpcs_torch.trainer.config.sections import (
     ConfigError,
     DataConfig,
@@ -109,16 +112,25 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: With every place that breaks a rule.
     """
     try:
-        tree = read_yaml_file(path).value
+        document = read_yaml_file(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
+    tree = deepcopy(document.value)
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: must hold a mapping with the keys {', '.join(RunConfig.model_fields)}")
     problems = [problem for override in overrides if (problem := _apply_override(tree, override))]
-    config = _validated(tree, path, problems, imports=False)
-    return _validated(tree, path, [], imports=True) if config.names_code else config
+    overridden = tuple(override.partition("=")[0] for override in overrides)
+
+    def place(steps: Steps) -> str:
+        dotted = ".".join(map(str, steps))
+        if any(f"{dotted}.".startswith(f"{key}.") for key in overridden):
+            return "override "
+        return f"{path}:{document.place(steps)[0]}: "
+
+    config = _validated(tree, path, place, problems, imports=False)
+    return _validated(tree, path, place, [], imports=True) if config.names_code else config
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -132,8 +144,13 @@ def dump_config(config: RunConfig) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
 
 
-def _validated(tree: dict[str, Any], path: Path, problems: list[str], *, imports: bool) -> RunConfig:
-    """Return the config of a tree, or raise a `ConfigError` with all problems, of which some are known already."""
+def _validated(
+    tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str], *, imports: bool
+) -> RunConfig:
+    """Return the config of a tree, or raise a `ConfigError` with all problems, of which some are known already.
+
+    `place` writes where the user set a key.
+    """
     cause = None
     try:
         config = RunConfig.model_validate(tree, context={"folder": path.parent, "imports": imports})
@@ -141,16 +158,40 @@ def _validated(tree: dict[str, Any], path: Path, problems: list[str], *, imports
             return config
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
-        problems = [*problems, *(_line(path, detail["loc"], detail["msg"]) for detail in details[: MAX_PROBLEMS + 1])]
+        problems = [*problems, *(_line(place, detail["loc"], detail["msg"]) for detail in details[: MAX_PROBLEMS + 1])]
         cause = next((found.__cause__ for detail in details if (found := detail.get("ctx", {}).get("error"))), None)
     more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
     raise ConfigError("\n".join([*problems[:MAX_PROBLEMS], *more])) from cause
 
 
-def _line(path: Path, place: tuple[str | int, ...], message: str) -> str:
-    message = message.removeprefix("Value error, ").replace("Extra inputs are not permitted", "unknown key")
-    where = shown(".".join(map(str, place)))
-    return "\n".join(f"{path}: {where}: {line}" if where else f"{path}: {line}" for line in message.splitlines())
+def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
+    if message == "Extra inputs are not permitted":
+        question = did_you_mean(steps[-1], _known_keys(steps[:-1]))
+        message = f"unknown key; {question}" if question else "unknown key"
+    where = shown(".".join(map(str, steps)))
+    where = f"{place(steps)}{where}: " if where else place(steps)
+    return "\n".join(f"{where}{line}" for line in message.removeprefix("Value error, ").splitlines())
+
+
+def _known_keys(steps: Steps) -> set[str]:
+    """Return the keys of the section at some place, and the keyword arguments of its parts."""
+    sections: list[type[Section]] = [RunConfig]
+    for step in steps:
+        inner = [
+            _sections_in(each.model_fields[str(step)].annotation) for each in sections if step in each.model_fields
+        ]
+        sections = list(chain.from_iterable(inner)) or sections
+    keys = {key for section in sections for key in section.model_fields}
+    makers = [maker for each in sections if issubclass(each, PartConfig) for maker in each.registry.values()]
+    parameters = [parameter for maker in makers for parameter in inspect.signature(maker).parameters.values()]
+    return keys | {each.name for each in parameters if each.kind is each.KEYWORD_ONLY}
+
+
+def _sections_in(annotation: Any) -> list[type[Section]]:
+    """Return the sections of a type such as ``Section | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return [annotation]
+    return [section for each in get_args(annotation) for section in _sections_in(each)]
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:

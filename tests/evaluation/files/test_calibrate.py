@@ -144,7 +144,7 @@ def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
     with pytest.raises(PredictionsError, match=r"p\.npz, row 8: the calibrated logits are not finite"):
         calibrate_predictions(SavedCalibration("vector", turned, tuple("0123"), True), files[0], None, ignore)
     empty = write_npz(tmp_path, LOGITS[:0], TARGET[:0])
-    with pytest.raises(PredictionsError, match="holds no row"):
+    with pytest.raises(PredictionsError, match="has no rows"):
         fit_to_predictions(opened(empty), "vector", ignore)
     with pytest.raises(PredictionsError, match=re.escape("p.txt: must be one of .csv, .npz, .pt")):
         write_predictions(tmp_path / "p.txt", LOGITS, TARGET, NAMES)

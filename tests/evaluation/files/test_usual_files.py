@@ -83,6 +83,11 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
         ("target,a,b,sure\n0,0.5,0.5,0.5\n", "for columns that are no classes, --ignore COLUMN)"),
         (",a,b,target\n0.5,0.5,0.5,0\n", "but has ['', 'a', 'b']; for a column that is no class, pass --ignore"),
         ("target,a,b\nred,0.5,0.5\n", "must be a class index or one of ['a', 'b'], but is 'red'"),
+        ("target,Red,green\nred,0.5,0.5\n", "but is 'red'; 'Red' and 'red' differ in case: write them alike"),
+        (
+            "target,prob_red,prob_green\nred,0.5,0.5\n",
+            "but is 'red'; name the column 'prob_red' just 'red', and the others likewise",
+        ),
     ],
 )
 def test_errors_name_the_column_and_the_option(tmp_path: Path, text: str, message: str) -> None:
@@ -94,6 +99,9 @@ def test_errors_name_the_column_and_the_option(tmp_path: Path, text: str, messag
 def test_a_column_that_is_no_class_of_the_concern_is_named(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("target,red,green,sure\nred,0.7,0.3,0.7\n")
     with pytest.raises(PredictionsError, match=r"must be named after the classes .* pass --ignore COLUMN"):
+        scored(tmp_path / "p.csv", concern=NAMED)
+    (tmp_path / "p.csv").write_text("target,Red,green\nred,0.7,0.3\n")
+    with pytest.raises(PredictionsError, match=r"; 'Red' and 'red' differ in case: write them alike"):
         scored(tmp_path / "p.csv", concern=NAMED)
     missing = ColumnOptions("truth", ["sure"])
     with pytest.raises(PredictionsError, match="has no column 'truth' of --target-column"):
