@@ -114,7 +114,7 @@ class SoftmaxMarginLoss(nn.Module):
         self.label_smoothing, self.reduction = label_smoothing, reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
+        """Compute the loss of logits (N, C, ...) for labels (N, ...), or for shares of classes (N, C, ...)."""
         _check_classes(self.concern, logits)
         settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)
         return checked_softmax_margin_loss(logits, target, self.concern, self.margin, settings)

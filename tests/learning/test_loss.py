@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -63,6 +64,26 @@ def test_the_softmax_margin_loss_matches_its_equation(seed: int, margin: float) 
         raised = [z + margin * (0.0 if j == y else concern[y, j].item()) for j, z in enumerate(row)]
         expected.append(math.log(sum(math.exp(z) for z in raised)) - row[y])
     assert ours.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+def test_the_softmax_margin_loss_takes_shares_of_classes(label_smoothing: float) -> None:
+    logits, target, concern = draw(5)
+    shares = torch.nn.functional.one_hot(target, logits.shape[1]).double()
+    settings: dict[str, Any] = {"concern": concern, "margin": 2.0, "label_smoothing": label_smoothing}
+    expected = softmax_margin_loss(logits, target, reduction="none", **settings)
+    torch.testing.assert_close(softmax_margin_loss(logits, shares, reduction="none", **settings), expected)
+    images, mixed = logits.unsqueeze(2).expand(-1, -1, 2), 0.7 * shares + 0.3 * shares.flip(0)
+    loss = SoftmaxMarginLoss(concern, margin=2.0)(images, mixed.unsqueeze(2).expand(-1, -1, 2))
+    raised = logits + 2.0 * mixed @ concern.clone().fill_diagonal_(0)
+    torch.testing.assert_close(loss, cross_entropy(raised, mixed))
+    torch.testing.assert_close(
+        softmax_margin_loss(logits, mixed, concern=concern, margin=0), cross_entropy(logits, mixed)
+    )
+    with pytest.raises(ValueError, match=r"must have the shape of logits, \(.*\), but got \(.*, 3\)"):
+        softmax_margin_loss(logits, shares[:, :3], concern=concern)
+    with pytest.raises(ValueError, match=r"target must hold shares >= 0 of each class, but got -1\.0"):
+        softmax_margin_loss(logits, -shares, concern=concern)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

@@ -143,7 +143,9 @@ def softmax_margin_loss(
     for training only: probabilities of new samples are the plain softmax of the logits.
 
     The ``margin`` m >= 0 is in nats for a concern of 1; with 0 the loss is cross entropy. Weights of ``concern`` may be
-    0. The other arguments, the result and the errors are those of `concern_loss`.
+    0. The other arguments, the result and the errors are those of `concern_loss`. As in
+    `torch.nn.functional.cross_entropy`, the target may also hold the share of each class in a sample, floating point in
+    the shape of ``logits``, such as mixup makes: the costs D of the classes are then averaged by their shares.
 
     References:
         Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
@@ -164,11 +166,16 @@ def checked_softmax_margin_loss(
     logits: Tensor, target: Tensor, concern: Tensor, margin: float, settings: LossSettings
 ) -> Tensor:
     """Compute `softmax_margin_loss` with a checked concern. Nothing here waits for an accelerator."""
-    check_loss_inputs(logits, target, settings)
+    check_loss_inputs(logits, target, settings, takes_shares=True)
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
     scores = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    labels = target.long()
-    costs = without_diagonal(concern.to(scores))[torch.where(labels == settings.ignore_index, 0, labels)]
+    of_class = without_diagonal(concern.to(scores))
+    if target.is_floating_point():
+        labels = target.to(scores)
+        costs = labels.movedim(1, -1) @ of_class
+    else:
+        labels = target.long()
+        costs = of_class[torch.where(labels == settings.ignore_index, 0, labels)]
     weight = None if settings.weight is None else settings.weight.to(scores)
     return cross_entropy(scores + margin * costs.movedim(-1, 1), labels, **settings._replace(weight=weight)._asdict())

@@ -175,23 +175,31 @@ def check_by_class(scores: Tensor, name: str = "preds") -> None:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")
 
 
-def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings) -> None:
-    """Refuse arguments that a loss over logits (N, C, ...) and labels (N, ...) cannot use."""
+def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings, *, takes_shares: bool = False) -> None:
+    """Refuse arguments that a loss over logits (N, C, ...) and labels (N, ...), or their shares, cannot use."""
     weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
     if logits.ndim < 2 or logits.shape[1] < 2:
         raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
-    check_target(target, logits.shape[:1] + logits.shape[2:])
+    if is_soft := takes_shares and target.is_floating_point():
+        if target.shape != logits.shape:
+            given = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
+            raise ValueError(f"target of a floating dtype must have the shape of logits, {given}.")
+    else:
+        check_target(target, logits.shape[:1] + logits.shape[2:])
     if target.is_cpu and not torch.compiler.is_compiling():  # an accelerator would have to wait
-        bad = ((target < 0) | (target >= logits.shape[1])) & (target != ignore_index)
+        if is_soft:
+            rule, bad = "target must hold shares >= 0 of each class", ~(target >= 0)
+        else:
+            rule = f"target must hold class indices from 0 to {logits.shape[1] - 1}, or ignore_index ({ignore_index})"
+            bad = ((target < 0) | (target >= logits.shape[1])) & (target != ignore_index)
         try:
             is_bad = bool(bad.any())
         except RuntimeError:  # inside vmap, values cannot be read
             is_bad = False
         warn_of_probabilities(logits.movedim(1, -1).flatten(0, -2))
         if is_bad:
-            rule = f"target must hold class indices from 0 to {logits.shape[1] - 1}, or ignore_index ({ignore_index})"
             raise ValueError(f"{rule}, but got {target[bad][0].item()}.")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
