@@ -2,7 +2,6 @@
 
 import logging
 import warnings
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
-from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
+from mpcs_torch.learning import MPCSLR, SelectionRule, SoftmaxMarginLoss
 from mpcs_torch.metrics import Accuracy
 
 with warnings.catch_warnings():
@@ -62,20 +61,19 @@ def main() -> None:
     validation = DataLoader(TensorDataset(inputs[1347:], labels[1347:]), batch_size=450)
 
     rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore, "accuracy": "max"}, within={"accuracy": 0.01})
-    selector = CheckpointSelector(Path("lightning_checkpoints"), rule)
+    best = SelectCheckpoint("lightning_checkpoints", rule)
     trainer = pl.Trainer(
         max_epochs=8,
         accelerator="cpu",
         logger=pl.loggers.TensorBoardLogger("lightning_logs"),
-        callbacks=[SelectCheckpoint(selector), LogFigures("mpcs")],
-        enable_checkpointing=False,
+        callbacks=[best, LogFigures("mpcs")],
         enable_progress_bar=False,
         enable_model_summary=False,
     )
     trainer.fit(Digits(), train, validation)
-    print(selector.explain().markdown())
+    print(best.selector.explain().markdown())
     model = Digits()
-    model.load_state_dict(selector.load_best()["state_dict"])
+    model.load_state_dict(best.selector.load_best()["state_dict"])
 
 
 if __name__ == "__main__":

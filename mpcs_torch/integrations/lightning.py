@@ -7,24 +7,28 @@ Lightning passes a monitored metric to `MPCSLR`::
         optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": MPCSLR(optimizer), "monitor": "mpcs"}}
 
-    selector = CheckpointSelector("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
-    trainer = Trainer(callbacks=[SelectCheckpoint(selector)], enable_checkpointing=False)
+    best = SelectCheckpoint("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+    trainer = Trainer(callbacks=[best])  # ModelCheckpoint may be added
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchmetrics import Metric
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 if TYPE_CHECKING:
     from pytorch_lightning import Callback, LightningModule, Trainer
+    from pytorch_lightning.callbacks import Checkpoint
 else:
     try:
         from pytorch_lightning import Callback
+        from pytorch_lightning.callbacks import Checkpoint
     except ModuleNotFoundError:
         from lightning.pytorch import Callback
+        from lightning.pytorch.callbacks import Checkpoint
 
 __all__ = ["LightningError", "LogFigures", "SelectCheckpoint"]
 
@@ -33,33 +37,39 @@ class LightningError(MpcsError, ValueError):
     """A callback does not fit the module or the loggers of its Trainer."""
 
 
-class SelectCheckpoint(Callback):
-    """Offer the Trainer's checkpoint to a `CheckpointSelector` after each validation within `Trainer.fit`.
+class SelectCheckpoint(Checkpoint):
+    """Keep the Trainer's checkpoints of the best epochs, by a `CheckpointSelector`, while `Trainer.fit` runs.
 
-    The kept files are complete Lightning checkpoints: pass ``selector.folder / selector.best.file`` to
-    ``Trainer.fit(ckpt_path=...)`` or ``load_from_checkpoint``, both with ``weights_only=True``, or take
-    ``selector.load_best()["state_dict"]``. Of several processes, the first writes while the others wait.
+    The selector is its attribute ``selector``, which records all that is logged. The kept files are complete Lightning
+    checkpoints: pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or
+    ``load_from_checkpoint``, both with ``weights_only=True``, or take ``selector.load_best()["state_dict"]``. Of
+    several processes, the first writes while the others wait. The Trainer adds no `ModelCheckpoint` of its own.
 
     Lightning writes checkpoints before it steps schedulers with a monitor, and does not make up for that step when it
     resumes. With this callback a resumed run has the learning rates of an unbroken one.
 
     Args:
-        selector: The selector; its rule names metrics as the module logs them in validation.
+        folder: As in `CheckpointSelector`.
+        rule: Names metrics as the module logs them in validation.
+        **options: The other arguments of `CheckpointSelector`.
 
     Raises:
+        ValueError, FileExistsError: As from `CheckpointSelector`.
         LightningError: From `Trainer.fit`, if a metric of the rule is not logged.
 
     Example:
         >>> import tempfile
         >>> from mpcs_torch import MetaPatternConcernScore
         >>> from mpcs_torch.integrations.lightning import SelectCheckpoint
-        >>> from mpcs_torch.learning import CheckpointSelector, SelectionRule
+        >>> from mpcs_torch.learning import SelectionRule
         >>> rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore})
-        >>> callback = SelectCheckpoint(CheckpointSelector(tempfile.mkdtemp(), rule))
+        >>> callback = SelectCheckpoint(tempfile.mkdtemp(), rule, top_k=2)
+        >>> callback.selector.explain()  # when the Trainer has run
+        Table(header=['picked by', 'epoch'], rows=[])
     """
 
-    def __init__(self, selector: CheckpointSelector) -> None:
-        self.selector = selector
+    def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
+        self.selector = CheckpointSelector(folder, rule, **options)
         self._monitored: dict[str, float] = {}
         """The values that schedulers have not been stepped with yet, by monitor."""
 
@@ -95,7 +105,7 @@ class SelectCheckpoint(Callback):
         # As `Trainer.save_checkpoint`, in all processes, because a sharded model is gathered here.
         checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
         if trainer.is_global_zero:
-            values = {name: logged[name] for name in self.selector.rule.metrics}
+            values = {name: float(value) for name, value in logged.items() if name not in ("epoch", "state")}
             self.selector.update(checkpoint, epoch=trainer.current_epoch, **values)
         trainer.strategy.barrier("SelectCheckpoint")
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from mpcs_torch import MetaPatternConcernScore, WithInterval, evaluate
-from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning import SelectionRule
 from mpcs_torch.metrics import DetectionCurve
 from tests.integrations import plain_loop as plain
 
@@ -80,7 +80,7 @@ def fit(
     settings = {
         "accelerator": "cpu",
         "logger": False,
-        "enable_checkpointing": False,
+        "enable_checkpointing": any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks),
         "enable_progress_bar": False,
         "enable_model_summary": False,
         **given,
@@ -94,8 +94,9 @@ def fit(
 
 def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: Path) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
-    selector = CheckpointSelector(tmp_path / "lightning", plain.rule())
-    model, trainer = fit(SelectCheckpoint(selector))  # with Lightning's sanity check, which must not count
+    best = SelectCheckpoint(tmp_path / "lightning", plain.rule())
+    selector = best.selector
+    model, trainer = fit(best)  # with Lightning's sanity check, which must not count
     trainer.validate(model, DataLoader(plain.data()[0], plain.BATCH), verbose=False)  # nor must this
     weights = {name.removeprefix("net."): value for name, value in selector.load_best()["state_dict"].items()}
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
@@ -104,12 +105,14 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
 
 def test_a_kept_checkpoint_resumes_the_run_and_loads_as_a_module(tmp_path: Path) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
-    selector = CheckpointSelector(tmp_path / "first", plain.rule(), keep_last=True)
-    fit(SelectCheckpoint(selector), epochs=3)
+    best = SelectCheckpoint(tmp_path / "first", plain.rule(), keep_last=True)
+    fit(best, epochs=3)
+    selector = best.selector
     assert selector.epochs[-1].file is not None
     last = selector.folder / selector.epochs[-1].file
-    resumed = CheckpointSelector(tmp_path / "second", plain.rule())
-    model, _ = fit(SelectCheckpoint(resumed), ckpt_path=last)
+    second = SelectCheckpoint(tmp_path / "second", plain.rule())
+    model, _ = fit(second, ckpt_path=last)
+    resumed = second.selector
     assert model.rates == pytest.approx(expected.rates[2:])
     assert [epoch.values["mpcs"] for epoch in resumed.epochs][-3:] == pytest.approx(expected.scores[3:])
     restored = Classifier.load_from_checkpoint(last, weights_only=True)
@@ -117,9 +120,20 @@ def test_a_kept_checkpoint_resumes_the_run_and_loads_as_a_module(tmp_path: Path)
 
 
 def test_a_metric_that_is_not_logged_is_named(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path, SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore}))
+    rule = SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore})
     with pytest.raises(LightningError, match=r"needs val_mpcs: log it .* logged are mpcs, accuracy"):
-        fit(SelectCheckpoint(selector), epochs=1)
+        fit(SelectCheckpoint(tmp_path, rule), epochs=1)
+
+
+def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(tmp_path: Path) -> None:
+    """The rule asks for MPCS alone; the epochs have the accuracy too."""
+    best = SelectCheckpoint(tmp_path / "best", SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}))
+    fit(best, pl.callbacks.ModelCheckpoint(tmp_path / "usual", save_top_k=-1), epochs=2)
+    assert set(best.selector.epochs[0].values) == {"mpcs", "accuracy"}
+    assert [row[0] for row in best.selector.explain().rows] == ["the rule", "mpcs", "accuracy"]
+    assert len(list((tmp_path / "usual").iterdir())) == 2
+    _, trainer = fit(SelectCheckpoint(tmp_path / "alone", plain.rule()), epochs=1)
+    assert [type(each) for each in trainer.checkpoint_callbacks] == [SelectCheckpoint]
 
 
 class Sure(Classifier):
@@ -195,8 +209,8 @@ def test_the_package_lightning_serves_where_pytorch_lightning_is_missing(monkeyp
 
 
 def fit_in_two_processes(folder: Path) -> None:
-    selector = CheckpointSelector(folder, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
-    _, trainer = fit(SelectCheckpoint(selector), epochs=3, strategy="ddp_fork", devices=2)
+    best = SelectCheckpoint(folder, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+    _, trainer = fit(best, epochs=3, strategy="ddp_fork", devices=2)
     assert trainer.world_size == 2
 
 
