@@ -10,7 +10,7 @@ import torch
 from mpcs_torch.calibration import LogisticCalibration, LogisticFusion, PAVCalibration
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import DetectorScores
-from mpcs_torch.evaluation.detectors import evaluate_detectors
+from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.chunks import PredictionsError, file_names
 from mpcs_torch.evaluation.files.trial_readers import read_trial_table
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
@@ -53,7 +53,7 @@ def score_detectors(
     is_llr: bool = False,
     threshold: float | None = None,
     p_fa: Sequence[float] = (),
-    p_miss: Sequence[float] = (),
+    p_miss: Sequence[float] = MISSES,
     max_p_fa: float | None = None,
     calibration: CalibrationMethod | None = None,
     is_fused: bool = False,
@@ -69,8 +69,8 @@ def score_detectors(
         advance: Called with the number of rows after each batch.
         is_llr: Whether scores are natural-log likelihood ratios.
         threshold: Decisions at this threshold are measured too.
-        p_fa: False-alarm rates whose thresholds are learned from development trials.
-        p_miss: Miss rates whose thresholds are learned from development trials.
+        p_fa: As in `evaluate_detectors`; with development trials, by thresholds that are learned from them.
+        p_miss: The same.
         max_p_fa: As in `evaluate_detectors`.
         calibration: Scores that are calibrated on the development trials are measured too, and compared.
         is_fused: Whether the fusion of the detectors is measured too, and compared.
@@ -109,6 +109,8 @@ def score_detectors(
         thresholds=fixed,
         groups={column: tables[0].groups[column] for column in by},
         clusters=None if cluster is None else tables[0].groups[cluster],
+        p_fa=() if files.development else p_fa,
+        p_miss=() if files.development else p_miss,
         max_p_fa=max_p_fa,
         compared=[detector.name for detector in compared],
         intervals=intervals,

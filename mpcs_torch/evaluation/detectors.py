@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.detector_scores import (
     DetectorScores,
     ErrorsAt,
 )
-from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds
+from mpcs_torch.evaluation.fixed_thresholds import EVEN, FixedThreshold, bayes_thresholds, limiting_thresholds
 from mpcs_torch.evaluation.intervals import CONFIDENCE, FEWEST, FEWEST_WRONG, OF_DIFFERENCES, Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import DetectorMetric, GroupScores
@@ -54,6 +54,8 @@ from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))
+MISSES = (0.05, 0.01)
+"""The miss rates at which false alarms are measured: sensitivities of 95 and 99 %."""
 INDEPENDENT = (
     "95 % intervals assume independent trials; trials that share something, such as a speaker, need clusters "
     "(clusters=, or --cluster COLUMN)."
@@ -77,6 +79,8 @@ def evaluate_detectors(
     thresholds: Sequence[FixedThreshold] | Mapping[str, Sequence[FixedThreshold]] = (),
     groups: Mapping[str, Groups | Sequence[object] | Tensor] | None = None,
     clusters: Groups | Sequence[object] | Tensor | None = None,
+    p_fa: Sequence[float] = (),
+    p_miss: Sequence[float] = MISSES,
     max_p_fa: float | None = None,
     compared: Collection[str] | None = None,
     intervals: bool = True,
@@ -98,6 +102,8 @@ def evaluate_detectors(
         thresholds: Thresholds that were not chosen on these trials; by detector if they differ.
         groups: By column, the group of each trial: ``(N,)`` names.
         clusters: ``(N,)`` names of what trials share, such as speakers: trials of a cluster are not independent.
+        p_fa: Adds the lowest miss rates on these trials at these false-alarm rates at most, each in [0, 1].
+        p_miss: Adds the lowest false-alarm rates on these trials at these miss rates at most, each in [0, 1].
         max_p_fa: Adds the standardised area under the ROC up to this false-alarm rate, in (0, 1].
         compared: The detectors that are compared in pairs. Default: all.
         intervals: Whether values get intervals and detectors are compared.
@@ -140,7 +146,10 @@ def evaluate_detectors(
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
         part = trials.part(places)
-        return Detector(scores[name][places], part, points, is_llr=is_llr, fixed=fixed, max_p_fa=max_p_fa)
+        limits = (p_fa, p_miss)
+        return Detector(
+            scores[name][places], part, points, is_llr=is_llr, fixed=fixed, limits=limits, max_p_fa=max_p_fa
+        )
 
     detectors = {name: detector_of(name, slice(None)) for name in scores}
     for detector in detectors.values():
@@ -187,11 +196,13 @@ class Detector:
         *,
         is_llr: bool,
         fixed: Sequence[FixedThreshold],
+        limits: tuple[Sequence[float], Sequence[float]],
         max_p_fa: float | None,
     ) -> None:
         self.scores, self.trials, self.points, self.is_llr, self._max_p_fa = scores, trials, points, is_llr, max_p_fa
         self.fixed = [*(bayes_thresholds(points) if is_llr else []), *fixed]
         counts = count_errors(scores, trials.labels)
+        self.limiting = limiting_thresholds(counts, *limits)
         self.summary = summary_of(counts, area_under_roc(counts), points)
         self._kinds = trials.kinds()
 
@@ -211,6 +222,10 @@ class Detector:
         main = DetectorMetric(EQUAL_ERROR, in_group_tables=True, group_rank=0)
         add(main, self.summary.equal_error.rate, self._hull_error_interval)
         add(DetectorMetric(INTERPOLATED), self.equal_error, self._equal_error_interval)
+        for limiting in self.limiting:
+            at = cost_at(counts, EVEN, limiting.threshold)
+            add(DetectorMetric(limiting.name), limiting.value_of(at), CHOSEN_HERE)
+            errors[limiting.name] = ErrorsAt(at)
         add(DetectorMetric(AREA, "max"), self.summary.area, self._area_interval)
         if self._max_p_fa is not None:
             name = f"{AREA} up to {100 * self._max_p_fa:g} % false alarms"

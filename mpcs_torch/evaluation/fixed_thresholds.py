@@ -75,11 +75,8 @@ def learned_thresholds(
     Raises:
         ValueError: If the trials lack targets or non-targets, or a rate breaks its rule.
     """
-    for name, limits in (("p_fa", p_fa), ("p_miss", p_miss)):
-        for limit in limits:
-            check_rate(name, limit)
     counts, thresholds = count_errors(*checked_scores(preds, target)), list[FixedThreshold]()
-    vertices, rates = hull_vertices(counts), counts.rates()
+    vertices = hull_vertices(counts)
     for point in points:
         threshold = min_cost_of(counts, vertices, point).threshold.item()
         name = f"cost at the development threshold, {point.label()}"
@@ -88,13 +85,33 @@ def learned_thresholds(
     threshold = middle_of(nearest.low, nearest.high).item()
     name = "half total error rate at the development threshold"
     thresholds.append(FixedThreshold(name, threshold, "half total error rate"))
+    return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, "the development threshold of ")]
+
+
+def limiting_thresholds(
+    counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], where: str = ""
+) -> list[FixedThreshold]:
+    """Return the thresholds of the lowest miss rates under limits on false alarms, and the reverse.
+
+    Args:
+        counts: Of the trials by which they are chosen.
+        p_fa: As in `learned_thresholds`, and so is ``p_miss``.
+        p_miss: The highest miss rates.
+        where: Stands before a rate in the names.
+
+    Raises:
+        ValueError: If a rate breaks its rule.
+    """
+    rates, thresholds = counts.rates(), []
     for limit in p_fa:
+        check_rate("p_fa", limit)
         threshold = _middle_of_best(counts, rates.p_fa <= limit, rates.p_miss)
-        name = f"miss rate at the development threshold of {100 * limit:g} % false alarms"
+        name = f"miss rate at {where}{100 * limit:g} % false alarms"
         thresholds.append(FixedThreshold(name, threshold, "miss rate"))
     for limit in p_miss:
+        check_rate("p_miss", limit)
         threshold = _middle_of_best(counts, rates.p_miss <= limit, rates.p_fa)
-        name = f"false-alarm rate at the development threshold of {100 * limit:g} % misses"
+        name = f"false-alarm rate at {where}{100 * limit:g} % misses"
         thresholds.append(FixedThreshold(name, threshold, "false-alarm rate"))
     return thresholds
 

@@ -207,7 +207,7 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
     ("options", "message"),
     [
         (("--fuse",), "--fuse: needs --development"),
-        (("--at-miss", 0.1), "--at-miss: needs --development"),
+        (("--calibrate", "logistic"), "--calibrate: needs --development"),
         (("--development", "DEV"), "must be given once for each of the 3 files of scores, but is given 1 times"),
         (("--by", "colour"), "must have the columns ['score', 'label', 'trial', 'colour'], but has ["),
         (("--threshold", "nan"), "--threshold: must be a number, but is nan"),

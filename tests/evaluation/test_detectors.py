@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import roc_auc_score, roc_curve
 from torch import Tensor
 
 from mpcs_torch import functional
@@ -36,13 +36,17 @@ def trials(size: int = 300, seed: int = 0, distance: float = 2.0) -> tuple[dict[
 def test_values_are_those_of_the_functions() -> None:
     scores, labels = trials()
     fixed = given_threshold(0.7, POINTS)
-    result = evaluate_detectors(scores, labels, points=POINTS, llr=["A"], thresholds=fixed, max_p_fa=0.1)
+    result = evaluate_detectors(scores, labels, points=POINTS, llr=["A"], thresholds=fixed, p_fa=[0.1], max_p_fa=0.1)
     for name, each in scores.items():
+        p_fa, detected, _ = roc_curve(labels, each, drop_intermediate=False)
         wanted = {
             EQUAL_ERROR: functional.equal_error_rate(each, labels),
             INTERPOLATED: functional.equal_error_rate(each, labels, method="interpolated"),
             AREA: functional.partial_auc(each, labels),
             f"{AREA} up to 10 % false alarms": functional.partial_auc(each, labels, max_p_fa=0.1),
+            "miss rate at 10 % false alarms": torch.tensor(1 - detected[p_fa <= 0.1].max()),
+            "false-alarm rate at 5 % misses": torch.tensor(p_fa[detected >= 0.95].min()),
+            "false-alarm rate at 1 % misses": torch.tensor(p_fa[detected >= 0.99].min()),
             "H-measure": functional.h_measure(each, labels),
             "precision-recall break-even, errors": functional.precision_recall_break_even(each, labels),
             "minimum Cllr": functional.min_cllr(each, labels),
@@ -202,7 +206,8 @@ def test_minima_have_no_interval_and_say_why() -> None:
     scores, labels = trials()
     found = evaluate_detectors(scores["A"], labels, llr=True, points=POINTS).first
     chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why}
-    assert chosen == {*(f"minimum cost, {point.label()}" for point in POINTS), "minimum Cllr", "calibration loss"}
+    minima = {*(f"minimum cost, {point.label()}" for point in POINTS), "minimum Cllr", "calibration loss"}
+    assert chosen == minima | {f"false-alarm rate at {rate} % misses" for rate in (1, 5)}
     few = evaluate_detectors(scores["A"] + 2, labels, llr=True, points=POINTS).first
     assert "fewer than 10 trials have targets with ratios on the wrong side of 0" in few.without_interval[CLLR]
     bare = evaluate_detectors(scores, labels, intervals=False)

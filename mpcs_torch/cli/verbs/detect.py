@@ -49,11 +49,20 @@ def detect(
     development_trials: Annotated[Path | None, options.file_option("List of the development trials.")] = None,
     at_false_alarm: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=1, help="Miss rate at the development threshold of this false-alarm rate; repeatable."),
+        typer.Option(
+            min=0,
+            max=1,
+            help="Miss rate at this false-alarm rate, by the development threshold if there is one; repeatable.",
+        ),
     ] = None,
     at_miss: Annotated[
         list[float] | None,
-        typer.Option(min=0, max=1, help="False-alarm rate at the development threshold of this miss rate; repeatable."),
+        typer.Option(
+            min=0,
+            max=1,
+            show_default="0.05 and 0.01",
+            help="False-alarm rate at this miss rate, by the development threshold if there is one; repeatable.",
+        ),
     ] = None,
     max_false_alarm: Annotated[
         float | None,
@@ -91,7 +100,7 @@ def detect(
     if development and len(development) != len(scores):
         number = f"{len(scores)} files of scores, but is given {len(development)} times"
         raise typer.BadParameter(f"must be given once for each of the {number}", param_hint="--development")
-    learnt = {"--at-false-alarm": at_false_alarm, "--at-miss": at_miss, "--calibrate": calibrate, "--fuse": fuse}
+    learnt = {"--calibrate": calibrate, "--fuse": fuse}
     for option, value in learnt.items():
         if value and not development:
             raise typer.BadParameter("needs --development", param_hint=option)
@@ -106,6 +115,7 @@ def detect(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.detector_files import DetectorFiles, score_detectors
+    from mpcs_torch.evaluation.detectors import MISSES
     from mpcs_torch.processes.world import launched
 
     if launched() > 1:
@@ -122,7 +132,7 @@ def detect(
             is_llr=llr,
             threshold=threshold,
             p_fa=at_false_alarm or (),
-            p_miss=at_miss or (),
+            p_miss=at_miss or MISSES,
             max_p_fa=max_false_alarm,
             calibration=None if calibrate is None else calibrate.value,
             is_fused=fuse,
