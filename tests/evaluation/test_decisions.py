@@ -32,6 +32,16 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
     return torch.where(torch.rand(rows, generator=generator) < 0.6, target, other), target
 
 
+def test_prices_of_referrals_and_answers_change_nothing_of_decisions_without_them() -> None:
+    decisions, target = drawn(500, 0)
+    bare = ConcernSpec(SPEC.classes, weights=SPEC.weights, dangerous=SPEC.dangerous)
+    decisions = torch.where((decisions < 0) | (decisions > 2), target, decisions)
+    named = ["expected_concern"]
+    priced, plain = (evaluate(decisions, target, concern=spec, metrics=named).first for spec in (SPEC, bare))
+    assert priced.values["expected_concern"] == plain.values["expected_concern"]
+    assert priced.intervals["expected_concern"] == plain.intervals["expected_concern"]
+
+
 def test_values_are_those_of_counting_by_hand() -> None:
     decisions, target = drawn(500, 0)
     result = evaluate(decisions, target, concern=SPEC)

@@ -1,4 +1,4 @@
-"""The mean cost of decisions, relative to the best constant decision."""
+"""The mean cost of decisions, relative to the best constant class."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -42,7 +42,7 @@ def expected_concern(
 ) -> Tensor:
     r"""Compute the mean concern of decisions over samples; lower is better, 0 is perfect.
 
-    Normalized, 1 is no better than the best constant decision:
+    Normalized, 1 is no better than to decide for the same class always, the best one:
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
@@ -63,13 +63,14 @@ def expected_concern(
         training_priors: ``(C,)`` class frequencies of the training data. Decisions are then made with probabilities
             that are corrected for ``priors`` by `shift_priors`; integer decisions stay as they are.
         priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those of the samples.
-        normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
-            per sample.
+        normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern per
+            sample. Coarse answers and referrals do not count as constant decisions, so that their prices change no
+            value of decisions without them.
         ignore_index: Label of samples to leave out.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples, without samples of a class that has a prior above 0, or
-        if the decisions and the best constant decision both cost nothing; infinite if only the latter does.
+        if the decisions and the best constant class both cost nothing; infinite if only the latter does.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -178,10 +179,15 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
-    """Return the cost per sample, or relative to the best constant decision, under the priors of the deployment."""
-    costs = without_diagonal(concern).to(sums.cost)
+    """Return the cost per sample, or relative to the best constant class, under the priors of the deployment."""
+    costs = constant_classes(concern).to(sums.cost)
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
     shares = priors.to(sums.cost)
     cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
     return cost / (shares @ costs).amin() if normalize else cost
+
+
+def constant_classes(concern: Tensor) -> Tensor:
+    """Return the costs (C, C) of always deciding for a class, without answers and referrals."""
+    return without_diagonal(concern)[:, : len(concern)]

@@ -11,6 +11,7 @@ from mpcs_torch.functional.concern.expected_concern import (
     DecideBy,
     Decided,
     checked_ratio,
+    constant_classes,
     cost_rules,
     decide,
     mean_cost,
@@ -22,7 +23,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class ExpectedConcern(AdditiveMetric):
-    """Compute the mean concern of decisions relative to the best constant decision; lower is better, 0 is perfect.
+    """Compute the mean concern of decisions relative to the best constant class; lower is better, 0 is perfect.
 
     Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`; errors those of
     `DangerousErrors`.
@@ -37,7 +38,7 @@ class ExpectedConcern(AdditiveMetric):
         training_priors: ``(C,)`` class frequencies of the training data, with which probabilities are corrected for
             ``priors`` before a decision.
         priors: ``(C,)`` class frequencies of the deployment. Default: those of the samples.
-        normalize: Whether to divide by the cost of the best constant decision. Otherwise the value is the mean concern
+        normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern
             per sample.
         ignore_index: Label of samples to leave out.
         validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
@@ -122,14 +123,14 @@ class ExpectedConcern(AdditiveMetric):
         """Return what the samples of each class add to the denominator: (C,)."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
-        constant = (whole.samples @ self.concern.to(whole.samples)).argmin()
-        return self.concern[:, constant].to(whole.samples)
+        costs = constant_classes(self.concern).to(whole.samples)
+        return costs[:, (whole.samples @ costs).argmin()]
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be relative to a constant decision
         from mpcs_torch.plots.bars import class_bars
 
         if self.normalize:
-            title += " of the best constant decision"
+            title += " of the best constant class"
         mean = mean_cost(self.sums(), self.concern, priors=self.priors, normalize=False).item()
         return class_bars((self.cost / self.samples).tolist(), mean, title, ylabel="mean concern", on=on)
 

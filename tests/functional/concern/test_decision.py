@@ -158,6 +158,18 @@ def test_classes_that_do_not_occur_in_the_deployment_are_never_decided_for() -> 
     assert cost == 0
 
 
+@given(seed=st.integers(0, 10**6), price=st.sampled_from([0.0, 0.01, 100.0]))
+def test_the_price_of_a_referral_changes_no_value_of_decisions_without_them(seed: int, price: float) -> None:
+    probs, target, concern = draw(seed)
+    with_referral = torch.cat([concern, torch.full((4, 1), price)], dim=1)
+    for priors in (None, torch.tensor([0.1, 0.2, 0.3, 0.4])):
+        plain, priced = (
+            expected_concern(probs.argmax(dim=1), target, num_classes=4, concern=costs, priors=priors)
+            for costs in (concern, with_referral)
+        )
+        torch.testing.assert_close(plain, priced, rtol=0, atol=0, equal_nan=True)
+
+
 def test_referrals_cost_what_the_last_column_says() -> None:
     concern = torch.tensor([[0.0, 9.0, 2.0], [5.0, 0.0, 3.0]])
     decisions, target = torch.tensor([-1, 1, 0, -1]), torch.tensor([0, 0, 0, 1])
