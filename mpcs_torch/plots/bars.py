@@ -13,7 +13,7 @@ from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below,
 
 KINDS = {
     "correct": (style.BLUE, ""),
-    "released error": (style.GREEN, ""),
+    "other error": (style.GREEN, ""),
     "dangerous error": (style.RED, "//"),
     "referred": (style.GREY, ""),
 }

@@ -35,14 +35,21 @@ FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
 
 
 def confusion_matrix(
-    confusion: Tensor, released: Tensor | None, class_names: Sequence[str], title: str, *, on: Place = None
+    confusion: Tensor,
+    released: Tensor | None,
+    class_names: Sequence[str],
+    title: str,
+    *,
+    costs: Tensor | None = None,
+    on: Place = None,
 ) -> Figure:
     """Draw a confusion matrix, and tell dangerous errors from released ones by marks as well as by colour.
 
     Rows are true classes and columns predicted ones, as in `ConcernSpec` and in scikit-learn; Fig. 5 of the MPCS paper
     has them the other way round. A dangerous error has a bold number and a mark in a corner of its cell. Released pairs
-    have a dashed frame. If errors are not told apart, a matrix of more than 30 classes, or in axes that are too small
-    for its numbers, is an image of the shares of each row.
+    have a dashed frame; with costs, errors that are not dangerous have none, as their colour says what they cost. If
+    errors are not told apart, a matrix of more than 30 classes, or in axes that are too small for its numbers, is an
+    image of the shares of each row.
 
     Args:
         confusion: ``(C, C)`` counts or sums of weights, rows **true** classes, as `functional.confusion_matrix` returns
@@ -51,6 +58,8 @@ def confusion_matrix(
             apart.
         class_names: The names of the C classes.
         title: The title of the figure.
+        costs: ``(C, C)`` >= 0, rows **true** classes: errors are coloured by what they cost in all. Default: by their
+            number.
         on: Axes to draw on, or an empty figure. Default: a new figure.
 
     Raises:
@@ -96,29 +105,45 @@ def confusion_matrix(
         axes.imshow(shares.tolist(), cmap=shading, vmin=0, vmax=1, interpolation="nearest")
         axes.spines[:].set(visible=True, color=style.GRID)
     else:
-        _draw_cells(axes, confusion.tolist(), None if released is None else released.tolist(), font)
+        amounts = confusion if costs is None else confusion * costs.to(confusion.device)
+        is_framed = None if released is None or costs is not None else released
+        _draw_cells(
+            axes,
+            confusion,
+            amounts.double(),
+            is_dangerous=None if released is None else ~released,
+            is_framed=is_framed,
+            font=font,
+        )
     if released is not None:
         dangerous = Line2D([], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS)
         dangerous.set_label("dangerous error (bold)")
         frame = Patch(fill=False, edgecolor=style.RELEASED, **FRAME, label="released pair (tolerable)")
-        legend_below(figure, 2, handles=[dangerous, frame], on=on)
+        cost = Patch(facecolor=to_rgba(style.DANGEROUS, STRONGEST), label="darker: costs more in all")
+        legend_below(figure, 2, handles=[dangerous, frame if costs is None else cost], on=on)
     return figure
 
 
 def _draw_cells(
-    axes: Axes, counts: Sequence[Sequence[float]], released: Sequence[Sequence[bool]] | None, font: float
+    axes: Axes,
+    confusion: Tensor,
+    amounts: Tensor,
+    *,
+    is_dangerous: Tensor | None,
+    is_framed: Tensor | None,
+    font: float,
 ) -> None:
-    size = len(counts)
-    cells = [(row, column) for row in range(size) for column in range(size)]
-    most = max([0, *(counts[row][column] for row, column in cells if row != column)]) or 1
+    size = len(confusion)
+    counts, of_errors = confusion.tolist(), amounts.clone().fill_diagonal_(0).tolist()
+    most = max(map(max, of_errors)) or 1
     squares, colours, frames, corners = list[Patch](), list[Any](), list[Patch](), list[Patch]()
-    for row, column in cells:
+    for row, column in ((row, column) for row in range(size) for column in range(size)):
         count, is_error = counts[row][column], row != column
-        is_released = is_error and released is not None and released[row][column]
-        is_marked = is_error and released is not None and not is_released and count > 0
+        is_released = is_error and is_framed is not None and bool(is_framed[row, column])
+        is_marked = is_error and is_dangerous is not None and bool(is_dangerous[row, column]) and count > 0
         if count:
             squares.append(_square(column, row, 0.5))
-            share = CORRECT if not is_error else FAINTEST + (STRONGEST - FAINTEST) * count / most
+            share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else CORRECT
             colours.append(
                 to_rgba(style.BLUE if not is_error else style.RELEASED if is_released else style.DANGEROUS, share)
             )

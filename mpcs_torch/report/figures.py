@@ -26,6 +26,7 @@ class Confused(NamedTuple):
     predicted: str
     concern: str
     is_dangerous: bool
+    kind: str
     counts: list[tuple[int, float]]
     """By system: how often it happens, and its share of the cost of all errors."""
 
@@ -61,6 +62,7 @@ def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, nam
             printable(names[column]),
             f"{costs[row, column].item():g}",
             bool(dangerous[row, column]),
+            kind_of(concern, row, column),
             [
                 (int(counts[row, column]), (cost[row, column] / total).item())
                 for counts, cost, total in zip(confusions.values(), weighted, totals, strict=True)
@@ -71,6 +73,13 @@ def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, nam
     systems = ["errors"] if len(confusions) == 1 else [printable(f"errors, {name}") for name in confusions]
     caption = "Most frequent first" if concern is None else "Most expensive first; cost: errors times concern"
     return Costliest(systems, rows, caption, concern is not None)
+
+
+def kind_of(concern: ConcernSpec | None, true: int, predicted: int) -> str:
+    """Return what an error is called: dangerous or released, or what it costs where it has a weight of its own."""
+    if concern is None or concern.dangerous_pairs()[true, predicted]:
+        return "dangerous"
+    return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
 
 
 def errors_of(confusion: Tensor, concern: ConcernSpec | None) -> tuple[int, int]:
@@ -89,7 +98,8 @@ def draw_confusion(confusion: Tensor, concern: ConcernSpec | None, names: list[s
         row, column = divmod(int(wrong.argmax()), len(names))
         alt += f" Most often, {names[row]} is taken for {names[column]}: {int(wrong[row, column])} times."
     released = None if concern is None else concern.released()
-    return draw(confusion_matrix(confusion, released, names, title), printable(alt))
+    costs = None if concern is None or concern.weights is None else concern.matrix()
+    return draw(confusion_matrix(confusion, released, names, title, costs=costs), printable(alt))
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = "dangerous errors") -> Drawing:

@@ -12,7 +12,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.plots import reliability
 from mpcs_torch.plots.samples import kind_of_sample, sample_figure
-from mpcs_torch.report.figures import errors_of
+from mpcs_torch.report.figures import errors_of, kind_of
 from mpcs_torch.report.render import Drawing, draw
 from mpcs_torch.trainer.data import Split
 from mpcs_torch.trainer.trained import TrainedRun
@@ -76,11 +76,12 @@ class Judged:
         for place in cost.argsort(descending=True, stable=True)[:MOST_SAMPLES].tolist():
             if not cost[place] > 0:
                 break
-            true, predicted = names[int(self.labels[place])], names[int(self.decisions[place])]
+            pair = int(self.labels[place]), int(self.decisions[place])
+            true, predicted = (names[label] for label in pair)
             percent = f"{100 * confidence[place].item():.1f} %"
             alt = f"Test sample {place}: {true}, predicted {predicted} with confidence {percent}."
             described = {"true": true, "predicted": predicted, "confidence": percent, "number": place}
-            described |= {"is_dangerous": bool(self.is_dangerous[place]), "concern": f"{weights[place].item():g}"}
+            described |= {"kind": kind_of(self.concern, *pair), "concern": f"{weights[place].item():g}"}
             drawing = draw(sample_figure(self.test.inputs[place].cpu().float()), alt)
             shown.append({"drawing": drawing, "is_image": kind == "image", **described})
         return shown

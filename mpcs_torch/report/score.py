@@ -10,8 +10,9 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
-from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.evaluation.evaluation import INDEPENDENT
+from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval
+from mpcs_torch.functional import clopper_pearson, summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
 from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
 from mpcs_torch.report.render import Drawing, draw, write_result
@@ -19,6 +20,8 @@ from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
+TOLD = 3
+"""The most classes in the first sentence."""
 
 
 def write_score_report(
@@ -80,40 +83,61 @@ def _verdicts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> 
     if result.comparisons:
         of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
         return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
-    return [
-        _of_decisions(name, result, concern) or _sentence(name, scores, concern)
-        for name, scores in result.models.items()
-    ]
+    return [_sentence(name, result, concern) for name in result.models]
 
 
-def _of_decisions(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Say how many rows are decided, and how many dangerous errors each class has; empty for probabilities."""
-    scores, of_model = result.models[name], [groups for groups in result.groups if groups.model == name]
-    by_class = next((groups.groups for groups in of_model if groups.column == TRUE_CLASS), {})
-    if concern is None or not {"coverage", "dangerous_rate"} <= set(scores.values):
-        return ""
-    errors = list[str]()
-    for label, is_dangerous in zip(concern.classes, concern.dangerous_pairs().any(dim=1).tolist(), strict=True):
-        if is_dangerous and label in by_class:
-            of_class, rate = by_class[label], by_class[label].values["dangerous_rate"]
-            ends = of_class.intervals.get("dangerous_rate")
-            share = f"{100 * rate:.2g} %" + (f" [{100 * ends[0]:.2g}, {100 * ends[1]:.2g}]" if ends else "")
-            errors.append(f"{round(rate * of_class.rows)} of {of_class.rows} {printable(label)} ({share})")
-    decided = f"{printable(name)} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows"
-    more = " and others" if len(errors) > 3 else ""
-    return f"{decided} and refers the others; dangerous errors: {', '.join(errors[:3])}{more}."
-
-
-def _sentence(name: str, scores: ClassifierScores, concern: ConcernSpec | None) -> str:
-    name = printable(name)
+def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
+    """Say how many rows of each class are dangerous errors, the class first where one costs most."""
+    scores, model = result.models[name], printable(name)
+    by_class = [] if concern is None else _dangerous_by_class(name, result, concern)
+    if not by_class and scores.confusion is None:
+        return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
+    parts = [f"{n} of {of} {printable(label)} ({_percent(n, of, ends)})" for label, n, of, ends in by_class]
+    told = ", ".join(parts[:TOLD]) + (" and on others" if len(parts) > TOLD else "")
     if scores.confusion is None:
-        return f"{name}: {scores.rows} rows with {len(scores.class_names)} classes."
+        decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
+        return f"{decided}; dangerous errors: {told}."
     errors, dangerous = errors_of(scores.confusion, concern)
-    share = f"{100 * errors / scores.rows:.3g} %"
-    if concern is None:
-        return f"{name} is wrong on {errors} of {scores.rows} rows ({share})."
-    of_them = f"{dangerous} of {scores.rows} decisions of {name} are dangerous errors"
-    return f"{of_them} ({100 * dangerous / scores.rows:.3g} %); {errors} are wrong ({share})."
+    wrong = f"wrong on {errors} of {scores.rows} rows ({_percent(errors, scores.rows)})"
+    if not by_class:
+        return f"{model} is {wrong}."
+    in_all = f"{dangerous} of {scores.rows} rows in all ({_percent(dangerous, scores.rows)})"
+    return f"{model} makes dangerous errors on {told}; {in_all}. It is {wrong}."
+
+
+def _dangerous_by_class(
+    name: str, result: Result[ClassifierScores], concern: ConcernSpec
+) -> list[tuple[str, int, int, Interval | None]]:
+    """Return the dangerous errors of the classes: their number, that of the rows, and the interval of their share.
+
+    Classes are in the order of their dearest error, then of the share.
+    """
+    scores, pairs = result.models[name], concern.dangerous_pairs()
+    dearest = (concern.matrix() * pairs).amax(dim=1).tolist()
+    groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
+    found = list[tuple[str, int, int, Interval | None]]()
+    for label, is_dangerous in zip(concern.classes, pairs, strict=True):
+        of_class = groups.get(label)
+        if of_class is not None and "dangerous_rate" in of_class.values:
+            count = round(of_class.values["dangerous_rate"] * of_class.rows)
+            found.append((label, count, of_class.rows, of_class.intervals.get("dangerous_rate")))
+        elif scores.confusion is not None:
+            row = scores.confusion[concern.classes.index(label)]
+            count, total = int(row[is_dangerous].sum()), int(row.sum())
+            if INDEPENDENT in result.notes:
+                ends: Interval | None = clopper_pearson(count, total)
+            else:  # over clusters, that of all errors of a class is known
+                has_all = int(is_dangerous.sum()) == len(row) - 1
+                ends = scores.class_intervals.get(label, {}).get("error_rate") if has_all else None
+            found.append((label, count, total, ends))
+    order = dict(zip(concern.classes, dearest, strict=True))
+    told = [each for each in found if order[each[0]] > 0 and each[2]]
+    return sorted(told, key=lambda each: (-order[each[0]], -each[1] / each[2]))
+
+
+def _percent(count: int, total: int, ends: Interval | None = None) -> str:
+    share = f"{100 * count / total:.3g} %"
+    return share if ends is None else f"{share} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
 
 
 def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:

@@ -149,8 +149,12 @@ def test_scores_are_shown_under_their_names(
         if number == 1:
             assert facts == {"errors": str(errors), "dangerous errors": str(dangerous)}
             shares = [f"{100 * count / plain['rows']:.3g} %" for count in (dangerous, errors)]
-            told_dangerous = f"{dangerous} of 150 decisions of one.csv are dangerous errors ({shares[0]})"
-            assert f"{told_dangerous}; {errors} are wrong ({shares[1]})." in page.plain_text
+            in_all = f"{dangerous} of 150 rows in all ({shares[0]}). It is wrong on {errors} of 150 rows ({shares[1]})."
+            assert f"; {in_all}" in page.plain_text
+            of_classes = re.findall(
+                r"(\d+) of (\d+) \w+ \(", page.plain_text.split(in_all)[0].split("makes dangerous errors on ")[-1]
+            )
+            assert sum(int(count) for count, _ in of_classes) == dangerous
         else:
             assert facts.pop(f"dangerous errors, {name}") == f"{dangerous} of {errors}"
         of_model = "" if number == 1 else f" of {name}"

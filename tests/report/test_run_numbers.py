@@ -114,7 +114,8 @@ def test_the_costliest_confusions_are_listed_by_their_cost_in_the_worse_epoch(
             percent = 100 * of_epoch.costs.get((true, predicted), 0) / sum(of_epoch.costs.values())
             assert share == f"{percent:.1f} %"
         assert float(concern) == WEIGHTS[true][predicted]
-        assert kind.endswith("dangerous" if WEIGHTS[true][predicted] >= DANGEROUS_FROM else "released")
+        weight = WEIGHTS[true][predicted]
+        assert kind.endswith("dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}")
     highest = {pair: max(each.costs.get(pair, 0) for each in counted) for each in counted for pair in each.costs}
     costs = [highest.pop(pair) for pair in shown]
     assert costs == sorted(costs, reverse=True)
@@ -137,7 +138,8 @@ def test_the_worst_samples_have_the_highest_confidence_times_concern(runs: list[
     expected = []
     for place in worst:
         label, decision = counted.labels[place], counted.decisions[place]
-        kind = "dangerous" if WEIGHTS[label][decision] >= DANGEROUS_FROM else "released"
+        weight = WEIGHTS[label][decision]
+        kind = "dangerous" if weight >= DANGEROUS_FROM else f"costs {weight:g}"
         sure = f"{100 * counted.confidences[place]:.1f} %"
         told = f"true: {label} predicted: {decision} confidence {sure}"
         expected.append(f"{told} {kind}, concern {WEIGHTS[label][decision]:g}, sample {place}")

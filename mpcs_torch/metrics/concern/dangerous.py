@@ -126,7 +126,7 @@ class DangerousErrors(SeverityMetric):
         dangerous, errors, decided, samples = (count.item() for count in self.details())
         counts = {
             "correct": decided - errors,
-            "released error": errors - dangerous,
+            "other error": errors - dangerous,
             "dangerous error": dangerous,
             "referred": samples - decided,
         }
