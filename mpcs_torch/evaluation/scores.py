@@ -181,9 +181,14 @@ class GroupScores(NamedTuple):
     @property
     def ranked_by(self) -> str:
         """The metric by which groups are ranked."""
+        return self._ranking[0]
+
+    @property
+    def _ranking(self) -> list[str]:
+        """The metrics by which groups are ranked: each where those before are equal."""
         ranks = [(entry.group_rank, entry.name) for entry in self.pooled.entries if entry.group_rank is not None]
         directed = (name for name, direction in self.directions.items() if direction is not None)
-        return min(ranks)[1] if ranks else next(directed, next(iter(self.directions)))
+        return [name for _, name in sorted(ranks)] or [next(directed, next(iter(self.directions)))]
 
     def order(self) -> str:
         """Say how the groups are ordered."""
@@ -191,10 +196,13 @@ class GroupScores(NamedTuple):
 
     def worst_first(self) -> list[str]:
         """Return the groups in the order of `ranked_by`, those without a value last."""
-        name = self.ranked_by
-        sign = 1 if self.directions[name] == "max" else -1
-        values = {group: sign * scores.values[name] for group, scores in self.groups.items()}
-        return sorted(values, key=lambda group: inf if isnan(values[group]) else values[group])
+        signs = {name: 1 if self.directions.get(name) == "max" else -1 for name in self._ranking}
+
+        def badness(group: str) -> list[float]:
+            values = (sign * self.groups[group].values[name] for name, sign in signs.items())
+            return [inf if isnan(value) else value for value in values]
+
+        return sorted(self.groups, key=badness)
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.

@@ -57,7 +57,7 @@ class MetricEntry:
     is_of_referrals: bool = False
     """Whether it says something only where samples may be referred; it is a default only there."""
     group_rank: int | None = None
-    """Groups are ranked by the measured metric with the lowest rank."""
+    """Groups are ranked by the measured metric with the lowest rank, and where that is equal by the next ones."""
     in_group_tables: bool = False
     compared_as: str = ""
     """Its name in sentences, if models are compared by it."""
@@ -157,7 +157,7 @@ ENTRIES = (
         metrics.WeightedErrorRate,
         "decisions",
         section="main",
-        group_rank=1,
+        group_rank=2,
         in_group_tables=True,
         compared_as="rate of wrong decisions",
     ),
@@ -168,6 +168,7 @@ ENTRIES = (
         "decisions",
         {"normalize": "samples"},
         section="concern",
+        group_rank=0,
         in_group_tables=True,
         compared_as="rate of dangerous errors",
     ),
@@ -220,7 +221,7 @@ ENTRIES = (
         metrics.MetaPatternConcernScore,
         "probabilities",
         section="main",
-        group_rank=0,
+        group_rank=1,
         in_group_tables=True,
         compared_as="MPCS",
     ),
