@@ -150,5 +150,5 @@ MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nepochs: {test: [a
 )
 def test_nothing_follows_test_data(tmp_path: Path, override: str, place: str) -> None:
     (tmp_path / "run.yaml").write_text(MINIMAL)
-    with pytest.raises(ConfigError, match=rf"run.yaml: {place}: test_\w+ is measured on test data: .* Hold out"):
+    with pytest.raises(ConfigError, match=rf"run.yaml(:1)?: {place}: test_\w+ is measured on test data: .* Hold out"):
         load_config(tmp_path / "run.yaml", [override])
