@@ -199,7 +199,7 @@ TASKS: dict[str, Task] = {
                 _mnist,
                 name=f"MNIST, MLP, random list {number}",
                 concern=_packaged(f"mnist-random-{number}"),
-                groups=("core", "losses", "schedules"),
+                groups=("core", "losses"),  # schedules by MPCS would not share runs with other concerns
             )
             for number in (1, 2, 3)
         ),
