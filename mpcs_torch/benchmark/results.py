@@ -12,7 +12,8 @@ from mpcs_torch.benchmark.judging import COVERAGES
 from mpcs_torch.benchmark.measures import Effect, difference, geometric_mean, reduction
 from mpcs_torch.benchmark.runs import file_name
 from mpcs_torch.benchmark.tasks import TASKS
-from mpcs_torch.plots.benchmark import by_task_figure, frontier_figure, summary_figure
+from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
+from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.tables import Table
 
 Result = Mapping[str, Any]
@@ -180,7 +181,7 @@ def recommended_figure(results: Sequence[Result]) -> Figure:
         more = coverage_gain(result, ours, "referred")
         change_of_errors = Effect(-cut.value, -cut.high, -cut.low)
         rows[result["task"]] = [Effect(*(100 * each for each in effect)) for effect in (change_of_errors, gain, more)]
-    return by_task_figure(rows, ["dangerous errors, %", "accuracy, points", "decided under the limit, points"])
+    return forest_figure(rows, ["dangerous errors, %", "accuracy, points", "decided under the limit, points"])
 
 
 def save_results(results: Sequence[Result], folder: Path) -> None:

@@ -85,28 +85,6 @@ def frontier_figure(
     return figure
 
 
-def by_task_figure(effects: Mapping[str, Sequence[Effect]], names: Sequence[str]) -> Figure:
-    """Draw several effects with their intervals, one row for each task.
-
-    Args:
-        effects: By task, the value and the interval of each effect, in the units of its name.
-        names: Of the effects.
-    """
-    figure = Figure(figsize=(11, 0.32 * len(effects) + 1.1), layout="constrained")
-    panels = figure.subplots(1, len(names), sharey=True)
-    for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
-        for row, values in enumerate(effects.values()):
-            value, low, high = values[place]
-            axes.plot([low, high], [row] * 2, color=style.MPCS, linewidth=1)
-            axes.plot(value, row, "o", color=style.MPCS, markersize=5)
-        axes.set(yticks=range(len(effects)), yticklabels=[literal(task) for task in effects], xlabel=name)
-        axes.axvline(0, color=style.GREY, linewidth=0.8)
-        axes.locator_params(axis="x", nbins=5)
-        grid(axes)
-    panels[0].invert_yaxis()
-    return figure
-
-
 def summary_figure(bars: Mapping[str, tuple[Effect, Effect]]) -> Figure:
     """Draw the change of dangerous errors over all tasks, for each method without and with the decision rule."""
     figure = Figure(figsize=(8, 0.36 * len(bars) + 1.2), layout="constrained")

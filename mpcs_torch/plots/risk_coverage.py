@@ -1,6 +1,6 @@
 """Errors of decided samples against the share of samples that are decided."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import cycle
 
 from matplotlib.figure import Figure
@@ -57,7 +57,13 @@ def risk_coverage_figure(
         axes.plot(x, y, color=colour, linewidth=1.5, label=literal(name))
     for (name, (coverage_at, risk_at), colour), marker in zip(coloured(marks or {}), cycle(MARKERS), strict=False):
         axes.plot(100 * coverage_at, 100 * risk_at, marker, color=colour, markersize=7, label=literal(name))
-    axes.set(xlim=(0, 101), ylim=(0, None))
+    axes.set(xlim=(_first_shown(curves.values()), 101), ylim=(0, None))
     grid(axes)
     legend_below(figure, on=on)
     return figure
+
+
+def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
+    """Return the coverage in percent from which on curves are drawn: a little before the first error of any."""
+    first = min([float(coverage[risk > 0].min()) for coverage, risk in curves if bool((risk > 0).any())], default=0.0)
+    return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)

@@ -10,6 +10,9 @@ from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.report.render import Drawing, draw, write_result
 
+MOST_TOLD = 3
+"""The most detectors that have a sentence each."""
+
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write a page with the metrics of detectors, their comparison and conditions, and their curves.
@@ -30,7 +33,8 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         path,
         result,
         name=", ".join(names) if len(names) < 4 else f"{len(names)} detectors",
-        verdicts=_verdicts(result),
+        compared=summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED)),
+        sentences=[_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MOST_TOLD],
         summary=result.first.sizes() | facts,
         reversed=[name for name, scores in result.models.items() if scores.summary.area.item() < 0.5],
         metrics=result.table(),
@@ -39,12 +43,6 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         tables=lambda groups: [(groups.model, groups.table())],
         command=command,
     )
-
-
-def _verdicts(result: Result[DetectorScores]) -> list[str]:
-    if result.comparisons:
-        return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED))
-    return [_sentence(name, scores) for name, scores in result.models.items()]
 
 
 def _sentence(name: str, scores: DetectorScores) -> str:

@@ -109,16 +109,20 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = 
         risks: By model, the estimated risk of each decision, and whether it is such an error, bool, both ``(N,)``.
         counted: The kind of these errors.
     """
-    curves = {}
+    curves, told = {}, list[str]()
     for name, (risk, is_error) in risks.items():
         curve = risk_coverage_curve(risk, is_error)
         curves[name] = (curve.coverage, curve.risk)
+        safe = curve.coverage[curve.risk == 0]
+        share = 100 * (1 - (safe.max().item() if len(safe) else 0.0))
+        about = f" of {name}" if len(risks) > 1 else ""
+        told.append(f"Refer {share:.3g} % of the samples, and no {counted.removesuffix('s')}{about} is left.")
     whole = "; ".join(f"{name}: {100 * wrong.double().mean():.3g} %" for name, (_, wrong) in risks.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
         f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
-        "referred first.",
+        f"referred first. On these samples: {' '.join(told)}",
     )
 
 

@@ -6,6 +6,7 @@ import platform
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH
+from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal
+from mpcs_torch.plots.forest import Effect, forest_figure
 from mpcs_torch.tables import Table
 
 PIXELS = 96
@@ -82,23 +86,39 @@ def write_result(
     path: Path,
     result: Result[Any],
     *,
-    verdicts: Sequence[str],
+    compared: Sequence[str],
+    sentences: Sequence[str],
     chart: Callable[[str, list[GroupScores]], Drawing],
     tables: Callable[[GroupScores], list[tuple[str, Table]]],
     command: str,
     **content: object,
 ) -> None:
-    """Write the page of models or detectors, with what their pages share: comparisons, groups and the command."""
+    """Write the page of models or detectors, with what their pages share: comparisons, groups and the command.
+
+    Args:
+        template: Its name.
+        path: Of the page.
+        result: Of the evaluation.
+        compared: The sentences of the comparisons. The first is the title.
+        sentences: Of the models or detectors, below the title. Without comparisons the first is the title.
+        chart: Draws the groups of a column.
+        tables: Returns the titled tables of a model's groups.
+        command: Writes the page again; empty for none.
+        **content: More for the template.
+    """
     columns: dict[str, list[GroupScores]] = {}
     for groups in result.groups:
         columns.setdefault(groups.column, []).append(groups)
+    title, *rest = [*compared[:1], *sentences]
     page = render(
         template,
         **content,
-        verdict=verdicts[0],
-        verdicts=verdicts[1:],
+        verdict=title,
+        verdicts=rest,
         told=result.all_notes(),
         comparisons=comparison_table(result.comparisons) if result.comparisons else None,
+        compared_drawings=_draw_comparisons(result.comparisons),
+        compared_told=compared[1:],
         columns=[
             {
                 "name": name,
@@ -110,6 +130,25 @@ def write_result(
         commands=[command] if command else [],
     )
     replace_text(path, page)
+
+
+def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
+    """Draw the differences of two systems in percent of the first; nothing for more systems."""
+    shown = {row.measure: row.paired for row in comparisons if row.paired.first and isfinite(row.paired.difference)}
+    pairs = {(row.first, row.second) for row in comparisons}
+    if len(pairs) != 1 or not shown:
+        return []
+    [(first, second)] = pairs
+    effects: dict[str, list[Effect]] = {}
+    for name, paired in shown.items():
+        share = 100 / abs(paired.first)
+        effects[name] = [(share * paired.difference, share * paired.low, share * paired.high)]
+    label = f"{literal(second, 20)} minus {literal(first, 20)}, % of {literal(first, 20)}"
+    told = "; ".join(f"{name} {values[0][0]:+.3g} %" for name, values in effects.items())
+    alt = printable(f"Differences of {second} from {first}: {told}.")
+    return [
+        draw(forest_figure(effects, [label]), alt, "Differences with 95 % intervals, as a share of the first value.")
+    ]
 
 
 def versions() -> dict[str, str]:

@@ -21,7 +21,7 @@ from mpcs_torch.tables import Table
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 TOLD = 3
-"""The most classes in the first sentence."""
+"""The most classes in a sentence, and the most models that have one."""
 
 
 def write_score_report(
@@ -50,7 +50,8 @@ def write_score_report(
         path,
         result,
         name=", ".join(map(printable, result.models)) if len(result.models) < 4 else f"{len(result.models)} models",
-        verdicts=_verdicts(result, concern),
+        compared=_compared(result),
+        sentences=[_sentence(name, result, concern) for name in result.models if len(result.models) <= TOLD],
         summary=_summary(result, concern),
         requirements=requirements,
         costs=costliest(confusions, concern, names) if confusions else None,
@@ -78,12 +79,10 @@ def score_warnings(result: Result[ClassifierScores]) -> list[str]:
     return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in warnings]
 
 
-def _verdicts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[str]:
-    """Say what matters most first: which model is better by dangerous errors, or how many errors are dangerous."""
-    if result.comparisons:
-        of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
-        return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
-    return [_sentence(name, result, concern) for name in result.models]
+def _compared(result: Result[ClassifierScores]) -> list[str]:
+    """Say which models are better, by dangerous errors first."""
+    of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]
+    return summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
 
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:

@@ -71,7 +71,7 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     )  # confusion matrix and reliability of each, referral, DET, and a chart of sites
     assert "Scores of A, B, C" in text
     assert "<h1>By rate of dangerous errors" in text
-    assert text.index("<li>By rate of wrong decisions") < text.index("Comparison on the same rows")
+    assert text.index("Comparison on the same rows") < text.index("<li>By rate of wrong decisions")
 
 
 def test_one_file_has_intervals_unless_they_are_refused(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

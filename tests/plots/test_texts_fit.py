@@ -28,7 +28,8 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
-from mpcs_torch.plots.benchmark import by_task_figure, frontier_figure, summary_figure
+from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
+from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
 from mpcs_torch.plots.samples import sample_figure
 from mpcs_torch.plots.scatter import embedding_figure
@@ -159,8 +160,8 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     mean_curves: [(SYSTEMS, means)],
     embedding_figure: [(CLASSES, embedding)],
     frontier_figure: [((2, 26), benchmarked)],
-    by_task_figure: [
-        ((1, 14), lambda size, is_long: by_task_figure(effects(size, is_long=is_long), ["errors, %", "points"]))
+    forest_figure: [
+        ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"]))
     ],
     summary_figure: [((2, 26), lambda size, is_long: summary_figure(effects(size, is_long=is_long)))],
     metric_trend: [(SYSTEMS, trend)],
