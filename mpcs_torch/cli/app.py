@@ -15,6 +15,7 @@ VERBS = (
     "train",
     "reproduce",
     "score",
+    "explore",
     "detect",
     "convert",
     "normalize",

@@ -28,8 +28,8 @@ PIXELS = 96
 """Of an inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
-TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)")
-"""Spaces where lines must not end: those of 5 % and p = 0.5."""
+TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
+"""Spaces where lines must not end: those of 5 % and p = 0.5; and scripts, whose spaces stay."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
@@ -78,7 +78,9 @@ def render(template: str, **content: object) -> str:
     )
     environment.filters |= {"numeric_columns": numeric_columns, "whole": whole, "breakable": breakable}
     page = environment.get_template(f"{template}.html.j2").render(content, versions=versions())
-    return TIGHT.sub(lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), page)
+    return TIGHT.sub(
+        lambda found: found[0] if found[0].startswith("<script") else found[0].replace(" ", "\N{NO-BREAK SPACE}"), page
+    )
 
 
 def write_result(

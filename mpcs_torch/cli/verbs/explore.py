@@ -1,0 +1,62 @@
+"""``mpcs explore``: a page on which costs are set and tried."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpcs_torch.cli import options
+from mpcs_torch.cli.console import note
+from mpcs_torch.cli.options import Concern, Ignore, Labels, Logits, OverwriteReport, Quiet, TargetColumn
+
+
+def explore(
+    predictions: Annotated[
+        list[Path],
+        options.file_argument("PREDICTIONS...", "Files of predictions as `mpcs score` reads them; one for each model."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", dir_okay=False, help="The HTML file to write.")],
+    concern: Concern = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Show each group of rows of this column, too; repeatable."),
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
+    ] = None,
+    logits: Logits = False,
+    target: Labels = None,
+    target_column: TargetColumn = None,
+    ignore: Ignore = None,
+    overwrite: OverwriteReport = False,
+    quiet: Quiet = False,  # noqa: ARG001  # read by its callback
+) -> None:
+    """Write a page on which anybody can set what errors cost, and see what follows for models.
+
+    It is one file for a browser, which needs no network and sends nothing: the confusions, whose costs are set by a
+    click or in words; the price of a referral, class frequencies and limits; dangerous errors, accuracy, coverage and
+    cost with intervals. Its result is a concern.yaml for the other commands. Without --concern, every error costs the
+    same.
+
+    Probabilities are taken as they are: calibrate them first (`mpcs calibrate`).
+    """
+    options.check_out(out, overwrite=overwrite, read=predictions)
+
+    from mpcs_torch.cli.progress import row_counter
+    from mpcs_torch.concern import load_concern
+    from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.held_rows import hold_rows
+    from mpcs_torch.report.explore import write_explorer
+
+    spec = None if concern is None else load_concern(concern)
+    columns = ColumnOptions(target_column, tuple(ignore or ()), id_column)
+    opened = open_models(ModelFiles(predictions, target, logits, by or (), None, columns), spec)
+    identifier = id_column if len(opened) > 1 else None
+    with row_counter("read " + ", ".join(path.name for path in predictions), predictions) as advance:
+        rows = hold_rows(opened, by=by or (), identifier=identifier, advance=advance)
+    for file in opened.values():
+        note(*file.notes())
+    write_explorer(rows, spec, out)
+    note(f"wrote {out}: open it in a browser")

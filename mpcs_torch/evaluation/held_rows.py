@@ -1,0 +1,71 @@
+"""Hold all rows of files of predictions in memory, for what needs them at once."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.matched_rows import MatchedRows
+from mpcs_torch.evaluation.files.predictions import Predictions
+
+MOST_VALUES = 10_000_000
+"""Probabilities of all models together: 40 MB in memory, and 54 MB in a page."""
+
+
+class HeldRows(NamedTuple):
+    """The rows that several models predict."""
+
+    class_names: list[str]
+    probs: dict[str, Tensor]
+    """By model: (N, C), float32."""
+    target: Tensor
+    """(N,), int64."""
+    groups: dict[str, tuple[list[str], Tensor]]
+    """By column: the names of its groups, and the place of the group of each row among them, (N,), int64."""
+
+
+def hold_rows(
+    opened: Mapping[str, Predictions],
+    *,
+    by: Sequence[str] = (),
+    identifier: str | None = None,
+    advance: Callable[[int], None] = lambda _: None,
+) -> HeldRows:
+    """Read files with the same rows.
+
+    Args:
+        opened: The file of each model, by its name, as `open_models` opens them.
+        by: Columns of groups of the first file.
+        identifier: A column of all files by which rows are matched. Default: by their order.
+        advance: Called with the number of rows that were read, to show progress.
+
+    Raises:
+        PredictionsError: If a file cannot be read, has soft labels or decisions instead of probabilities, or more than
+            `MOST_VALUES` values, or rows do not match.
+    """
+    matched = MatchedRows(by, identifier=identifier)
+    probs = dict[str, Tensor]()
+    for name, predictions in opened.items():
+        if predictions.is_decided:
+            raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
+        parts, places, values = [], [], 0
+        for chunk in predictions.chunks():
+            if chunk.is_soft:
+                raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
+            values += len(opened) * chunk.scores.numel()
+            if values > MOST_VALUES:
+                rule = f"must have at most {MOST_VALUES} probabilities, of all models together: draw fewer rows"
+                raise PredictionsError(predictions.path, rule)
+            places.append(matched.add(predictions.path, predictions.class_names, chunk)[0])
+            parts.append(chunk.scores.float())
+            advance(len(chunk.scores))
+        if not parts:
+            raise PredictionsError(predictions.path, "has no rows")
+        matched.end(predictions.path)
+        rows = torch.cat(parts)
+        probs[name] = torch.empty_like(rows)
+        probs[name][torch.cat(places)] = rows
+    groups = {name: (column.names, column.codes) for name, column in matched.columns.items()}
+    return HeldRows(next(iter(opened.values())).class_names, probs, matched.labels, groups)
