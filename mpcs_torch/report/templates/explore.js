@@ -120,13 +120,13 @@
   // --- Computing --------------------------------------------------------------------------------------------------
 
   const usual = models.map((model) => explorer.mostProbable(rows, model));
-  const compute = () => models.map((model, place) => {
+  const compute = (sure) => models.map((model, place) => {
     const decisions = explorer.decisionsOf(rows, model, state);
     const cells = explorer.countRows(rows, decisions, usual[place]);
     const usualCells = explorer.countRows(rows, usual[place], usual[place]);
     const keptDecisions = state.kept && keptOf(model, place);
     const kept = keptDecisions && explorer.summarize(rows, explorer.countRows(rows, keptDecisions, usual[place]), state);
-    return { decisions, cells, usualCells, ...explorer.summarize(rows, cells, state), usual: explorer.summarize(rows, usualCells, state), kept };
+    return { decisions, cells, usualCells, ...explorer.summarize(rows, cells, state, sure), usual: explorer.summarize(rows, usualCells, state, sure), kept };
   });
   const keptCache = new Map();
   const keptOf = (model, place) => {
@@ -601,5 +601,5 @@
   show();
 
   // For tests: what the page computes and shows.
-  explorer.page = { rows, initial, openYaml, stateNow: () => state, yamlText, change, compute: (next) => { state = { ...initial, ...next }; return compute(); } };
+  explorer.page = { rows, initial, openYaml, stateNow: () => state, yamlText, change, compute: (next) => { state = { ...initial, ...next }; return compute([]); } };
 })();
