@@ -28,7 +28,7 @@ def check(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Show which errors a concern file releases, and what they cost.
+    """Show what each error costs by a concern file, and which errors are dangerous.
 
     What breaks a rule is listed with its line and column; the exit status is then 2. What is allowed, but may be an
     oversight, is a warning.
@@ -45,8 +45,9 @@ def check(
         print_json({**concern_as_plain(spec), "released": pairs, "warnings": warnings})
         return
     size = len(spec.classes)
-    count = int(released.sum())
-    say(f"{size} classes; of {size * (size - 1)} errors, {count} are released and the others are dangerous\n")
+    errors, harmless = size * (size - 1), int(released.sum())
+    kind = "are released" if spec.weights is None else "are not dangerous"
+    say(f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}\n")
     typer.echo(text_of(_matrix(spec) if size <= MOST_CLASSES else _released_table(spec)))
     say("\n" + "\n".join(_facts(spec)))
     for warning in warnings:
@@ -77,7 +78,8 @@ def _released_table(spec: "ConcernSpec") -> Table:
 def _facts(spec: "ConcernSpec") -> list[str]:
     facts: list[str] = []
     if len(spec.classes) <= MOST_CLASSES:
-        facts.append("The cost of each error; ! marks the dangerous ones; any others are released.")
+        others = "; any others are released" if spec.weights is None else ""
+        facts.append(f"The cost of each error; ! marks the dangerous ones{others}.")
     if spec.weights is None:
         facts.append(f"Factor: a released error costs {spec.factor:g}, a dangerous one 1.")
     elif isinstance(spec.dangerous, int | float):

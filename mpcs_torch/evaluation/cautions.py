@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.chunks import is_number
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
@@ -30,7 +31,7 @@ def repeating(columns: Mapping[str, tuple[Collection[str], int]]) -> list[Evalua
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     if not FEWEST_UNITS <= len(values) <= MOST_DISTINCT * rows:
         return False
-    is_text = not all(re.fullmatch(r"-?\d*\.?\d*", value) for value in values)
+    is_text = not all(is_number(value) for value in values)
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(FEWEST_UNNAMED, FEWEST_DISTINCT * rows))
 
 

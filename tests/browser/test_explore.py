@@ -211,7 +211,8 @@ def test_the_page_shows_what_it_computes(page: Page, rows: HeldRows, tmp_path: P
       document.querySelector("[data-pair='0 1']").click();
       set("#cost", 0.25);
       document.getElementById("editor").requestSubmit();
-      set("#worse-true", 3); set("#worse-decision", 0); set("#than-true", 0); set("#than-decision", 3); set("#times", 20);
+      set("#worse-true", 3); set("#worse-decision", 0);
+      set("#than-true", 0); set("#than-decision", 3); set("#times", 20);
       document.getElementById("words").requestSubmit();
       set("#least", 20);
       set("#refer", 0.5);
@@ -224,7 +225,8 @@ def test_the_page_shows_what_it_computes(page: Page, rows: HeldRows, tmp_path: P
     assert state["priors"][3] == pytest.approx(0.1)
     assert state["limits"] == [{"of": 3, "atMost": 0.3}]
     shown = page.evaluate(
-        "Object.fromEntries([...document.querySelectorAll('#results [data-id]')].map(({dataset}) => [dataset.id, JSON.parse(dataset.value)]))"
+        "Object.fromEntries([...document.querySelectorAll('#results [data-id]')]"
+        ".map(({dataset}) => [dataset.id, JSON.parse(dataset.value)]))"
     )
     for place, probs in enumerate(rows.probs.values()):
         of_package = expected(rows, probs, state)
@@ -392,8 +394,8 @@ def test_the_keyboard_reaches_each_error(page: Page, rows: HeldRows, tmp_path: P
       document.querySelector("#matrix [tabindex='0']").focus();
       const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
       const seen = [document.activeElement.dataset.pair];
-      for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowUp", "ArrowUp"]) {
-        press(key);
+      for (const side of ["Right", "Right", "Down", "Down", "Left", "Up", "Up", "Up"]) {
+        press(`Arrow${side}`);
         seen.push(document.activeElement.dataset.pair);
       }
       document.activeElement.click();

@@ -12,7 +12,7 @@ def test_a_file_is_shown_as_a_matrix(tmp_path: Path, capsys: pytest.CaptureFixtu
     told = capsys.readouterr()
     assert told.err == ""
     assert told.out.splitlines()[:6] == [
-        "3 classes; of 6 errors, 2 are released and the others are dangerous",
+        "3 classes; of 6 errors, 4 are dangerous, and 2 are released",
         "",
         "| true \\ predicted | red | yellow | green |",
         "|------------------|-----|--------|-------|",

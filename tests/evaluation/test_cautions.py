@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
+from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
 from mpcs_torch.evaluation.files.columns import ColumnOptions
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -188,6 +189,7 @@ CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
         path,
         {"site": ["abcdefgh"[n % 8] for n in range(900)], "sex": ["f", "m"] * 450, "age": [n % 60 for n in range(900)]},
     ),
+    "small numbers": lambda _: repeating({"risk": ([f"{n}e-7" for n in range(300)], 900)}),
     "groups": lambda _: scored(drawn(), groups={"site": torch.arange(900) % 4, "month": torch.arange(900) % 12}),
     "other rows than those of the fit": lambda _: shared(0.0),
     "other rows than those of a large fit": lambda _: shared(0.0, 20_000),
