@@ -225,7 +225,7 @@ TASKS: dict[str, Task] = {
             "UCR SmoothSubspace, LSTM",
             partial(load_ucr, set="SmoothSubspace"),
             _releasing([0, 1], [1, 0]),
-            steps=400,
+            steps=800,
             learning_rates=(0.01, 0.03),
             limit=0.05,
         ),
