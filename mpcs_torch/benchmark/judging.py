@@ -26,7 +26,7 @@ from mpcs_torch.benchmark.tasks import TASKS
 from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
-from mpcs_torch.learning import Limit, recommended
+from mpcs_torch.learning import Limit, recommended, with_averages
 from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_of
 from mpcs_torch.learning.recommended import LOSSES, MAX_ACCURACY_LOSS
 
@@ -104,6 +104,14 @@ class Trials:
         return (outcome_of(self.run(*each)) for each in zip(arms, TASKS[self.task].seeds, strict=True))
 
 
+class CandidateArms(NamedTuple):
+    """The models among which `recommended` chooses: the plain one, and others in the order of `LOSSES`."""
+
+    arms: tuple[Arm, ...]
+    has_averages: bool = False
+    """Whether averages of them are candidates, too."""
+
+
 @dataclass(frozen=True)
 class Choices:
     """The choices by the validation samples of the choice seeds."""
@@ -122,9 +130,14 @@ class Choices:
         """Return what the judging seeds train."""
         return list(dict.fromkeys([*self.chosen.values(), self.baseline, self.plain_referring, *self.recipe]))
 
-    def recipes(self) -> dict[str, tuple[Arm, ...]]:
+    def recipes(self) -> dict[str, "CandidateArms"]:
         """Return the models among which `recommended` chooses under each judging seed: its own, and a plain one."""
-        return {"recommended": self.recipe, "plain, recommended": (self.plain_referring,)}
+        recipes = {
+            "recommended": CandidateArms(self.recipe),
+            "plain, recommended": CandidateArms((self.plain_referring,)),
+        }
+        averaged = {"recommended, averages": CandidateArms(self.recipe, has_averages=True)}
+        return recipes | (averaged if len(self.recipe) > 1 else {})
 
 
 def choose(trials: Trials) -> Choices:
@@ -188,7 +201,7 @@ class Row:
     models: int
     """The number that are trained under each seed."""
     arms: list[Arm]
-    """The model that decides, under each seed."""
+    """The model that decides, under each seed; seeds where an average decides are left out."""
     decided: list[Measure]
     """By the most probable class."""
     ruled: list[Measure]
@@ -237,35 +250,39 @@ def judged(work: Work) -> Row:
 
 
 class RecipeWork(NamedTuple):
-    """The models of a recipe to judge: the plain one, and others in the order of `LOSSES`."""
+    """A recipe to judge."""
 
     trials: Trials
-    arms: tuple[Arm, ...]
+    candidates: CandidateArms
 
 
 def judged_recipe(work: RecipeWork) -> Row:
     """Judge `recommended` by each of the judging seeds: the validation samples of each choose a model and its rule."""
     torch.set_num_threads(1)
-    trials, arms = work
+    trials, (arms, has_averages) = work
     task = TASKS[trials.task]
     spec, names = task.spec(trials.data_root), list(LOSSES)
     row = Row(None, 0.0, len(arms), [], [], [], [], [], [])
     deciding, referring = recommended(spec), recommended(spec, refer=Limit(task.limit))
     for seed in task.seeds:
         outcomes = {name: outcome_of(trials.run(arm, seed)) for name, arm in zip(names, arms, strict=False)}
-        logits = {name: outcome.validation for name, outcome in outcomes.items()}
+        logits, tested = (
+            {name: getattr(each, part) for name, each in outcomes.items()} for part in ("validation", "test")
+        )
+        if has_averages:
+            logits, tested = with_averages(logits), with_averages(tested)
         target, labels = outcomes[names[0]].validation_labels, outcomes[names[0]].test_labels
         choice = quietly(partial(deciding.choose, logits, target))
         assert choice is not None  # without a limit, no number of samples is too small
         assert choice.factor is not None
-        test = outcomes[choice.name].test
-        row.arms.append(arms[names.index(choice.name)])
+        test = tested[choice.name]
+        row.arms.extend([arms[names.index(choice.name)]] if choice.name in names else [])
         row.factors.append(choice.factor)
         row.decided.append(measure(test.argmax(dim=1), labels, spec))
         row.ruled.append(measure(choice.rule(test), labels, spec))
         referred = quietly(partial(referring.choose, logits, target))
         rule, decider = (referred.rule, referred.name) if referred else (None, names[0])
-        row.referred.append(referral(rule, outcomes[decider].test, labels, spec))
+        row.referred.append(referral(rule, tested[decider], labels, spec))
     return row
 
 

@@ -16,7 +16,7 @@ from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.learning import ConcernLoss, MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.learning.recommended import LOSSES, PLAIN, margin_loss
+from mpcs_torch.learning.recommended import LOSSES, PLAIN, average_logits, margin_loss
 
 SETTINGS = 3
 """The number of settings that each method has. Each is tried at every learning rate of the task."""
@@ -57,7 +57,7 @@ BatchLoss = Callable[[Batch], Tensor]
 
 def mean_of_members(logits: Sequence[Tensor], problem: Problem) -> Tensor:  # noqa: ARG001
     """Return the logarithm of the mean probability of all members: (N, C)."""
-    return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0)
+    return average_logits(logits)
 
 
 def spread_abstention(logits: Sequence[Tensor], problem: Problem) -> Tensor:  # noqa: ARG001

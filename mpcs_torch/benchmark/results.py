@@ -31,6 +31,7 @@ SPECIAL = {
     "plain, referring": "best plain method under the limit",
     "plain, recommended": "the same, with costs chosen by `recommended`",
     "recommended": "**`recommended`**",
+    "recommended, averages": "**`recommended`, averages among its models**",
 }
 """The names of special rows in tables."""
 
@@ -53,7 +54,7 @@ def task_table(result: Result) -> Table:
     header = ["method", "setting", "accuracy", "points", "dangerous", "change", "with the rule: points", "change"]
     header += [f"decided at {100 * result['limit']:g} %", "more", "with normalized logits"]
     rows = []
-    special = {title: result["special"][name] for name, title in SPECIAL.items()}
+    special = {title: result["special"][name] for name, title in SPECIAL.items() if name in result["special"]}
     for name, row in (*special.items(), *result["rows"].items()):
         decided = np.array(row["decided"]).mean(axis=0)
         gain, cut = effects(result, row, "decided")
@@ -141,7 +142,7 @@ def overall(tried: Sequence[tuple[Result, Mapping[str, Any]]], part: str) -> Eff
 def summary_names(results: Sequence[Result]) -> list[str]:
     """Return the names of the rows of the summary: the recipes, and all methods."""
     names = dict.fromkeys(name for result in results for name in result["rows"])
-    return ["recommended", *names]
+    return ["recommended", "recommended, averages", *names]
 
 
 def tried_on(results: Sequence[Result], name: str) -> list[tuple[Result, Any]]:

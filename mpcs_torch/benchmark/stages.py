@@ -6,6 +6,7 @@ from typing import Any
 
 from mpcs_torch.benchmark.judging import (
     Arm,
+    CandidateArms,
     Choices,
     RecipeWork,
     Row,
@@ -39,17 +40,17 @@ def results_of(tasks: Sequence[Trials], bar: Bar) -> Iterator[dict[str, Any]]:
     ]
     _finish("judging", runs, bar)
     works = [Work(trials, arm, made.baseline) for trials, made in choices for arm in made.arms()]
-    recipes = [RecipeWork(trials, arms) for trials, made in choices for arms in made.recipes().values()]
-    rows: dict[tuple[Trials, Arm | tuple[Arm, ...]], Row] = {}
+    recipes = [RecipeWork(trials, each) for trials, made in choices for each in made.recipes().values()]
+    rows: dict[tuple[Trials, Arm | CandidateArms], Row] = {}
     with bar("measuring", len(works) + len(recipes)) as advance:
         for work, row in run_in_processes(judged, works):
             rows[work.trials, work.arm] = row
             advance()
         for recipe, row in run_in_processes(judged_recipe, recipes):
-            rows[recipe.trials, recipe.arms] = row
+            rows[recipe.trials, recipe.candidates] = row
             advance()
     for trials, made in choices:
-        of_recipes = {name: rows[trials, arms] for name, arms in made.recipes().items()}
+        of_recipes = {name: rows[trials, each] for name, each in made.recipes().items()}
         yield result_of(trials, made, {arm: rows[trials, arm] for arm in made.arms()}, of_recipes)
 
 

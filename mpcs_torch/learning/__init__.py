@@ -17,7 +17,7 @@ from mpcs_torch.learning.losses import (
     SoftmaxMarginLoss,
 )
 from mpcs_torch.learning.lr_scheduler import MPCSLR
-from mpcs_torch.learning.recommended import Recipe, Recommendation, recommended
+from mpcs_torch.learning.recommended import Recipe, Recommendation, recommended, with_averages
 from mpcs_torch.learning.rule_limit import Limit, RuleReport
 from mpcs_torch.learning.rule_plan import LimitPlan, plan_limit
 from mpcs_torch.learning.selection import SelectionRule
@@ -44,4 +44,5 @@ __all__ = [
     "UnfittedRuleWarning",
     "plan_limit",
     "recommended",
+    "with_averages",
 ]

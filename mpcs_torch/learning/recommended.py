@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import torch
@@ -35,7 +36,7 @@ class Recommendation:
     """The model and the rule that validation samples choose."""
 
     name: str
-    """The loss of the model: a key of `Recipe.losses`."""
+    """The name of the model: a key of `Recipe.losses`, or another that was tried."""
     rule: DecisionRule
     """Fitted; it takes the logits of that model."""
     factor: float | None
@@ -84,7 +85,8 @@ class Recipe:
         hold for the choice.
 
         Args:
-            logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them.
+            logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them;
+                and of others to choose from, by names of their own, such as those of `with_averages`.
             target: ``(N,)`` class indices.
             clusters: ``(N,)`` names of what samples share, such as the patient, as in `DecisionRule.fit`: limits then
                 hold for new clusters, and intervals are over clusters.
@@ -94,15 +96,11 @@ class Recipe:
             The choice. Its rule is on the CPU.
 
         Raises:
-            ValueError: If the plain model is missing, a name is not that of a loss, or as from `DecisionRule.fit`.
+            ValueError: If the plain model is missing, or as from `DecisionRule.fit`.
         """
-        unknown = [name for name in logits if name not in self.losses]
-        if PLAIN not in logits or unknown:
-            known = quoted(list(self.losses))
-            raise ValueError(
-                f"logits must be named as losses, {known}, with {PLAIN!r}, but got {quoted(list(logits))}."
-            )
-        names = [name for name in self.losses if name in logits]
+        if PLAIN not in logits:
+            raise ValueError(f"logits must have those of the model {PLAIN!r}, but got {quoted(list(logits))}.")
+        names = [PLAIN, *(name for name in logits if name != PLAIN)]
         checked = {
             name: checked_logits(logits[name], target, len(self.concern.classes), calibrates=True) for name in names
         }
@@ -233,6 +231,42 @@ def recommended(
         raise ValueError("refer must be given with a concern that has a cost of referral.")
     losses = {name: margin_loss(concern, *setting) for name, setting in LOSSES.items()}
     return Recipe(concern, losses, limits, max_accuracy_loss)
+
+
+def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Add averages of models to the models of a recipe: ``"average"`` of all, ``"average of margins"`` without plain.
+
+    `Recipe.choose` may then choose an average, which needs no further training, but a forward pass of each model that
+    it holds. The logits of an average are the logarithms of the mean probabilities.
+
+    Args:
+        logits: ``(N, C)`` of each model on the same samples, by the names of their losses.
+
+    Raises:
+        ValueError: If shapes differ.
+
+    Example:
+        >>> import torch
+        >>> logits = {"plain": torch.tensor([[0.0, 2.0]]), "margin 4": torch.tensor([[1.0, 1.0]])}
+        >>> with_averages(logits)["average"].softmax(dim=1)
+        tensor([[0.3096, 0.6904]])
+    """
+    shapes = {name: tuple(each.shape) for name, each in logits.items()}
+    if len(set(shapes.values())) > 1:
+        raise ValueError(f"logits must have one shape, but got {shapes}.")
+    averages = dict[str, Tensor]()
+    for title, members in (
+        ("average", list(logits)),
+        ("average of margins", [name for name in logits if name != PLAIN]),
+    ):
+        if len(members) > 1:
+            averages[title] = average_logits([logits[name] for name in members])
+    return {**logits, **averages}
+
+
+def average_logits(logits: Sequence[Tensor]) -> Tensor:
+    """Return the logarithm of the mean probabilities of several models on the same samples: (N, C)."""
+    return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(len(logits))
 
 
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:

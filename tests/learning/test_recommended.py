@@ -16,7 +16,7 @@ from mpcs_torch.calibration.scaling import make_scaling
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
-from mpcs_torch.learning import DecisionRule, Limit, recommended
+from mpcs_torch.learning import DecisionRule, Limit, recommended, with_averages
 from mpcs_torch.learning.choice import calibration_for, harm_of
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
 from mpcs_torch.learning.referral_choice import choose_referring
@@ -43,6 +43,23 @@ def test_the_plain_loss_is_cross_entropy_and_released_pairs_have_no_margin() -> 
     torch.testing.assert_close(losses[PLAIN](LOGITS, TARGET), cross_entropy(LOGITS, TARGET))
     margins = losses["margin 4"].margin * losses["margin 4"].concern
     assert margins.tolist() == [[0, 0, 4], [0, 0, 4], [4, 4, 0]]
+
+
+def test_an_average_is_chosen_where_it_is_best_and_decides_for_new_samples() -> None:
+    target = validation()[1]
+    noises = torch.randn(3, len(target), 3, generator=torch.Generator().manual_seed(1))
+    logits = dict(zip((PLAIN, "margin 2", "margin 4"), 2.0 * torch.eye(3)[target] + noises, strict=True))
+    both = with_averages(logits)
+    probs = sum(each.softmax(dim=1) for each in logits.values()) / 3
+    torch.testing.assert_close(both["average"].softmax(dim=1), probs)
+    assert [*both] == [*logits, "average", "average of margins"]
+    choice = recommended(LIGHTS).choose(both, target)
+    assert choice.name == "average"
+    right = [(recommended(LIGHTS).choose(each, target), each) for each in (logits, both)]
+    alone, averaged = ((made.rule(each[made.name]) == target).double().mean() for made, each in right)
+    assert averaged > alone + 0.02
+    assert [*with_averages({PLAIN: logits[PLAIN]})] == [PLAIN]
+    assert [*with_averages({PLAIN: logits[PLAIN], "mine": logits["margin 4"]})] == [PLAIN, "mine", "average"]
 
 
 def test_margins_are_in_proportion_to_weights_in_any_unit() -> None:
@@ -340,7 +357,7 @@ def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match="refer must be given with a concern that has a cost of referral"):
         recommended(replace(LIGHTS, refer=0.3))
     assert recommended(replace(LIGHTS, refer=0.3), refer=True).limits
-    with pytest.raises(ValueError, match=r"logits must be named as losses, .*'margin 4'.* with 'plain', but got"):
+    with pytest.raises(ValueError, match=r"logits must have those of the model 'plain', but got .*'margin 4'"):
         recommended(LIGHTS).choose({"margin 4": logits["margin 4"]}, target)
-    with pytest.raises(ValueError, match="logits must be named as losses"):
-        recommended(LIGHTS).choose({**logits, "margin 9": logits[PLAIN]}, target)
+    with pytest.raises(ValueError, match="logits must have one shape, but got"):
+        with_averages({PLAIN: logits[PLAIN], "margin 4": logits["margin 4"][1:]})
