@@ -1,0 +1,123 @@
+"""The dangerous errors of each class, in the sentence that a report begins with, and in a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import printable, shown
+from mpcs_torch.evaluation.scores import Interval
+from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.tables import Table
+
+TOLD = 3
+"""The most classes in a sentence."""
+MOST_LISTED = 12
+"""The most classes in the table."""
+
+
+class OfClass(NamedTuple):
+    """The rows of a class that are dangerous errors."""
+
+    label: str
+    errors: int
+    rows: int
+    ends: Interval | None
+    """The 95 % interval of their share; None if it is not known."""
+    dearest: float
+    """What the dearest dangerous error of the class costs; 0 if none of its errors is dangerous."""
+    right: int | None = None
+    """The number of its rows that are decided right; None if it is not known."""
+
+
+def classes_of(
+    confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], ends: Mapping[str, Interval] | None = None
+) -> list[OfClass]:
+    """Return the dangerous errors of each class, in the order of the classes.
+
+    Args:
+        confusion: ``(C, C)``, int64, rows true classes.
+        concern: Which errors are dangerous. Default: all.
+        names: C names.
+        ends: The 95 % intervals of the shares by class, where rows are not independent. Default: Clopper and Pearson's.
+    """
+    is_wrong = ~torch.eye(len(confusion), dtype=torch.bool)
+    is_dangerous = is_wrong if concern is None else concern.dangerous_pairs()
+    costs = is_dangerous * (1.0 if concern is None else concern.matrix())
+    classes = list[OfClass]()
+    for place, name in enumerate(names):
+        row = confusion[place]
+        errors, rows = int(row[is_dangerous[place]].sum()), int(row.sum())
+        independent = clopper_pearson(errors, rows) if rows and ends is None else None
+        interval = independent if ends is None else ends.get(name)
+        classes.append(OfClass(name, errors, rows, interval, costs[place].max().item(), int(row[place])))
+    return classes
+
+
+def worst_first(classes: Sequence[OfClass]) -> list[OfClass]:
+    """Return the classes in the order of their dearest error, then of the share of dangerous errors."""
+    return sorted(classes, key=lambda each: (-each.dearest, -each.errors / max(each.rows, 1)))
+
+
+def harm_sentence(classes: Sequence[OfClass], *, are_all: bool) -> str:
+    """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
+
+    Args:
+        classes: All classes.
+        are_all: Whether every error is dangerous.
+    """
+    wanted = [each for each in worst_first(classes) if each.dearest > 0]
+    parts = [
+        f"{each.errors} of {each.rows} {printable(each.label)} ({percent(each.errors, each.rows, each.ends)})"
+        for each in wanted
+        if each.rows
+    ]
+    told = ", ".join(parts[:TOLD]) + (" and on others" if len(parts) > TOLD else "")
+    absent = [printable(each.label) for each in wanted if not each.rows]
+    unknown = f" No row is {' or '.join(absent[:TOLD])}: errors there are not known." if absent else ""
+    count, rows = (sum(numbers) for numbers in zip(*((each.errors, each.rows) for each in classes), strict=True))
+    verb = "is wrong on" if are_all else "makes dangerous errors on"
+    return f"{verb} {told or 'no row'}; {count} of {rows} rows in all ({percent(count, rows)}).{unknown}"
+
+
+def percent(count: int, total: int, ends: Interval | None = None) -> str:
+    """Return a share, with its interval if there is one: ``18.4 % [10.5, 29]``."""
+    share = f"{100 * count / total:.3g} %"
+    return share if ends is None else f"{share} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
+
+
+def harm_table(
+    by_model: Mapping[str, Sequence[OfClass]], recalls: Mapping[str, Mapping[str, Interval]], *, are_all: bool
+) -> Table:
+    """Return the dangerous errors and the recall of each class by each model, the dearest and worst class first.
+
+    Args:
+        by_model: All classes of each model, in one order.
+        recalls: The 95 % intervals of recall, by model and class.
+        are_all: Whether every error is dangerous.
+    """
+    first, *_ = by_model.values()
+    is_several, has_recall = len(by_model) > 1, first[0].right is not None
+    header = ["class", *(["model"] if is_several else []), "rows", "errors" if are_all else "dangerous errors"]
+    places, rows = {each.label: place for place, each in enumerate(first)}, list[list[str]]()
+    listed = worst_first(first)[: max(TOLD, MOST_LISTED // len(by_model))]
+    for label in (each.label for each in listed):
+        for name, classes in by_model.items():
+            of_class = classes[places[label]]
+            row = [shown(label, 40), *([printable(name)] if is_several else []), str(of_class.rows), _errors(of_class)]
+            rows.append([*row, *([_recall(of_class, recalls.get(name, {}).get(label))] if has_recall else [])])
+    if len(first) > len(listed):
+        rows.append([f"and {len(first) - len(listed)} others", *[""] * (len(rows[0]) - 1)])
+    return Table([*header, *(["recall"] if has_recall else [])], rows)
+
+
+def _errors(of_class: OfClass) -> str:
+    if not of_class.rows:
+        return ""
+    return f"{of_class.errors}: {percent(of_class.errors, of_class.rows, of_class.ends)}" if of_class.dearest else ""
+
+
+def _recall(of_class: OfClass, ends: Interval | None) -> str:
+    return percent(of_class.right or 0, of_class.rows, ends) if of_class.rows else ""
