@@ -61,12 +61,13 @@ def worst_first(classes: Sequence[OfClass]) -> list[OfClass]:
     return sorted(classes, key=lambda each: (-each.dearest, -each.errors / max(each.rows, 1)))
 
 
-def harm_sentence(classes: Sequence[OfClass], *, are_all: bool) -> str:
+def harm_sentence(classes: Sequence[OfClass], *, are_all: bool, counted: str = "rows") -> str:
     """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
 
     Args:
         classes: All classes.
         are_all: Whether every error is dangerous.
+        counted: What is counted.
     """
     wanted = [each for each in worst_first(classes) if each.dearest > 0]
     parts = [
@@ -76,10 +77,11 @@ def harm_sentence(classes: Sequence[OfClass], *, are_all: bool) -> str:
     ]
     told = ", ".join(parts[:TOLD]) + (" and on others" if len(parts) > TOLD else "")
     absent = [printable(each.label) for each in wanted if not each.rows]
-    unknown = f" No row is {' or '.join(absent[:TOLD])}: errors there are not known." if absent else ""
+    unknown = f" No {counted.removesuffix('s')} is {' or '.join(absent[:TOLD])}: errors there are not known."
     count, rows = (sum(numbers) for numbers in zip(*((each.errors, each.rows) for each in classes), strict=True))
     verb = "is wrong on" if are_all else "makes dangerous errors on"
-    return f"{verb} {told or 'no row'}; {count} of {rows} rows in all ({percent(count, rows)}).{unknown}"
+    in_all = f"{count} of {rows} {counted} in all ({percent(count, rows)})"
+    return f"{verb} {told or 'none'}; {in_all}.{unknown if absent else ''}"
 
 
 def percent(count: int, total: int, ends: Interval | None = None) -> str:
@@ -89,7 +91,11 @@ def percent(count: int, total: int, ends: Interval | None = None) -> str:
 
 
 def harm_table(
-    by_model: Mapping[str, Sequence[OfClass]], recalls: Mapping[str, Mapping[str, Interval]], *, are_all: bool
+    by_model: Mapping[str, Sequence[OfClass]],
+    recalls: Mapping[str, Mapping[str, Interval]],
+    *,
+    are_all: bool,
+    system: str = "model",
 ) -> Table:
     """Return the dangerous errors and the recall of each class by each model, the dearest and worst class first.
 
@@ -97,10 +103,11 @@ def harm_table(
         by_model: All classes of each model, in one order.
         recalls: The 95 % intervals of recall, by model and class.
         are_all: Whether every error is dangerous.
+        system: What a model is called.
     """
     first, *_ = by_model.values()
     is_several, has_recall = len(by_model) > 1, first[0].right is not None
-    header = ["class", *(["model"] if is_several else []), "rows", "errors" if are_all else "dangerous errors"]
+    header = ["class", *([system] if is_several else []), "rows", "errors" if are_all else "dangerous errors"]
     places, rows = {each.label: place for place, each in enumerate(first)}, list[list[str]]()
     listed = worst_first(first)[: max(TOLD, MOST_LISTED // len(by_model))]
     for label in (each.label for each in listed):

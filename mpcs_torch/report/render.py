@@ -151,9 +151,8 @@ def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
     label = f"{literal(second, 20)} minus {literal(first, 20)}, % of {literal(first, 20)}"
     told = "; ".join(f"{name} {values[0][0]:+.3g} %" for name, values in effects.items())
     alt = printable(f"Differences of {second} from {first}: {told}.")
-    return [
-        draw(forest_figure(effects, [label]), alt, "Differences as a share of the first value, with 95 % intervals.")
-    ]
+    caption = "Differences as a share of the first value, with 95 % intervals, each of one row of the table alone."
+    return [draw(forest_figure(effects, [label]), alt, caption)]
 
 
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
