@@ -45,14 +45,14 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         marked: Epochs to mark by what picks them, for each run.
     """
     figure, axes = canvas(2.3, column, xlabel="epoch")
-    drawn, settled = list[float](), list[float]()
+    drawn, settled = list[float](), dict[int, list[float]]()
     for number, (name, records, colour) in enumerate(coloured(runs)):
         values = {int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, nan))}
         label = literal(name) if len(runs) > 1 else None
         axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label)
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
-                settled.append(values[epoch])
+                settled.setdefault(epoch, []).append(values[epoch])
                 of_run = f", {literal(name, style.MOST_IN_SENTENCE)}" if len(runs) > 1 else ""
                 axes.plot(
                     epoch,
@@ -67,16 +67,18 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     label=f"{literal(picker, style.MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
-        settled += list(values.values())[int(SETTLED * len(values)) :]
+        for epoch in list(values)[int(SETTLED * len(values)) :]:
+            settled.setdefault(epoch, []).append(values[epoch])
+    later = [value for of_epoch in settled.values() for value in of_epoch]
     if drawn and max(drawn) > WIDE_RANGE * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
-    elif drawn and 0 < max(settled) - min(settled) < FLAT * (max(drawn) - min(drawn)):
-        free = MARGIN * (max(settled) - min(settled))
-        axes.set_ylim(min(settled) - free, max(settled) + free)
-        axes.set_ylabel("without early epochs", color=style.DARK_GREY)
+    elif drawn and 0 < max(later) - min(later) < FLAT * (max(drawn) - min(drawn)):
+        free = MARGIN * (max(later) - min(later))
+        axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
+        axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid(axes)
     legend_below(figure)

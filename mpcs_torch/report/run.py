@@ -11,7 +11,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
-from mpcs_torch.functional import Comparison, clopper_pearson, summarize_comparisons
+from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
@@ -243,12 +243,8 @@ def _of_several(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
 def _by_class(judged: Mapping[str, Judged]) -> Table:
     """Return the dangerous errors and the recall of each class, with intervals for independent samples."""
     by_run = {name: classes_of(each.confusion, each.concern, each.concern.classes) for name, each in judged.items()}
-    recalls = {
-        name: {one.label: clopper_pearson(one.right or 0, one.rows) for one in classes if one.rows}
-        for name, classes in by_run.items()
-    }
     are_all = all(_are_all(each.concern) for each in judged.values())
-    return harm_table(by_run, recalls, are_all=are_all, system="run")
+    return harm_table(by_run, are_all=are_all, system="run")
 
 
 def _costs(judged: Mapping[str, Judged], run: TrainedRun) -> Costliest:

@@ -10,7 +10,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT
-from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval
+from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import reliability
 from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
@@ -108,16 +108,8 @@ def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec |
     """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
     scores = result.models[name]
     if scores.confusion is not None:
-        ends: dict[str, Interval] | None = None
-        if INDEPENDENT not in result.notes:  # over clusters, that of all errors of a class is known
-            pairs = None if concern is None else concern.dangerous_pairs().sum(dim=1).tolist()
-            ends = {
-                label: intervals["error_rate"]
-                for place, label in enumerate(scores.class_names)
-                if (pairs is None or pairs[place] == len(scores.class_names) - 1)
-                and "error_rate" in (intervals := scores.class_intervals.get(label, {}))
-            }
-        return classes_of(scores.confusion, concern, scores.class_names, ends)
+        intervals = None if INDEPENDENT in result.notes else scores.class_intervals
+        return classes_of(scores.confusion, concern, scores.class_names, intervals)
     groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
     if concern is None or not any("dangerous_rate" in of_class.values for of_class in groups.values()):
         return []
@@ -145,11 +137,7 @@ def _class_table(result: Result[ClassifierScores], concern: ConcernSpec | None) 
     by_model = {name: _classes(name, result, concern) for name in result.models}
     if not all(by_model.values()):
         return None
-    recalls = {
-        name: {label: ends["recall"] for label, ends in scores.class_intervals.items() if "recall" in ends}
-        for name, scores in result.models.items()
-    }
-    return harm_table(by_model, recalls, are_all=concern is None)
+    return harm_table(by_model, are_all=concern is None)
 
 
 def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:

@@ -91,7 +91,7 @@ def test_the_facts_at_the_top_are_counts_of_test_samples(runs: list[TrainedRun],
 def test_the_page_begins_with_the_dangerous_errors_of_the_classes(runs: list[TrainedRun], page: Page) -> None:
     counted = Counted.of(runs[0], runs[0].result.epoch)
     told = page.plain_text.split(f"Epoch {runs[0].result.epoch} of run5 makes dangerous errors on ")[1]
-    of_classes = re.findall(r"(\d+) of (\d+) (\d) \(", told.split(" in all")[0])
+    of_classes = re.findall(r"(\d+) of (\d+) of class (\d) \(", told.split(" in all")[0])
     assert len(of_classes) == 3, "the others are not told"
     for number, rows, label in of_classes:
         assert int(rows) == counted.labels.count(int(label))
