@@ -5,6 +5,7 @@ from pathlib import Path
 import mpcs_torch.plots as plots
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
+from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.report.render import Drawing, draw, drawn_models, write_result
 
@@ -46,7 +47,10 @@ def _sentence(name: str, scores: DetectorScores) -> str:
     ends = scores.intervals.get(EQUAL_ERROR)
     interval = "" if ends is None else f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
     sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR]:.3g} %{interval}"
-    return f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
+    ranked = f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
+    at = [(limit, scores.values.get(f"false-alarm rate at {100 * limit:g} % misses")) for limit in MISSES]
+    told = [f"{100 * rate:.3g} % at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
+    return f"{ranked} False alarms: {' and '.join(told)}." if told else ranked
 
 
 def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
@@ -59,9 +63,9 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     )
     drawings = [
         draw(
-            plots.det_curves(rates, points=scores[0].points, title="DET"),
+            plots.det_curves(rates, points=scores[0].points, confidence=None, title="DET"),
             f"DET curves, miss rate over false-alarm rate. {each}.",
-            "Lower is better. Boxes are intervals of both rates at the minimum costs.",
+            "Lower is better. Minimum costs have no intervals: their thresholds were chosen on these trials.",
         )
     ]
     if len(rates) == 1:
