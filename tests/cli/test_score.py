@@ -141,3 +141,17 @@ def test_rows_of_the_training_are_pointed_out(tmp_path: Path, capsys: pytest.Cap
         assert not told or "25 % of the 400 rows are also in train.csv" in told[0]["warning"]
     assert run("score", train, test, "--seen", train) == 2
     assert "--seen" in capsys.readouterr().err
+
+
+def test_it_is_said_what_expected_concern_is_relative_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 8 benign and 2 malignant rows, always deciding benign costs 2 * 10 / 10, and malignant 8 * 1 / 10 a row."""
+    (tmp_path / "c.yaml").write_text("classes: [benign, malignant]\nweights: [[0, 1], [10, 0]]\n")
+    rows = [f"{0.9 - 0.1 * (n % 5):.1f},{0.1 + 0.1 * (n % 5):.1f},{int(n > 7)}" for n in range(10)]
+    (tmp_path / "p.csv").write_text("\n".join(["benign,malignant,target", *rows]) + "\n")
+    given = ("--concern", tmp_path / "c.yaml", "--metrics", "expected_concern,dangerous")
+    assert run("score", tmp_path / "p.csv", *given, "--html", tmp_path / "r.html") == 0
+    told = "expected_concern: 1 is the cost of always deciding malignant, 0.8 for each row."
+    assert told in one_line(capsys.readouterr().out)
+    assert "of always deciding malignant" in (tmp_path / "r.html").read_text()
+    assert run("score", tmp_path / "p.csv", "--metrics", "accuracy") == 0
+    assert "always deciding" not in capsys.readouterr().out
