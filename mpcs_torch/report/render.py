@@ -167,7 +167,8 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
     alt = f"{metric} of each group of {column}, the worst first: {worst}."
     kept = "" if of_all <= MOST_ROWS else f"The worst {MOST_ROWS} of {of_all} groups. "
     bars = " Bars: 95 % intervals, each of one group alone." if first.has_intervals else ""
-    return draw(figure, printable(alt), f"{kept}Worst first; dashed lines: all rows.{bars}")
+    order = f"In the order of {first.model}, the worst first" if len(models) > 1 else "Worst first"
+    return draw(figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}"))
 
 
 def _effect(scores: Scores, metric: str) -> Effect:

@@ -147,8 +147,8 @@ def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> d
             continue
         errors, dangerous = errors_of(scores.confusion, concern)
         if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
-            cost, name_of_constant = scores.values["expected_concern"], printable(scores.constant[0])
-            facts["cost of errors"] = f"{cost:.3g} of always deciding {name_of_constant}"
+            units = f"cost of errors, 1: always deciding {printable(scores.constant[0])}"
+            facts[units] = f"{scores.values['expected_concern']:.3g}"
         if len(result.models) == 1:
             facts |= {"errors": errors} if concern is None else {"errors": errors, "dangerous errors": dangerous}
         elif concern is None:
