@@ -84,6 +84,7 @@ def choose_metrics(
             entry
             for entry in ENTRIES
             if takes_referrals(entry)
+            and entry.is_default
             and entry.undefined != "constant"
             and (is_priced or not getattr(entry.metric, "needs_referral_cost", False))
         ]
@@ -127,7 +128,7 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
 def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
     """Return metrics in the order in which sections show them."""
     by_name = {entry.name: entry for entry in entries}
-    return [by_name[name] for _, names in sections_of(entries, has_concern=has_concern) for name in names]
+    return [by_name[name] for names in sections_of(entries, has_concern=has_concern) for name in names]
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:

@@ -34,6 +34,9 @@ class ClassifierScores(Scores):
     """int64 (C, C), rows true classes; None for soft labels and for groups."""
     class_intervals: Mapping[str, Mapping[str, Interval]] = field(default_factory=dict)
     """The 95 % intervals of the rates of classes, by class and rate."""
+    constant: tuple[str, float] | None = None
+    """The class that costs least if it is always decided, and this cost per row; None if costs are not relative to it.
+    """
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
 
@@ -54,6 +57,15 @@ class ClassifierScores(Scores):
     def about(self) -> dict[str, Any]:
         """Return the numbers of rows and the classes."""
         return {**super().about(), "classes": list(self.class_names)}
+
+    def remarks(self) -> list[str]:
+        """Return what costs are relative to, beside the other remarks."""
+        if self.constant is None:
+            return super().remarks()
+        relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
+        name, cost = self.constant
+        units = f"1 is the cost of always deciding {shown(name)}, {cost:.4g} for each row"
+        return [f"{', '.join(relative)}: {units}.", *super().remarks()]
 
     def undefined(self) -> dict[str, str]:
         """Return why metrics are NaN or infinite, by metric."""

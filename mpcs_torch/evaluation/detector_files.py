@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -55,6 +55,7 @@ def score_detectors(
     p_fa: Sequence[float] = (),
     p_miss: Sequence[float] = MISSES,
     max_p_fa: float | None = None,
+    at_minimum: bool = False,
     calibration: CalibrationMethod | None = None,
     is_fused: bool = False,
     by: Sequence[str] = (),
@@ -72,6 +73,7 @@ def score_detectors(
         p_fa: As in `evaluate_detectors`; with development trials, by thresholds that are learned from them.
         p_miss: The same.
         max_p_fa: As in `evaluate_detectors`.
+        at_minimum: As in `learned_thresholds`.
         calibration: Scores that are calibrated on the development trials are measured too, and compared.
         is_fused: Whether the fusion of the detectors is measured too, and compared.
         by: Columns whose groups are measured.
@@ -99,8 +101,9 @@ def score_detectors(
         fusion = fused(read, files.development[0], prior)
         detectors, compared = [*detectors, fusion], [*compared, fusion]
     fixed = {detector.name: [] if threshold is None else given_threshold(threshold, points) for detector in detectors}
+    wanted: dict[str, Any] = {"p_fa": p_fa, "p_miss": p_miss, "at_minimum": at_minimum}
     for name, _, _, learned in detectors:
-        fixed[name] += [] if learned is None else learned_thresholds(*learned, points, p_fa=p_fa, p_miss=p_miss)
+        fixed[name] += [] if learned is None else learned_thresholds(*learned, points, **wanted)
     return evaluate_detectors(
         {detector.name: detector.trials.scores for detector in detectors},
         tables[0].trials.labels,

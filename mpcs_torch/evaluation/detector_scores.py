@@ -94,3 +94,13 @@ class DetectorScores(Scores):
             interval = "" if ends is None else f" ({interval_text((100 * ends[0], 100 * ends[1]), 3)})"
             cells.append(f"{100 * rate:.3g}{mark}{interval}")
         return cells
+
+
+def det_points(detectors: Mapping[str, DetectorScores]) -> Table:
+    """Return the points of the DET curves: the error rates of each detector at each of its thresholds, ascending."""
+    rows = list[list[str]]()
+    for name, scores in detectors.items():
+        rates = scores.summary.counts.rates()
+        columns = (rates.thresholds.tolist(), rates.p_miss.tolist(), rates.p_fa.tolist())
+        rows += [[name, *map(repr, point)] for point in zip(*columns, strict=True)]
+    return Table(["detector", "threshold", "miss_rate", "false_alarm_rate"], rows)

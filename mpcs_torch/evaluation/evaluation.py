@@ -405,7 +405,8 @@ def evaluate_confusion(
         intervals: Whether values get intervals.
     """
     if metrics is None:
-        of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]
+        is_wanted = [entry.takes == "decisions" and entry.is_default and not entry.is_of_referrals for entry in ENTRIES]
+        of_decisions = [entry for entry, wanted in zip(ENTRIES, is_wanted, strict=True) if wanted]
         metrics = in_order(of_decisions, has_concern=concern is not None)
     layout, pairs = SumLayout(choose_metrics(len(class_names), concern, metrics)), confusion.nonzero()
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()

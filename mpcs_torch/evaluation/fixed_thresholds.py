@@ -59,6 +59,7 @@ def learned_thresholds(
     *,
     p_fa: Sequence[float] = (),
     p_miss: Sequence[float] = (),
+    at_minimum: bool = False,
 ) -> list[FixedThreshold]:
     """Learn thresholds from development trials: of minimum costs, of equal error rates, and of limited error rates.
 
@@ -71,6 +72,7 @@ def learned_thresholds(
         points: The operating points of the minimum costs.
         p_fa: The highest false-alarm rates at which the miss rate is wanted, each in [0, 1].
         p_miss: The highest miss rates at which the false-alarm rate is wanted, each in [0, 1].
+        at_minimum: Whether the half total error rate is wanted at the threshold of its minimum, too.
 
     Raises:
         ValueError: If the trials lack targets or non-targets, or a rate breaks its rule.
@@ -85,6 +87,10 @@ def learned_thresholds(
     threshold = middle_of(nearest.low, nearest.high).item()
     name = "half total error rate at the development threshold"
     thresholds.append(FixedThreshold(name, threshold, "half total error rate"))
+    if at_minimum:
+        threshold = min_cost_of(counts, vertices, EVEN).threshold.item()
+        name = "half total error rate at the development minimum"
+        thresholds.append(FixedThreshold(name, threshold, "half total error rate"))
     return [*thresholds, *limiting_thresholds(counts, p_fa, p_miss, "the development threshold of ")]
 
 

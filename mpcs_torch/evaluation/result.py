@@ -106,11 +106,11 @@ class Result(Generic[ScoresT]):
             raise RequirementError(outcomes)
         return outcomes
 
-    def sections(self) -> list[tuple[str, Table]]:
-        """Return the metrics in tables, the main ones first, each with a sentence about it, which may be empty."""
+    def sections(self) -> list[Table]:
+        """Return the metrics in tables, the main ones first."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = sections_of(list(entries.values()), has_concern=self.has_concern)
-        return [(about, self.table(names)) for about, names in sections]
+        return [self.table(names) for names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
@@ -147,9 +147,7 @@ class Result(Generic[ScoresT]):
 
     def parts(self) -> list[Table | str]:
         """Return the tables and sentences that say it all, in order."""
-        parts: list[Table | str] = [self.first.headline()]
-        for about, table in self.sections():
-            parts += [*([about] if about else []), table]
+        parts: list[Table | str] = [self.first.headline(), *self.sections()]
         parts += map(printable, self.all_notes())
         if len(self.models) == 1 and (by_class := self.first.class_table()) is not None:
             parts.append(by_class)

@@ -19,11 +19,6 @@ TRUE_CLASS = "true class"
 Direction = Literal["min", "max"]
 ALL_IN_ONE = 12
 """Up to this number of metrics, such as those that were named, one table shows them in their order."""
-ABOUT_AVERAGES = (
-    "Averages of each class against the rest, by oneDAL's definitions: with many classes, most of these yes-or-no "
-    "decisions are a right no, so average_accuracy is near 1 and error_rate near 0 "
-    "however many predictions are wrong."
-)
 
 
 class DetectorMetric(NamedTuple):
@@ -38,8 +33,8 @@ class DetectorMetric(NamedTuple):
     is_count: bool = False
 
 
-def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[tuple[str, list[str]]]:
-    """Return the names of metrics in the sections that show them, none empty, each with a sentence or an empty text.
+def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
+    """Return the names of metrics in the sections that show them, none empty.
 
     Args:
         entries: Metrics in any order.
@@ -47,13 +42,11 @@ def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concer
             only MPCS comes first.
     """
     if len(entries) <= ALL_IN_ONE:
-        return [("", [entry.name for entry in entries])]
+        return [[entry.name for entry in entries]]
     leading = ("main", "concern") if has_concern else ("main",)
-    first, others, averages = list[str](), list[str](), list[str]()
-    for entry in entries:
-        section = first if entry.section in leading else averages if entry.section == "averages" else others
-        section.append(entry.name)
-    return [(about, names) for about, names in (("", first), ("", others), (ABOUT_AVERAGES, averages)) if names]
+    first = [entry.name for entry in entries if entry.section in leading]
+    others = [entry.name for entry in entries if entry.section not in leading]
+    return [names for names in (first, others) if names]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,16 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
+from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import CONFIDENCE, RATE, Units, difference_of, interval_of, rate_interval, whole_of
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.scores import Interval
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.concern.expected_concern import constant_classes
 from mpcs_torch.functional.quality.confusion import ClassCounts
+from mpcs_torch.metrics.concern.expected_concern import cost_matrix
 
 NOT_ADDITIVE = "its value is not known as a function of sums"
 
@@ -64,8 +67,19 @@ def scores_of(
         },
         class_names=class_names,
         confusion=confusion,
+        constant=None if confusion is None else _best_constant(layout.chosen, confusion, class_names),
         class_intervals=_class_intervals(layout, numbers, units, class_names) if has_classes else {},
     )
+
+
+def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequence[str]) -> tuple[str, float] | None:
+    """Return the class that costs least if it is always decided, and the cost per row; None if no metric needs it."""
+    if not any(entry.undefined == "constant" for entry in chosen.entries):
+        return None
+    per_row = (confusion.sum(1).double() / confusion.sum()) @ constant_classes(
+        cost_matrix(chosen.concern, len(confusion))
+    )
+    return class_names[int(per_row.argmin())], per_row.min().item()
 
 
 def _class_intervals(

@@ -24,8 +24,8 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "soft_labels"
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Direction = Literal["min", "max"]
-Section = Literal["main", "concern", "other", "averages"]
-"""The place of a metric: first, first if there is a concern, after these, or last among oneDAL's averages."""
+Section = Literal["main", "concern", "other"]
+"""The place of a metric: first, first if there is a concern, or after these."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
 """When a value is NaN or infinite: a class is never predicted, never occurs, one of both; a decision that is always the
 same costs nothing; or the probability of a label is 0."""
@@ -53,7 +53,7 @@ class MetricEntry:
     """For a metric whose class does not say which way is better."""
     section: Section = "other"
     is_default: bool = True
-    """Whether it is measured unless metrics are named."""
+    """Whether it is measured unless metrics are named: not if it says what another one says."""
     is_of_referrals: bool = False
     """Whether it says something only where samples may be referred; it is a default only there."""
     group_rank: int | None = None
@@ -206,15 +206,15 @@ ENTRIES = (
     ),
     MetricEntry("f1_macro", metrics.MacroF1, "decisions"),
     MetricEntry("mcc", metrics.MatthewsCorrelation, "decisions"),
-    MetricEntry("micro_precision", metrics.MicroPrecision, "decisions", section="averages"),
-    MetricEntry("micro_recall", metrics.MicroRecall, "decisions", section="averages"),
-    MetricEntry("micro_fscore", metrics.MicroFScore, "decisions", section="averages", undefined="either"),
-    MetricEntry("macro_precision", metrics.MacroPrecision, "decisions", section="averages", undefined="unpredicted"),
-    MetricEntry("macro_recall", metrics.MacroRecall, "decisions", section="averages", undefined="absent"),
-    MetricEntry("macro_fscore", metrics.MacroFScore, "decisions", section="averages", undefined="either"),
-    MetricEntry("average_accuracy", metrics.AverageAccuracy, "decisions", section="averages"),
-    MetricEntry("error_rate", metrics.ErrorRate, "decisions", section="averages"),
-    MetricEntry("weighted_error_rate", metrics.WeightedErrorRate, "decisions", section="averages"),
+    MetricEntry("micro_precision", metrics.MicroPrecision, "decisions", is_default=False),
+    MetricEntry("micro_recall", metrics.MicroRecall, "decisions", is_default=False),
+    MetricEntry("micro_fscore", metrics.MicroFScore, "decisions", undefined="either", is_default=False),
+    MetricEntry("macro_precision", metrics.MacroPrecision, "decisions", undefined="unpredicted"),
+    MetricEntry("macro_recall", metrics.MacroRecall, "decisions", undefined="absent", is_default=False),
+    MetricEntry("macro_fscore", metrics.MacroFScore, "decisions", undefined="either"),
+    MetricEntry("average_accuracy", metrics.AverageAccuracy, "decisions", is_default=False),
+    MetricEntry("error_rate", metrics.ErrorRate, "decisions", is_default=False),
+    MetricEntry("weighted_error_rate", metrics.WeightedErrorRate, "decisions", is_default=False),
     # Probabilities.
     MetricEntry(
         "mpcs",

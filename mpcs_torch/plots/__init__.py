@@ -1,6 +1,5 @@
 """Values of metrics in, matplotlib figures out; nothing here touches pyplot's global state."""
 
-from mpcs_torch.plots.bars import condition_chart
 from mpcs_torch.plots.confusion import confusion_matrix
 from mpcs_torch.plots.curves import score_histograms
 from mpcs_torch.plots.det import bayes_error_curves, det_curves
@@ -11,7 +10,6 @@ from mpcs_torch.plots.roc import roc_curves, roc_with_hull
 
 __all__ = [
     "bayes_error_curves",
-    "condition_chart",
     "confusion_matrix",
     "det_curves",
     "mean_curves",

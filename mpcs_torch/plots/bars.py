@@ -1,15 +1,14 @@
-"""Values as bars and dots: of classes, on a scale, stacked, in pairs, and under each condition."""
+"""Values as bars and dots: of classes, on a scale, stacked, and in pairs."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from types import MappingProxyType
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, shown_number
+from mpcs_torch.plots.canvas import Place, canvas, grid, legend_below, literal, shown_number
 
 KINDS = {
     "correct": (style.BLUE, ""),
@@ -118,50 +117,5 @@ def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figu
     axes.set_ylim(bottom=0, top=1.05 * max(*baseline, *other, 1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_below(figure)
-    return figure
-
-
-MOST = 40
-"""The number of conditions that fit a figure."""
-MOST_NAME = 20
-"""The most characters of the name of a condition."""
-
-
-def condition_chart(
-    systems: Mapping[str, Sequence[float]],
-    pooled: Mapping[str, float],
-    conditions: Sequence[str],
-    *,
-    metric: str,
-    column: str,
-    intervals: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
-) -> Figure:
-    """Draw a metric of each system under each condition as points, with intervals, and over all samples as lines.
-
-    Args:
-        systems: The values of each system by its name, in the order of the conditions.
-        pooled: The value of each system over all samples.
-        conditions: The names of the conditions; at most `MOST` are drawn.
-        metric: The name of the metric.
-        column: The name of the column that the conditions are values of.
-        intervals: The 95 % interval of each value of a system, NaN where there is none. Default: none are drawn.
-    """
-    shown = conditions[:MOST]
-    figure, axes = canvas(max(2.2, 0.8 + 0.3 * len(shown)), xlabel=literal(metric), ylabel=literal(column, MOST_NAME))
-    axes.set_yticks(list(range(len(shown))), [literal(name, MOST_NAME) for name in shown])
-    axes.set_ylim(len(shown) - 0.5, -0.5)
-    grid(axes, "y")
-    apart = 0.15 if intervals else 0.0  # bars of several systems would hide each other
-    for number, (name, values, colour) in enumerate(coloured(systems)):
-        ends = list(intervals.get(name, ()))[:MOST]
-        about = "; bars: 95 %" if ends else ""
-        label = f"{literal(name, style.MOST_IN_SENTENCE)} (line: all, {pooled[name]:.4g}{about})"
-        heights = [place + apart * (number - (len(systems) - 1) / 2) for place in range(len(shown))]
-        for place, (low, high) in zip(heights, ends, strict=False):
-            axes.plot([low, high], [place, place], color=colour, linewidth=1.5, alpha=0.6)
-        marker = style.MARKERS[number % len(style.MARKERS)]
-        axes.plot(values[:MOST], heights, marker, color=colour, markersize=6, label=label)
-        axes.axvline(pooled[name], color=colour, linewidth=1.0, linestyle="--")
     legend_below(figure)
     return figure

@@ -32,7 +32,7 @@ def det_curves(
     systems: Mapping[str, ErrorRates],
     *,
     points: OperatingPoint | Sequence[OperatingPoint] = (),
-    confidence: float = 0.95,
+    confidence: float | None = 0.95,
     marks: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     title: str = "",
     on: Place = None,
@@ -47,7 +47,7 @@ def det_curves(
     Args:
         systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
         points: An operating point to mark, or any number of them.
-        confidence: The confidence of the intervals, in (0, 1).
+        confidence: The confidence of the intervals, in (0, 1); None for no boxes.
         marks: More points, the false-alarm rate and the miss rate of each detector, by the text of the legend.
         title: The title of the figure.
         on: Axes to draw on, or an empty figure. Default: a new figure.
@@ -60,7 +60,8 @@ def det_curves(
     """
     if not systems:
         raise ValueError("systems must hold at least one curve, but is empty.")
-    check_confidence(confidence)
+    if confidence is not None:
+        check_confidence(confidence)
     marked = as_points(points)
     counts = [rates.counts() for rates in systems.values()]
     hulls = [hull_vertices(errors) for errors in counts]
@@ -79,7 +80,8 @@ def det_curves(
         axes.plot(*[max(equal, INSIDE)] * 2, "+", color=colour, markersize=9)
         markers = cycle(MARKERS)
         for cost, marker in zip(costs[number], markers, strict=False):
-            _draw_interval(axes, rates, cost, colour, confidence)
+            if confidence is not None:
+                _draw_interval(axes, rates, cost, colour, confidence)
             _mark(axes, cost.p_fa.item(), cost.p_miss.item(), colour, marker)
         for of_systems, marker in zip(more.values(), markers, strict=False):
             _mark(axes, *of_systems[number], colour, marker)

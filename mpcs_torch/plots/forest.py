@@ -1,35 +1,67 @@
-"""Effects with their intervals, one row for each."""
+"""Effects with their intervals, one row for each: differences, and the values of groups."""
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
+from types import MappingProxyType
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mpcs_torch.plots import canvas as style
-from mpcs_torch.plots.canvas import grid, literal
+from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
 
 Effect = tuple[float, float, float]
-"""A value and its interval."""
+"""A value and its interval; NaN for what there is not."""
+MOST_ROWS = 40
+"""The number of subjects that fit a figure."""
+MOST_NAME = 20
+"""The most characters of a subject where values stand beside each other."""
+APART = 0.2
+"""Rows between the effects of two systems."""
 
 
-def forest_figure(effects: Mapping[str, Sequence[Effect]], names: Sequence[str]) -> Figure:
+def forest_figure(
+    effects: Mapping[str, Sequence[Effect]],
+    names: Sequence[str],
+    *,
+    systems: Mapping[str, float] = MappingProxyType({}),
+    subject: str = "",
+) -> Figure:
     """Draw effects with their intervals in a row for each subject, and a line at 0.
 
     Args:
         effects: By subject, the value and the interval of each effect, in the units of its name.
-        names: Of the effects, which have a panel each.
+        names: Of the effects, which have a panel each. With ``systems``, one name.
+        systems: The value of each system over all subjects, which is drawn as a line instead of 0; the effects of a
+            subject are then those of the systems. Default: effects are differences.
+        subject: What the subjects are.
     """
-    width = style.WIDTH if len(names) == 1 else 11
-    figure = Figure(figsize=(width, 0.32 * len(effects) + 1.1), layout="constrained")
+    width, most = style.WIDTH if len(names) == 1 else 11, MOST_NAME if systems else style.MOST
+    tall = 0.32 * max(1, 0.55 * len(systems))
+    figure = Figure(figsize=(width, max(2.2 if subject else 1.4, tall * len(effects) + 1.1)), layout="constrained")
     (panels,) = figure.subplots(1, len(names), sharey=True, squeeze=False)
     for place, (axes, name) in enumerate(zip(panels, names, strict=True)):
-        for row, values in enumerate(effects.values()):
-            value, low, high = values[place]
-            axes.plot([low, high], [row] * 2, color=style.MPCS, linewidth=1)
-            axes.plot(value, row, "o", color=style.MPCS, markersize=5)
-        axes.set(yticks=range(len(effects)), yticklabels=[literal(subject) for subject in effects], xlabel=name)
-        axes.axvline(0, color=style.GREY, linewidth=0.8)
+        axes.set(yticks=range(len(effects)), yticklabels=[literal(row, most) for row in effects], xlabel=literal(name))
+        if systems:
+            for number, (system, value, colour) in enumerate(coloured(systems)):
+                shift = APART * (number - (len(systems) - 1) / 2)
+                _draw(axes, [values[number] for values in effects.values()], colour, shift, style.MARKERS[number % 7])
+                axes.axvline(value, color=colour, linewidth=1, linestyle="--")
+                label = f"{literal(system, style.MOST_IN_SENTENCE)} (all: {value:.4g})"
+                axes.plot([], [], style.MARKERS[number % 7], color=colour, markersize=5, label=label)
+        else:
+            _draw(axes, [values[place] for values in effects.values()], style.MPCS, 0.0, "o")
+            axes.axvline(0, color=style.GREY, linewidth=0.8)
         axes.locator_params(axis="x", nbins=5)
         grid(axes)
-    panels[0].invert_yaxis()
-    panels[0].set_ylim(len(effects) - 0.5, -0.5)
+    panels[0].set(ylim=(len(effects) - 0.5, -0.5), ylabel=literal(subject, MOST_NAME))
+    if systems:
+        legend_below(figure)
     return figure
+
+
+def _draw(axes: Axes, effects: Sequence[Effect], colour: str, shift: float, marker: str) -> None:
+    for row, (value, low, high) in enumerate(effects):
+        if isfinite(low) and isfinite(high):
+            axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)
+        axes.plot(value, row + shift, marker, color=colour, markersize=5)

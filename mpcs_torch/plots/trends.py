@@ -24,12 +24,19 @@ METRIC_LINES = {
 WIDE_RANGE = 30
 """A metric whose highest value is this many times its lowest, and whose values are mostly small, is drawn on a
 logarithmic scale."""
+SETTLED, FLAT = 0.5, 1 / 3
+"""The axis shows the last half of the epochs, where their values and those of marked epochs are within a third of the
+range of all: else what happens there is a flat line."""
+MARGIN = 0.1
+"""The share of a zoomed range that is free on either side."""
 RINGS, DOT = (11, 14, 17, 20), 5.5
 """The sizes of markers, in points. The first one of each run is a ring around what else is marked there."""
 
 
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
     """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values span one.
+
+    Where early epochs would make the others a flat line, the axis has the range of the later and the marked ones.
 
     Args:
         runs: The records of each run by its name; a run that lacks the column is left out, as are values that are not
@@ -38,13 +45,14 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         marked: Epochs to mark by what picks them, for each run.
     """
     figure, axes = canvas(2.3, column, xlabel="epoch")
-    drawn: list[float] = []
+    drawn, settled = list[float](), dict[int, list[float]]()
     for number, (name, records, colour) in enumerate(coloured(runs)):
         values = {int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, nan))}
         label = literal(name) if len(runs) > 1 else None
         axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label)
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
+                settled.setdefault(epoch, []).append(values[epoch])
                 of_run = f", {literal(name, style.MOST_IN_SENTENCE)}" if len(runs) > 1 else ""
                 axes.plot(
                     epoch,
@@ -59,11 +67,18 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
                     label=f"{literal(picker, style.MOST_IN_SENTENCE)}: epoch {epoch}{of_run}",
                 )
         drawn += values.values()
+        for epoch in list(values)[int(SETTLED * len(values)) :]:
+            settled.setdefault(epoch, []).append(values[epoch])
+    later = [value for of_epoch in settled.values() for value in of_epoch]
     if drawn and max(drawn) > WIDE_RANGE * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_ylabel("log scale", color=style.DARK_GREY)
+    elif drawn and 0 < max(later) - min(later) < FLAT * (max(drawn) - min(drawn)):
+        free = MARGIN * (max(later) - min(later))
+        axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
+        axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid(axes)
     legend_below(figure)

@@ -1,14 +1,13 @@
 """The report page of detectors."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import mpcs_torch.plots as plots
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
-from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.report.render import Drawing, draw, write_result
+from mpcs_torch.report.render import Drawing, draw, drawn_models, write_result
 
 MOST_TOLD = 3
 """The most detectors that have a sentence each."""
@@ -39,7 +38,6 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         reversed=[name for name, scores in result.models.items() if scores.summary.area.item() < 0.5],
         metrics=result.table(),
         drawings=_drawings(result),
-        chart=lambda column, models: _chart(column, [groups for groups in models if groups.model in _drawn(result)]),
         tables=lambda groups: [(groups.model, groups.table())],
         command=command,
     )
@@ -49,11 +47,14 @@ def _sentence(name: str, scores: DetectorScores) -> str:
     ends = scores.intervals.get(EQUAL_ERROR)
     interval = "" if ends is None else f" (95 % interval {100 * ends[0]:.3g} to {100 * ends[1]:.3g})"
     sentence = f"{name} has an equal error rate of {100 * scores.values[EQUAL_ERROR]:.3g} %{interval}"
-    return f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
+    ranked = f"{sentence}, and ranks a target above a non-target in {100 * scores.summary.area.item():.4g} % of pairs."
+    at = [(limit, scores.values.get(f"false-alarm rate at {100 * limit:g} % misses")) for limit in MISSES]
+    told = [f"{100 * rate:.3g} % at {100 * (1 - limit):g} % sensitivity" for limit, rate in at if rate is not None]
+    return f"{ranked} False alarms: {' and '.join(told)}." if told else ranked
 
 
 def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
-    drawn = {name: result.models[name] for name in _drawn(result)}
+    drawn = {name: result.models[name] for name in drawn_models(result)}
     rates = {name: scores.summary.counts.rates() for name, scores in drawn.items()}
     scores = list(drawn.values())
     each = "; ".join(
@@ -62,9 +63,9 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
     )
     drawings = [
         draw(
-            plots.det_curves(rates, points=scores[0].points, title="DET"),
+            plots.det_curves(rates, points=scores[0].points, confidence=None, title="DET"),
             f"DET curves, miss rate over false-alarm rate. {each}.",
-            "Lower is better. Boxes are intervals of both rates at the minimum costs.",
+            "Lower is better. Minimum costs have no intervals: their thresholds were chosen on these trials.",
         )
     ]
     if len(rates) == 1:
@@ -88,18 +89,3 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
             )
         )
     return drawings
-
-
-def _drawn(result: Result[DetectorScores]) -> list[str]:
-    """Return the detectors of the figures: a calibrated one has the curves of its scores as they were."""
-    compared = [name for row in result.comparisons for name in (row.first, row.second)]
-    return [name for name in result.models if name in compared] or list(result.models)
-
-
-def _chart(column: str, of_column: Sequence[GroupScores]) -> Drawing:
-    names = of_column[0].worst_first()
-    values = {groups.model: [groups.groups[name].values[EQUAL_ERROR] for name in names] for groups in of_column}
-    pooled = {groups.model: groups.pooled.values[EQUAL_ERROR] for groups in of_column}
-    figure = plots.condition_chart(values, pooled, names, metric=EQUAL_ERROR, column=column)
-    alt = f"Equal error rate under each {column}, the worst first: {names[0]}." if names else f"No {column}."
-    return draw(figure, alt)

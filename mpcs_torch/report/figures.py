@@ -113,17 +113,30 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = 
     for name, (risk, is_error) in risks.items():
         curve = risk_coverage_curve(risk, is_error)
         curves[name] = (curve.coverage, curve.risk)
-        safe = curve.coverage[curve.risk == 0]
-        share = 100 * (1 - (safe.max().item() if len(safe) else 0.0))
         about = f" of {name}" if len(risks) > 1 else ""
-        told.append(f"Refer {share:.3g} % of the samples, and no {counted.removesuffix('s')}{about} is left.")
+        told.append(_referred_for(curve.coverage, curve.risk, f"{counted}{about}"))
     whole = "; ".join(f"{name}: {100 * wrong.double().mean():.3g} %" for name, (_, wrong) in risks.items())
     return draw(
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
         f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
-        f"referred first. On these samples: {' '.join(told)}",
+        f"referred first. {' '.join(told)}",
     )
+
+
+def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
+    """Say how many of these samples are referred until a tenth of the errors is left, and none."""
+    left = coverage * risk
+    few, none = (
+        100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))
+        for share in (0.1, 0.0)
+    )
+    if not left[-1] > 0:
+        return f"There are no {errors}."
+    until = f"refer {none:.3g} %, and none is left"
+    if none - few < 1:
+        return f"Of the {errors}: {until}."
+    return f"Of the {errors}: refer {few:.3g} % of these samples, and a tenth is left; {until}."
 
 
 def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:

@@ -6,7 +6,7 @@ import platform
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.result import comparison_table
-from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.comparison.significance import Comparison
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, literal
-from mpcs_torch.plots.forest import Effect, forest_figure
+from mpcs_torch.plots.forest import MOST_ROWS, Effect, forest_figure
 from mpcs_torch.tables import Table
 
 PIXELS = 96
@@ -90,7 +90,6 @@ def write_result(
     *,
     compared: Sequence[str],
     sentences: Sequence[str],
-    chart: Callable[[str, list[GroupScores]], Drawing],
     tables: Callable[[GroupScores], list[tuple[str, Table]]],
     command: str,
     **content: object,
@@ -103,7 +102,6 @@ def write_result(
         result: Of the evaluation.
         compared: The sentences of the comparisons. The first is the title.
         sentences: Of the models or detectors, below the title. Without comparisons the first is the title.
-        chart: Draws the groups of a column.
         tables: Returns the titled tables of a model's groups.
         command: Writes the page again; empty for none.
         **content: More for the template.
@@ -112,6 +110,7 @@ def write_result(
     for groups in result.groups:
         columns.setdefault(groups.column, []).append(groups)
     title, *rest = [*compared[:1], *sentences]
+    drawn = drawn_models(result)
     page = render(
         template,
         **content,
@@ -124,7 +123,7 @@ def write_result(
         columns=[
             {
                 "name": name,
-                "chart": chart(name, models),
+                "chart": _draw_groups(name, [groups for groups in models if groups.model in drawn]),
                 "tables": [table for model in models for table in tables(model)],
             }
             for name, models in columns.items()
@@ -134,23 +133,50 @@ def write_result(
     replace_text(path, page)
 
 
+def drawn_models(result: Result[Any]) -> list[str]:
+    """Return the models or detectors of figures: a calibrated one has the curves of its scores as they were."""
+    compared = {name for row in result.comparisons for name in (row.first, row.second)}
+    return [name for name in result.models if name in compared] or list(result.models)
+
+
 def _draw_comparisons(comparisons: Sequence[Comparison]) -> list[Drawing]:
     """Draw the differences of two systems in percent of the first; nothing for more systems."""
-    shown = {row.measure: row.paired for row in comparisons if row.paired.first and isfinite(row.paired.difference)}
+    finite = {row.measure: row.paired for row in comparisons if row.paired.first and isfinite(row.paired.difference)}
     pairs = {(row.first, row.second) for row in comparisons}
-    if len(pairs) != 1 or not shown:
+    if len(pairs) != 1 or not finite:
         return []
     [(first, second)] = pairs
     effects: dict[str, list[Effect]] = {}
-    for name, paired in shown.items():
+    for name, paired in finite.items():
         share = 100 / abs(paired.first)
         effects[name] = [(share * paired.difference, share * paired.low, share * paired.high)]
     label = f"{literal(second, 20)} minus {literal(first, 20)}, % of {literal(first, 20)}"
     told = "; ".join(f"{name} {values[0][0]:+.3g} %" for name, values in effects.items())
     alt = printable(f"Differences of {second} from {first}: {told}.")
-    return [
-        draw(forest_figure(effects, [label]), alt, "Differences with 95 % intervals, as a share of the first value.")
-    ]
+    caption = "Differences as a share of the first value, with 95 % intervals, each of one row of the table alone."
+    return [draw(forest_figure(effects, [label]), alt, caption)]
+
+
+def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
+    """Draw the metric that ranks groups, with its intervals, in the order of the first model."""
+    first = models[0]
+    metric, names = first.ranked_by, first.worst_first()[:MOST_ROWS]
+    effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
+    whole_values = {model.model: _effect(model.pooled, metric)[0] for model in models}
+    figure = forest_figure(effects, [metric], systems=whole_values, subject=column)
+    of_all = len(first.groups)
+    worst = f"{names[0]} with {first.groups[names[0]].values[metric]:.4g} for {first.model}"
+    alt = f"{metric} of each group of {column}, the worst first: {worst}."
+    kept = "" if of_all <= MOST_ROWS else f"The worst {MOST_ROWS} of {of_all} groups. "
+    bars = " Bars: 95 % intervals, each of one group alone." if first.has_intervals else ""
+    order = f"In the order of {first.model}, the worst first" if len(models) > 1 else "Worst first"
+    return draw(figure, printable(alt), printable(f"{kept}{order}; dashed lines: all rows.{bars}"))
+
+
+def _effect(scores: Scores, metric: str) -> Effect:
+    """Return a value and its interval, NaN where there is none."""
+    value = scores.values[metric]
+    return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
 
 
 def versions() -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
@@ -15,6 +16,7 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
 from mpcs_torch.report.figures import MOST_CLASSES, Costliest, costliest, draw_confusion, draw_det, draw_referral
+from mpcs_torch.report.harm import classes_of, harm_sentence, harm_table
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import Drawing, draw, render
 from mpcs_torch.tables import Table
@@ -61,7 +63,7 @@ def verdict_of_run(run: TrainedRun, judged: Mapping[int, Judged]) -> str:
 
 
 def _errors(run: TrainedRun, count: int) -> str:
-    kind = "dangerous test error" if bool(run.concern.released().any()) else "test error"
+    kind = "test error" if _are_all(run.concern) else "dangerous test error"
     return f"{count} {kind}{'' if count == 1 else 's'}"
 
 
@@ -110,15 +112,42 @@ def compare_runs(runs: Mapping[str, Judged]) -> Sequence[Comparison]:
 
 def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> str:
     """Say how many dangerous errors each run makes, for runs that cannot be compared sample by sample."""
-    counts = [
-        f"{name} (epoch {run.result.epoch}): {_errors(run, judged[name].errors[1])}" if name in judged else name
-        for name, run in runs.items()
-    ]
+    counts = []
+    for name, run in runs.items():
+        errors = _dangerous(run, {run.result.epoch: judged[name]} if name in judged else {}, run.result.epoch)
+        told = "errors not recorded" if errors is None else _errors(run, errors)
+        counts.append(f"{name} (epoch {run.result.epoch}): {told} of {len(run.test.labels)} samples")
     return "; ".join(counts) + "."
+
+
+def harm_of(name: str, judged: Judged) -> str:
+    """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
+    classes = classes_of(judged.confusion, judged.concern, judged.concern.classes)
+    return f"{name} {harm_sentence(classes, are_all=_are_all(judged.concern), counted='test samples')}"
+
+
+def _are_all(concern: ConcernSpec) -> bool:
+    """Return whether every error is dangerous."""
+    return not bool(concern.released().any())
+
+
+def last_picked(run: TrainedRun) -> list[str]:
+    """Say what it means that the last of several epochs was picked by a metric that was best there."""
+    selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
+    if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
+        return []
+    sign = -1 if run.directions()[selector.by] == "max" else 1
+    *before, last = [sign * record[selector.by] for record in run.records]
+    if not last < min(before):
+        return []
+    last_told = f"The last epoch, {numbers[-1]}, was picked: {selector.by} was still getting better"
+    return [f"{last_told}. More epochs may give a better model."]
 
 
 MOST_COLUMNS = 8
 """The number of metrics that are drawn and tabulated epoch by epoch."""
+MOST_TOLD = 3
+"""The most runs that have a sentence each."""
 PICKED = "picked"
 APART = "Runs are compared sample by sample if they share test samples and concern, and kept their checkpoints."
 
@@ -138,7 +167,7 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     parts = _of_one(runs[0]) if len(runs) == 1 else _of_several(named)
     page = render(
         "run",
-        **{"summary": {}, "samples": [], "comparisons": None, **parts},
+        **{"summary": {}, "samples": [], "comparisons": None, "by_class": None, **parts},
         title=", ".join(names),
         results=[(name, run.result.table()) for name, run in named.items()],
         commands=[_command(run, data_root) for run in runs],
@@ -159,14 +188,22 @@ def _of_one(run: TrainedRun) -> dict[str, Any]:
     cautions = [] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))
     return {
         "kind": f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}",
-        "verdict": verdict_of_run(run, judged),
-        "verdicts": [f"Why epoch {epoch}: {run.result.reason}.", *unkept(run, judged), *cautions],
+        "verdict": harm_of(f"Epoch {epoch} of {name}", picked) if picked is not None else verdict_of_run(run, judged),
+        "verdicts": [
+            *([] if picked is None else [verdict_of_run(run, judged)]),
+            *last_picked(run),
+            f"Why epoch {epoch}: {run.result.reason}.",
+            *unkept(run, judged),
+            *cautions,
+        ],
         "summary": _summary(run, picked),
+        "by_class": _by_class({f"epoch {epoch}": picked}) if picked is not None else None,
         "costs": _costs(named, run) if named else None,
         "samples": [] if picked is None else picked.worst_samples(),
         "picks": _picks_table(run),
         "trends": _trends({name: run}, {name: marked}),
         "matrices": _matrices(named, run),
+        "referral": _referral(named),
         "certainty": _certainty(named),
         "has_predictions": picked is not None,
     }
@@ -180,18 +217,34 @@ def _of_several(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
     is_comparable = len(judged) == len(runs) and is_same_test(judged) and len({r.concern for r in runs.values()}) == 1
     comparisons = compare_runs(judged) if is_comparable else []
     verdict, *verdicts = summarize_comparisons(comparisons) or [counts_of(runs, judged)]
+    harms = [harm_of(name, predictions) for name, predictions in judged.items() if len(runs) <= MOST_TOLD]
+    missing = [
+        f"{name} kept no checkpoint of epoch {run.result.epoch}, so it has no confusion matrix here."
+        for name, run in runs.items()
+        if name not in judged
+    ]
+    lasts = [f"{name}: {told}" for name, run in runs.items() for told in last_picked(run)]
     return {
         "kind": f"Training runs {', '.join(runs)}",
         "verdict": verdict,
-        "verdicts": verdicts if is_comparable else [*verdicts, APART],
+        "verdicts": [*harms, *missing, *verdicts, *lasts, *([] if is_comparable else [APART])],
+        "by_class": _by_class(judged) if is_comparable else None,
         "costs": _costs(judged, first) if is_comparable else None,
         "comparisons": comparison_table(comparisons) if comparisons else None,
         "picks": _runs_table(runs, judged),
         "trends": _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
         "matrices": [drawing for name in judged for drawing in _matrices({name: judged[name]}, runs[name])],
+        "referral": _referral(judged) if is_comparable else [],
         "certainty": _certainty(judged) if is_comparable else [],
         "has_predictions": bool(judged),
     }
+
+
+def _by_class(judged: Mapping[str, Judged]) -> Table:
+    """Return the dangerous errors and the recall of each class, with intervals for independent samples."""
+    by_run = {name: classes_of(each.confusion, each.concern, each.concern.classes) for name, each in judged.items()}
+    are_all = all(_are_all(each.concern) for each in judged.values())
+    return harm_table(by_run, are_all=are_all, system="run")
 
 
 def _costs(judged: Mapping[str, Judged], run: TrainedRun) -> Costliest:
@@ -268,13 +321,18 @@ def _matrices(judged: Mapping[str, Judged], run: TrainedRun) -> list[Drawing]:
     ]
 
 
+def _referral(judged: Mapping[str, Judged]) -> list[Drawing]:
+    counted = "errors" if all(_are_all(each.concern) for each in judged.values()) else "dangerous errors"
+    risks = {name: predictions.risks for name, predictions in judged.items()}
+    return [draw_referral(risks, counted=counted)] if risks else []
+
+
 def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:
     if not judged:
         return []
     trials = {name: predictions.trials for name, predictions in judged.items() if predictions.trials is not None}
     target = printable(next(iter(judged.values())).concern.classes[1])
     return [
-        draw_referral({name: predictions.risks for name, predictions in judged.items()}),
         *([draw_det(trials, target)] if trials else []),
         *(predictions.reliability(f" of {name}") for name, predictions in judged.items()),
     ]

@@ -1,27 +1,27 @@
 """The report of files of predictions."""
 
 from collections.abc import Mapping
-from math import isfinite, nan
 from pathlib import Path
 from types import MappingProxyType
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import printable, shown
+from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT
-from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval
-from mpcs_torch.functional import clopper_pearson, summarize_comparisons
-from mpcs_torch.plots import condition_chart, reliability
+from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
+from mpcs_torch.functional import summarize_comparisons
+from mpcs_torch.plots import reliability
 from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
+from mpcs_torch.report.harm import OfClass, classes_of, harm_sentence, harm_table, percent
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 
 ON_PAGE = 3
 """The number of metrics with intervals that fit a line of a printed page."""
 TOLD = 3
-"""The most classes in a sentence, and the most models that have one."""
+"""The most models that have a sentence."""
 
 
 def write_score_report(
@@ -33,7 +33,7 @@ def write_score_report(
     requirements: Table | None = None,
     command: str = "",
 ) -> None:
-    """Write the verdict, the costliest confusions, figures of certainty and confusions, and all tables.
+    """Write the harm, by class, by referral, by confusion and by group, the comparison, and all else folded.
 
     Args:
         result: The values of the models.
@@ -60,14 +60,16 @@ def write_score_report(
             for name, confusion in confusions.items()
             if len(names) <= MOST_CLASSES
         ],
-        certainty=_certainty(result, concern, risks),
+        by_class=_class_table(result, concern),
+        by_class_caption=_caption(concern),
+        referral=_referral(concern, risks),
+        certainty=_certainty(result, risks),
         is_several=len(result.models) > 1,
         is_too_large=bool(confusions) and len(names) > MOST_CLASSES,
         most=MOST_CLASSES,
         sections=result.sections(),
         warnings=score_warnings(result),
         classes=result.first.class_table() if len(result.models) == 1 else None,
-        chart=_chart,
         tables=_tables,
         command=command,
     )
@@ -87,56 +89,55 @@ def _compared(result: Result[ClassifierScores]) -> list[str]:
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
     """Say how many rows of each class are dangerous errors, the class first where one costs most."""
-    scores, model = result.models[name], printable(name)
-    by_class = [] if concern is None else _dangerous_by_class(name, result, concern)
-    if not by_class and scores.confusion is None:
+    scores, model, classes = result.models[name], printable(name), _classes(name, result, concern)
+    if not classes:
         return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
-    parts = [f"{n} of {of} {printable(label)} ({_percent(n, of, ends)})" for label, n, of, ends in by_class]
-    told = ", ".join(parts[:TOLD]) + (" and on others" if len(parts) > TOLD else "")
+    told = harm_sentence(classes, are_all=concern is None)
     if scores.confusion is None:
         decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
-        return f"{decided}; dangerous errors: {told}."
+        return f"{decided}; it {told}"
+    if concern is None:
+        return f"{model} {told}"
     errors, dangerous = errors_of(scores.confusion, concern)
-    wrong = f"wrong on {errors} of {scores.rows} rows ({_percent(errors, scores.rows)})"
-    if not by_class:
-        return f"{model} is {wrong}."
-    in_all = f"{dangerous} of {scores.rows} rows in all ({_percent(dangerous, scores.rows)})"
-    return f"{model} makes dangerous errors on {told}; {in_all}. It is {wrong}."
+    if errors == dangerous:
+        return f"{model} {told}"
+    return f"{model} {told} It is wrong on {errors} of {scores.rows} rows ({percent(errors, scores.rows)})."
 
 
-def _dangerous_by_class(
-    name: str, result: Result[ClassifierScores], concern: ConcernSpec
-) -> list[tuple[str, int, int, Interval | None]]:
-    """Return the dangerous errors of the classes: their number, that of the rows, and the interval of their share.
-
-    Classes are in the order of their dearest error, then of the share.
-    """
-    scores, pairs = result.models[name], concern.dangerous_pairs()
-    dearest = (concern.matrix() * pairs).amax(dim=1).tolist()
+def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[OfClass]:
+    """Return the dangerous errors of each class, as a confusion matrix or the groups of decisions count them."""
+    scores = result.models[name]
+    if scores.confusion is not None:
+        intervals = None if INDEPENDENT in result.notes else scores.class_intervals
+        return classes_of(scores.confusion, concern, scores.class_names, intervals)
     groups = next((each.groups for each in result.groups if (each.model, each.column) == (name, TRUE_CLASS)), {})
-    found = list[tuple[str, int, int, Interval | None]]()
-    for label, is_dangerous in zip(concern.classes, pairs, strict=True):
+    if concern is None or not any("dangerous_rate" in of_class.values for of_class in groups.values()):
+        return []
+    dearest = (concern.matrix() * concern.dangerous_pairs()).amax(dim=1).tolist()
+    classes = list[OfClass]()
+    for label, cost in zip(concern.classes, dearest, strict=True):
         of_class = groups.get(label)
-        if of_class is not None and "dangerous_rate" in of_class.values:
-            count = round(of_class.values["dangerous_rate"] * of_class.rows)
-            found.append((label, count, of_class.rows, of_class.intervals.get("dangerous_rate")))
-        elif scores.confusion is not None:
-            row = scores.confusion[concern.classes.index(label)]
-            count, total = int(row[is_dangerous].sum()), int(row.sum())
-            if INDEPENDENT in result.notes:
-                ends: Interval | None = clopper_pearson(count, total)
-            else:  # over clusters, that of all errors of a class is known
-                has_all = int(is_dangerous.sum()) == len(row) - 1
-                ends = scores.class_intervals.get(label, {}).get("error_rate") if has_all else None
-            found.append((label, count, total, ends))
-    order = dict(zip(concern.classes, dearest, strict=True))
-    told = [each for each in found if order[each[0]] > 0 and each[2]]
-    return sorted(told, key=lambda each: (-order[each[0]], -each[1] / each[2]))
+        rate, rows = (0.0, 0) if of_class is None else (of_class.values["dangerous_rate"], of_class.rows)
+        ends_of = None if of_class is None else of_class.intervals.get("dangerous_rate")
+        classes.append(OfClass(label, round(rate * rows), rows, ends_of, cost))
+    return classes
 
 
-def _percent(count: int, total: int, ends: Interval | None = None) -> str:
-    share = f"{100 * count / total:.3g} %"
-    return share if ends is None else f"{share} [{100 * ends[0]:.3g}, {100 * ends[1]:.3g}]"
+def _caption(concern: ConcernSpec | None) -> str:
+    """Say how the table by class is read."""
+    if concern is None:
+        return "The worst class first; 95 % intervals in brackets"
+    caption = "The class with the most expensive error first; 95 % intervals in brackets"
+    is_empty = not bool(concern.dangerous_pairs().any(dim=1).all())
+    return f"{caption}; no entry where no error is dangerous" if is_empty else caption
+
+
+def _class_table(result: Result[ClassifierScores], concern: ConcernSpec | None) -> Table | None:
+    """Return the dangerous errors and the recall of each class; None if they are not known."""
+    by_model = {name: _classes(name, result, concern) for name in result.models}
+    if not all(by_model.values()):
+        return None
+    return harm_table(by_model, are_all=concern is None)
 
 
 def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> dict[str, object]:
@@ -145,6 +146,9 @@ def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> d
         if scores.confusion is None or len(result.models) > 3:
             continue
         errors, dangerous = errors_of(scores.confusion, concern)
+        if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
+            units = f"cost of errors, 1: always deciding {printable(scores.constant[0])}"
+            facts[units] = f"{scores.values['expected_concern']:.3g}"
         if len(result.models) == 1:
             facts |= {"errors": errors} if concern is None else {"errors": errors, "dangerous errors": dangerous}
         elif concern is None:
@@ -158,13 +162,13 @@ def _of_model(result: Result[ClassifierScores], name: str) -> str:
     return f" of {name}" if len(result.models) > 1 else ""
 
 
-def _certainty(
-    result: Result[ClassifierScores], concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]
-) -> list[Drawing]:
-    drawings = []
+def _referral(concern: ConcernSpec | None, kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
     risks = {printable(name): kept for name, rows in kept_risks.items() if (kept := rows.risks()) is not None}
-    if risks:
-        drawings.append(draw_referral(risks, counted="errors" if concern is None else "dangerous errors"))
+    return [draw_referral(risks, counted="errors" if concern is None else "dangerous errors")] if risks else []
+
+
+def _certainty(result: Result[ClassifierScores], kept_risks: Mapping[str, RowRisks]) -> list[Drawing]:
+    drawings = []
     trials = {printable(name): kept for name, rows in kept_risks.items() if (kept := rows.trials()) is not None}
     if trials:
         drawings.append(draw_det(trials, printable(result.first.class_names[1])))
@@ -180,31 +184,9 @@ def _certainty(
     return drawings
 
 
-def _chart(column: str, models: list[GroupScores]) -> Drawing:
-    """Draw the metric that ranks groups, in the order of the first model."""
-    first = models[0]
-    metric, names = first.ranked_by, first.worst_first()
-    values = {model.model: [_drawn(model.groups[name].values[metric]) for name in names] for model in models}
-    pooled = {model.model: _drawn(model.pooled.values[metric]) for model in models}
-    intervals = {
-        model.model: [model.groups[name].intervals.get(metric, (nan, nan)) for name in names]
-        for model in models
-        if model.has_intervals
-    }
-    labels = [shown(name) for name in names]
-    figure = condition_chart(values, pooled, labels, metric=metric, column=column, intervals=intervals)
-    worst = values[first.model][0]
-    alt = f"{metric} of each group of {column}, the worst first: {names[0]} with {worst:.4g} for {first.model}."
-    return draw(figure, printable(alt))
-
-
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:
     """Return tables that fit a printed page, each with a title."""
     metrics = groups.main_metrics()
     tables = [groups.table(metrics[first : first + ON_PAGE]) for first in range(0, len(metrics), ON_PAGE)]
     titles = [f"{groups.model}, {groups.order()}", *[f"{groups.model}, other metrics"] * (len(tables) - 1)]
     return list(zip(titles, tables, strict=True))
-
-
-def _drawn(value: float) -> float:
-    return value if isfinite(value) else nan

@@ -4,6 +4,12 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
   const told = (element) => `<${element.tagName.toLowerCase()}> ${(element.textContent || element.alt || "").trim().slice(0, 60)}`;
 
+  for (const fold of all("details")) {
+    if (fold.firstElementChild.tagName !== "SUMMARY" || !fold.firstElementChild.textContent.trim()) {
+      faults.push(`nobody can tell what is folded: ${told(fold)}`);
+    }
+    fold.open = true;
+  }
   for (const image of all("img")) {
     if (!image.complete || image.naturalWidth === 0) faults.push(`an image does not decode: ${image.alt}`);
     if (!(image.alt || "").trim()) faults.push("an image has no alt text");

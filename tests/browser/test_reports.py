@@ -109,6 +109,23 @@ def test_a_report_is_printed_in_light_colours(page: Page, reports: dict[str, Pat
     assert not any(colour_in_pdf(ON_DARK[colour]) in printed for colour in (BLACK, RED, BLUE))
 
 
+def test_what_is_folded_is_opened_by_the_keyboard_and_printed(page: Page, reports: dict[str, Path]) -> None:
+    page.open(reports["score"], width=800, scheme="light")
+    height = "(() => { const fold = document.querySelector('details'); return [fold.open, fold.scrollHeight]; })()"
+    is_open, folded = page.evaluate(height)
+    assert not is_open
+    page.call("Emulation.setEmulatedMedia", media="print")
+    is_open, printed = page.evaluate(height)
+    assert not is_open
+    assert printed > folded + 200
+    page.call("Emulation.setEmulatedMedia", media="")
+    assert page.evaluate(height) == [False, folded]
+    page.evaluate("document.querySelector('summary').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+    assert page.evaluate(height)[0]
+
+
 def colour_in_pdf(colour: str) -> bytes:
     """Return the operands that choose a colour such as #b00020."""
     shares = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))

@@ -167,7 +167,7 @@ def test_a_report_shows_all_detectors(
     assert "Detection scores of 4 detectors" in text
     assert "<h1>By equal error rate" in text
     assert "clusters are independent of each other" in text
-    assert "<h3>fusion</h3>" in text
+    assert "<h4>fusion</h4>" in text
 
 
 def changed(path: Path, old: str, new: str) -> None:
@@ -226,3 +226,30 @@ def test_options_that_do_not_fit_are_refused(
     given = [development.paths[0] if option == "DEV" else option for option in options]
     assert run("detect", *evaluation.paths, *given) == 2
     assert message in one_line(capsys.readouterr().err)
+
+
+def test_the_points_of_the_curve_and_the_rate_at_the_development_minimum_are_given_on_request(
+    evaluation: Simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    development = Simulated(tmp_path, 2)
+    given = ("--development", development.paths[0], "--at-minimum", "--json", "--det", tmp_path / "det.csv")
+    assert run("detect", evaluation.paths[0], *given) == 0
+    found = json.loads(capsys.readouterr().out)
+    name = "half total error rate at the development minimum"
+    threshold = found["errors"][name]["threshold"]
+
+    def rates(simulated: Simulated, at: float) -> tuple[float, float]:
+        scores, labels = simulated.scores["a"], simulated.labels
+        return (scores[labels] < at).double().mean().item(), (scores[~labels] >= at).double().mean().item()
+
+    thresholds = [*development.scores["a"].unique().tolist(), float("inf")]
+    assert sum(rates(development, threshold)) == pytest.approx(min(sum(rates(development, at)) for at in thresholds))
+    assert found["metrics"][name] == pytest.approx(sum(rates(evaluation, threshold)) / 2)
+    lines = (tmp_path / "det.csv").read_text().splitlines()
+    assert lines[0] == "detector,threshold,miss_rate,false_alarm_rate"
+    assert len(lines) == 2 + len(evaluation.scores["a"].unique())
+    for line in lines[1:]:
+        _, at, *both = line.split(",")
+        assert tuple(map(float, both)) == pytest.approx(rates(evaluation, float(at)))
+    assert run("detect", evaluation.paths[0], "--at-minimum") == 2
+    assert "needs --development" in one_line(capsys.readouterr().err)

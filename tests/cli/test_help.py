@@ -15,6 +15,6 @@ def test_help_fits_80_columns_and_shows_what_is_in_brackets(
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80
     if verb == ["score"]:
-        assert "with commas between. [default: (all)]" in one_line(printed)
+        assert "with commas between. [default: (those that repeat no other)]" in one_line(printed)
     if verb == ["concern", "check"]:
         assert " 2. What is allowed, but may be an oversight, is a warning." in printed

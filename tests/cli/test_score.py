@@ -20,23 +20,29 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "p.csv", tmp_path / "concern.yaml"
 
 
-def test_errors_and_concern_come_first_and_averages_of_classes_last(
+def test_errors_and_concern_come_first_and_what_repeats_others_is_left_out(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("score", files[0], "--concern", files[1]) == 0
     out = capsys.readouterr().out
-    first, _, averages = (part.split("\n\n")[0] for part in out.split("| metric ")[1:4])
+    first, others = (part.split("\n\n")[0] for part in out.split("| metric ")[1:3])
     named = [line.split()[1] for line in first.splitlines()[2:]]
     assert named[:4] == ["accuracy", "misclassification_rate", "dangerous", "dangerous_rate"]
     assert named[-2:] == ["expected_concern", "least_concern_cost"]
-    assert "| accuracy " not in averages
-    assert "| error_rate " in averages
-    assert "so average_accuracy is near 1 and error_rate near 0 however many predictions are wrong." in out
+    assert "| accuracy " not in others
+    assert "| balanced_error_rate " in others
     assert run("score", files[0], "--json") == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
     assert list(metrics)[:3] == ["accuracy", "misclassification_rate", "mpcs"]
     assert metrics["misclassification_rate"] == 1 - metrics["accuracy"] == 0.5
-    assert metrics["error_rate"] == pytest.approx(2 / 3 * 0.5)
+    repeating = ["micro_precision", "micro_recall", "micro_fscore", "weighted_error_rate"]
+    repeating += ["average_accuracy", "error_rate", "macro_recall"]
+    assert not set(repeating) & set(metrics)
+    assert run("score", files[0], "--metrics", ",".join(repeating), "--json") == 0
+    values = list(json.loads(capsys.readouterr().out)["metrics"].values())
+    assert values[:4] == [0.5] * 4, "that of accuracy, and 1 minus it"
+    assert values[4:6] == pytest.approx([1 - 2 / 3 * 0.5, 2 / 3 * 0.5])
+    assert values[6] == pytest.approx(1 - metrics["balanced_error_rate"])
 
 
 def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +51,7 @@ def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.
     out = capsys.readouterr().out
     never, absent = "class 'green' is never predicted", "class 'green' is without samples"
     assert f"\nmacro_precision is nan: {never}.\n" in out
-    assert f"\nbalanced_error_rate is nan, macro_recall is nan: {absent}.\n" in out
+    assert f"\nbalanced_error_rate is nan: {absent}.\n" in out
     assert run("score", tmp_path / "p.csv", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["undefined"]["macro_fscore"] == f"{never}; {absent}"
@@ -135,3 +141,17 @@ def test_rows_of_the_training_are_pointed_out(tmp_path: Path, capsys: pytest.Cap
         assert not told or "25 % of the 400 rows are also in train.csv" in told[0]["warning"]
     assert run("score", train, test, "--seen", train) == 2
     assert "--seen" in capsys.readouterr().err
+
+
+def test_it_is_said_what_expected_concern_is_relative_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 8 benign and 2 malignant rows, always deciding benign costs 2 * 10 / 10, and malignant 8 * 1 / 10 a row."""
+    (tmp_path / "c.yaml").write_text("classes: [benign, malignant]\nweights: [[0, 1], [10, 0]]\n")
+    rows = [f"{0.9 - 0.1 * (n % 5):.1f},{0.1 + 0.1 * (n % 5):.1f},{int(n > 7)}" for n in range(10)]
+    (tmp_path / "p.csv").write_text("\n".join(["benign,malignant,target", *rows]) + "\n")
+    given = ("--concern", tmp_path / "c.yaml", "--metrics", "expected_concern,dangerous")
+    assert run("score", tmp_path / "p.csv", *given, "--html", tmp_path / "r.html") == 0
+    told = "expected_concern: 1 is the cost of always deciding malignant, 0.8 for each row."
+    assert told in one_line(capsys.readouterr().out)
+    assert "cost of errors, 1: always deciding malignant" in (tmp_path / "r.html").read_text()
+    assert run("score", tmp_path / "p.csv", "--metrics", "accuracy") == 0
+    assert "always deciding" not in capsys.readouterr().out

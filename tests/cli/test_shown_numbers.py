@@ -13,7 +13,7 @@ import torch
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import run
 from tests.report.page import Page, PageTable
-from tests.report.rounded import is_rounded, shows
+from tests.report.rounded import is_rounded, numbers_in, shows
 
 COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
 CLASSES = ["class", "samples", "precision", "recall", "error rate"]
@@ -92,6 +92,27 @@ def check_groups(table: PageTable, groups: Any, sizes: Sequence[str], pooled: An
             assert shows(cell, of_row["metrics"][metric], *of_row.get("intervals", {}).get(metric, ())), (name, metric)
 
 
+def check_harm(table: PageTable, plain: Any, models: Any) -> None:
+    """Check the dangerous errors and the recall of each class by each model; of green, all errors are dangerous."""
+    several = len(models) > 1
+    assert table.header == ["class", *(["model"] if several else []), "rows", "dangerous errors", "recall"]
+    assert len(table.rows) == 3 * len(models)
+    for name, *cells in table.rows:
+        of_class = models[cells.pop(0) if several else "one.csv"]["per_class"][name]
+        [counts] = [scores["confusion"] for scores in models.values() if scores["per_class"][name] is of_class]
+        place = plain["classes"].index(name)
+        released = {"red": (0, 1), "yellow": (0, 1), "green": (2,)}[name]
+        dangerous = sum(count for other, count in enumerate(counts[place]) if other not in released)
+        rows, ends = sum(counts[place]), of_class["intervals"]
+        assert int(cells[0]) == rows
+        share = 100 * dangerous / rows
+        if name == "green":
+            assert shows(cells[1], dangerous, share, *(100 * end for end in ends["error_rate"]))
+        else:
+            assert [float(text) for text in numbers_in(cells[1])[:2]] == [dangerous, float(f"{share:.3g}")]
+        assert shows(cells[2], 100 * of_class["recall"], *(100 * end for end in ends["recall"]))
+
+
 def check_score(table: PageTable, plain: Any) -> None:
     models = plain.get("models", {"one.csv": plain})
     if table.header == COMPARED:
@@ -102,6 +123,8 @@ def check_score(table: PageTable, plain: Any) -> None:
             for column, cell in zip(("samples", "precision", "recall", "error_rate"), cells, strict=True):
                 assert shows(cell, of_class[column], *of_class["intervals"].get(column, ())), (name, column)
         assert [row[0] for row in table.rows] == plain["classes"]
+    elif table.header[0] == "class":
+        check_harm(table, plain, models)
     elif table.header[0] == "true → predicted":
         for pair, *cells in table.rows:
             true, predicted = (plain["classes"].index(name) for name in pair.split(" → "))
@@ -147,6 +170,8 @@ def test_scores_are_shown_under_their_names(
         dangerous = scores["metrics"]["dangerous"]
         assert 0 < dangerous < errors < plain["rows"] - errors, "else the counts are not told apart"
         if number == 1:
+            [units] = [fact for fact in facts if fact.startswith("cost of errors, 1: always deciding ")]
+            assert facts.pop(units) == f"{scores['metrics']['expected_concern']:.3g}"
             assert facts == {"errors": str(errors), "dangerous errors": str(dangerous)}
             shares = [f"{100 * count / plain['rows']:.3g} %" for count in (dangerous, errors)]
             in_all = f"{dangerous} of 150 rows in all ({shares[0]}). It is wrong on {errors} of 150 rows ({shares[1]})."

@@ -27,6 +27,7 @@ def test_det_marks_the_minimum_costs_within_their_intervals() -> None:
     figure = det_curves({"one": rates, "two": detection_curve(SCORES + LABELS.double(), LABELS)}, points=POINTS)
     (axes,) = figure.axes
     assert len(axes.patches) == len(POINTS) * 2
+    assert not det_curves({"one": rates}, points=POINTS, confidence=None).axes[0].patches
     cost = min_detection_cost_details(SCORES, LABELS, points=OperatingPoint(0.5))
     left, right = clopper_pearson(round(cost.p_fa.item() * 2000), 2000)
     bottom, top = clopper_pearson(round(cost.p_miss.item() * 1000), 1000)

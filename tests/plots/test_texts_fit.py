@@ -16,7 +16,6 @@ from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.plots import (
     bayes_error_curves,
-    condition_chart,
     confusion_matrix,
     det_curves,
     mean_curves,
@@ -109,12 +108,10 @@ def paired(size: int, is_long: bool) -> Figure:
 
 def conditions(size: int, is_long: bool) -> Figure:
     models, groups = names(3, is_long=is_long), names(size, is_long=is_long)
-    values = {model: torch.rand(len(groups), generator=GENERATOR).tolist() for model in models}
+    values = torch.rand(len(groups), len(models), generator=GENERATOR).tolist()
     column = LONG if is_long else "device"
-    intervals = {model: [(value - 0.1, value + 0.1) for value in own] for model, own in values.items()}
-    return condition_chart(
-        values, dict.fromkeys(models, 0.5), groups, metric="equal error rate", column=column, intervals=intervals
-    )
+    rows = {group: [(v, v - 0.1, v + 0.1) for v in of_models] for group, of_models in zip(groups, values, strict=True)}
+    return forest_figure(rows, ["equal error rate"], systems=dict.fromkeys(models, 0.5), subject=column)
 
 
 def referral(size: int, is_long: bool) -> Figure:
@@ -161,12 +158,12 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     embedding_figure: [(CLASSES, embedding)],
     frontier_figure: [((2, 26), benchmarked)],
     forest_figure: [
-        ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"]))
+        ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),
+        ((1, 3, 40), conditions),
     ],
     summary_figure: [((2, 26), lambda size, is_long: summary_figure(effects(size, is_long=is_long)))],
     metric_trend: [(SYSTEMS, trend)],
     paired_counts: [((2, 30), paired)],
-    condition_chart: [(CLASSES, conditions)],
     risk_coverage_figure: [(SYSTEMS, referral)],
     plan_figure: [(SYSTEMS, plans)],
     watched_means: [((1, 3, 30), lambda size, is_long: watched_means(watched(size, is_long=is_long), LONG * is_long))],

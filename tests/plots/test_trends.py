@@ -28,3 +28,12 @@ def test_a_mark_is_visible_where_another_metric_picks_the_same_epoch() -> None:
 def test_a_logarithmic_scale_is_for_values_that_become_small(values: list[float], scale: str) -> None:
     records = [{"epoch": epoch, "metric": value} for epoch, value in enumerate(values)]
     assert metric_trend({"run": records}, "metric", {}).axes[0].get_yscale() == scale
+
+
+def test_a_flat_line_is_zoomed_to_its_later_and_its_marked_epochs() -> None:
+    values = [0.1, 0.6, 0.93, 0.95, 0.94, 0.97, 0.96, 0.98]
+    records = [{"epoch": epoch, "metric": value} for epoch, value in enumerate(values)]
+    low, high = metric_trend({"run": records}, "metric", {"run": {"picked": 2}}).axes[0].get_ylim()
+    assert 0.9 < low < 0.93 < 0.98 < high < 1
+    low, _ = metric_trend({"run": records}, "metric", {"run": {"picked": 0}}).axes[0].get_ylim()
+    assert low < 0.1, "a marked epoch is always inside"

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -77,9 +78,35 @@ def test_without_checkpoints_the_records_are_reported(folders: dict[str, Path], 
 
 
 def test_runs_without_checkpoints_are_not_compared(folders: dict[str, Path], tmp_path: Path) -> None:
-    runs = [opened(folders[name]) for name in ("all", "best")]
-    write_run_report([*runs, opened(folders["none"])], tmp_path / "r.html", data_root=Path("data"))
-    assert "compared sample by sample if they share" in text_of(tmp_path / "r.html")
+    runs = {name: opened(folders[name]) for name in ("all", "best", "none")}
+    write_run_report(list(runs.values()), tmp_path / "r.html", data_root=Path("data"))
+    text = text_of(tmp_path / "r.html")
+    assert "compared sample by sample if they share" in text
+    errors = {name: f"{run.result.values['test']['dangerous']:g} dangerous test errors" for name, run in runs.items()}
+    title = "; ".join(f"{n} (epoch {run.result.epoch}): {errors[n]} of 360 samples" for n, run in runs.items())
+    assert f"{title}." in text, "the title has the numbers of all runs, those of the table"
+    assert "none kept no checkpoint of epoch 4, so it has no confusion matrix here." in text
+    alts = Page(tmp_path / "r.html").alts
+    assert [alt.split(",")[0] for alt in alts if "matrix" in alt] == [
+        f"Confusion matrix of {n}" for n in ("all", "best")
+    ]
+
+
+@pytest.mark.parametrize(("values", "is_told"), [([3.0, 2.0, 1.0], True), ([3.0, 1.0, 1.0], False)])
+def test_an_epoch_that_is_picked_last_of_all_is_remarked(
+    folders: dict[str, Path], values: list[float], is_told: bool
+) -> None:
+    found = opened(folders["all"])
+    records = [{"epoch": epoch, "cross_entropy": value} for epoch, value in enumerate(values, start=1)]
+    told = run_verdict.last_picked(replace(found, records=records, result=replace(found.result, epoch=3)))
+    sentence = (
+        "The last epoch, 3, was picked: cross_entropy was still getting better. More epochs may give a better model."
+    )
+    assert told == ([sentence] if is_told else [])
+
+
+def test_a_run_without_a_selector_has_no_remark_on_its_last_epoch(folders: dict[str, Path]) -> None:
+    assert run_verdict.last_picked(opened(folders["none"])) == []
 
 
 def test_the_command_writes_beside_the_run_and_replaces_only_on_request(

@@ -88,8 +88,23 @@ def test_the_facts_at_the_top_are_counts_of_test_samples(runs: list[TrainedRun],
     }
 
 
+def test_the_page_begins_with_the_dangerous_errors_of_the_classes(runs: list[TrainedRun], page: Page) -> None:
+    counted = Counted.of(runs[0], runs[0].result.epoch)
+    told = page.plain_text.split(f"Epoch {runs[0].result.epoch} of run5 makes dangerous errors on ")[1]
+    of_classes = re.findall(r"(\d+) of (\d+) of class (\d) \(", told.split(" in all")[0])
+    assert len(of_classes) == 3, "the others are not told"
+    for number, rows, label in of_classes:
+        assert int(rows) == counted.labels.count(int(label))
+        wrong = {pair: count for pair, count in counted.confused.items() if pair[0] == int(label)}
+        assert int(number) == sum(count for (y, d), count in wrong.items() if WEIGHTS[y][d] >= DANGEROUS_FROM)
+    assert f"; {counted.dangerous} of {len(counted.labels)} test samples in all" in told
+
+
 def test_the_verdict_names_the_dangerous_errors_of_both_picks(runs: list[TrainedRun], page: Page) -> None:
-    [told] = re.findall(r"Epoch (\d) makes (\d+) dangerous test errors; accuracy would have picked (.*)\.\n", page.text)
+    [told] = re.findall(
+        r"Epoch (\d) makes (\d+) dangerous test errors; accuracy would have picked (.*?)\.(?:Why|The last|\n)",
+        page.text,
+    )
     accuracy = {int(record["epoch"]): record["accuracy"] for record in runs[0].records}
     other = max(accuracy, key=lambda epoch: (accuracy[epoch], -epoch))
     assert (int(told[0]), int(told[1])) == (runs[0].result.epoch, Counted.of(runs[0], runs[0].result.epoch).dangerous)

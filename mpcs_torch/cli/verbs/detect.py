@@ -68,6 +68,18 @@ def detect(
         float | None,
         typer.Option(min=0, max=1, help="Also measure the area under the ROC up to this false-alarm rate."),
     ] = None,
+    at_minimum: Annotated[
+        bool,
+        typer.Option("--at-minimum", help="Half total error rate at the threshold of its development minimum, too."),
+    ] = False,
+    det: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            dir_okay=False,
+            help="Also write the points of the DET curves to this csv file: thresholds and both error rates.",
+        ),
+    ] = None,
     calibrate: Annotated[
         Calibration | None, typer.Option(help="Also measure scores calibrated on the development trials.")
     ] = None,
@@ -100,7 +112,7 @@ def detect(
     if development and len(development) != len(scores):
         number = f"{len(scores)} files of scores, but is given {len(development)} times"
         raise typer.BadParameter(f"must be given once for each of the {number}", param_hint="--development")
-    learnt = {"--calibrate": calibrate, "--fuse": fuse}
+    learnt = {"--at-minimum": at_minimum, "--calibrate": calibrate, "--fuse": fuse}
     for option, value in learnt.items():
         if value and not development:
             raise typer.BadParameter("needs --development", param_hint=option)
@@ -111,6 +123,7 @@ def detect(
     if max_false_alarm == 0:
         raise typer.BadParameter("must be above 0, but is 0", param_hint="--max-false-alarm")
     options.check_out(html, overwrite=overwrite, option="--html")
+    options.check_out(det, overwrite=overwrite, option="--det")
     points = options.points_of(point)
 
     from mpcs_torch.cli.progress import row_counter
@@ -134,6 +147,7 @@ def detect(
             p_fa=at_false_alarm or (),
             p_miss=at_miss or MISSES,
             max_p_fa=max_false_alarm,
+            at_minimum=at_minimum,
             calibration=None if calibrate is None else calibrate.value,
             is_fused=fuse,
             by=by or (),
@@ -141,6 +155,12 @@ def detect(
             intervals=intervals,
         )
     print_scores(result)
+    if det is not None:
+        from mpcs_torch.evaluation.detector_scores import det_points
+        from mpcs_torch.io.atomic_files import replace_text
+
+        replace_text(det, det_points(result.models).csv())
+        note(f"wrote {det}")
     if html is not None:
         from mpcs_torch.report.detection import write_detection_report
 

@@ -46,7 +46,10 @@ def score(
     logits: Logits = False,
     metrics: Annotated[
         str | None,
-        typer.Option(show_default="all", help="Names of `mpcs metrics` or package.module:Class, with commas between."),
+        typer.Option(
+            show_default="those that repeat no other",
+            help="Names of `mpcs metrics` or package.module:Class, with commas between.",
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option(min=1, show_default="5", help="MPCS: number of classes to look at.")] = None,
     t: Annotated[int | None, typer.Option(min=2, show_default="200", help="MPCS: number of intervals.")] = None,

@@ -225,6 +225,8 @@ def verdict_of(
 ) -> str:
     """Say which system is better by a metric, and by how much, or that the data do not show a difference.
 
+    Where the interval, which is of this comparison alone, seems to say otherwise, the sentence says why.
+
     Args:
         first: The name of the first system.
         second: The name of the second system.
@@ -254,11 +256,14 @@ def verdict_of(
     if p_value > level or difference == 0:
         corrected = f" after correction for {comparisons} comparisons" if single_p_value <= level else ""
         sentence = f"{nothing}{corrected}: {against(one, other)}"
-        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}."
+        alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
+        apart = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, leaves out 0"
+        return f"{sentence}, {second} minus {first} is {size(difference, low, high)}{apart}."
     if difference < 0:
         low, high = -high, -low
     word = "lower" if measure.lower_is_better else "higher"
     if (difference < 0) == measure.lower_is_better:
         first, second, one, other = second, first, other, one
     sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
-    return f"{sentence}, a difference of {size(abs(difference), low, high)}."
+    apart = f"; the interval, by another method than p = {single_p_value:.2g}, holds 0" if low < 0 < high else ""
+    return f"{sentence}, a difference of {size(abs(difference), low, high)}{apart}."
