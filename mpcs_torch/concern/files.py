@@ -54,8 +54,8 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
         *paths: Files, or names of concerns of the package.
 
     Raises:
-        ConcernError: If a file breaks rules, or a range does not go from the lower to the higher cost.
-        ValueError: If people's costs do not fit together: see `ConcernRange`.
+        ConcernError: If a file breaks rules, a range does not go from the lower to the higher cost, or people's costs
+            do not fit together: see `ConcernRange`.
 
     Example:
         >>> load_concern_range("traffic-lights").is_known

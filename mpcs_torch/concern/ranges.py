@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern.spec import ConcernSpec, Pairs
+from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Pairs, Problem
 from mpcs_torch.errors import quoted
 
 
@@ -40,8 +40,8 @@ class ConcernRange:
         high: The highest costs of each person, with the same classes, released pairs and coarse answers.
 
     Raises:
-        ValueError: If there is nobody, classes differ, a low cost is above the high one, or only some specs have a cost
-            of a referral or coarse answers, or one more.
+        ConcernError: If there is nobody, a low cost is above the high one, or specs differ in their classes, coarse
+            answers, concession, or in whether a referral has a cost.
 
     Example:
         >>> low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -56,31 +56,15 @@ class ConcernRange:
     def __init__(self, low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> None:
         object.__setattr__(self, "low", tuple(low))
         object.__setattr__(self, "high", tuple(high))
-        if not low or len(low) != len(high):
-            raise ValueError(f"low and high must hold a spec for each person, but hold {len(low)} and {len(high)}.")
-        parts: dict[str, Callable[[ConcernSpec], object]] = {
-            "classes": lambda spec: list(spec.classes),
-            "whether a referral has a cost": lambda spec: spec.refer is not None,
-            "coarse answers": lambda spec: [name for name, _ in spec.answers],
-            "concession": lambda spec: spec.concession,
-        }
-        for name, part in parts.items():
-            for spec in (*low, *high):
-                if part(spec) != part(low[0]):
-                    given = f"{quoted(part(low[0]))} and {quoted(part(spec))}"
-                    raise ValueError(f"specs must agree on {name}, but have {given}.")
-        for lowest, highest in zip(low, high, strict=True):
-            if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
-                raise ValueError("low and high must have the same released pairs, or both weights, but do not.")
-            if (lowest.costs() > highest.costs()).any():
-                raise ValueError("low must hold no cost above that of high, but does.")
+        if problem := _unfit(self.low, self.high):
+            raise ConcernError([Problem((), problem)])
 
     @classmethod
     def of_people(cls, people: "Mapping[str, ConcernSpec | ConcernRange]") -> "ConcernRange":
         """Return the costs of several people, by their names, each with or without ranges.
 
         Raises:
-            ValueError: As the class.
+            ConcernError: As the class.
 
         Example:
             >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -177,6 +161,28 @@ class ConcernRange:
         return (
             f'answering "{answers[answer]}" for {names[true]}' if answer < len(answers) else f"referring {names[true]}"
         )
+
+
+def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
+    """Return why specs are no ends of ranges of several people; empty if they are."""
+    if not low or len(low) != len(high):
+        return f"low and high must hold a spec for each person, but hold {len(low)} and {len(high)}"
+    parts: dict[str, Callable[[ConcernSpec], object]] = {
+        "classes": lambda spec: list(spec.classes),
+        "whether a referral has a cost": lambda spec: spec.refer is not None,
+        "coarse answers": lambda spec: [name for name, _ in spec.answers],
+        "concession": lambda spec: spec.concession,
+    }
+    for name, part in parts.items():
+        for spec in (*low, *high):
+            if part(spec) != part(low[0]):
+                return f"specs must agree on {name}, but have {quoted(part(low[0]))} and {quoted(part(spec))}"
+    for lowest, highest in zip(low, high, strict=True):
+        if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
+            return "low and high must have the same released pairs, or both weights, but do not"
+        if (lowest.costs() > highest.costs()).any():
+            return "low must hold no cost above that of high, but does"
+    return ""
 
 
 def _boxes_of(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:

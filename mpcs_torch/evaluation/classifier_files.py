@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import repeating
@@ -206,7 +206,7 @@ SOFT_ALONE = "Models are compared on files with one class for each row: soft lab
 
 def score_models(
     opened: Mapping[str, Predictions],
-    concern: ConcernSpec | None,
+    concern: ConcernSpec | ConcernRange | None,
     advance: Advance = lambda _: None,
     *,
     entries: "Sequence[MetricEntry] | None" = None,
@@ -416,7 +416,11 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor]:
 
 
 def score_confusion(
-    path: Path, concern: ConcernSpec | None, *, entries: "Sequence[MetricEntry] | None" = None, intervals: bool = True
+    path: Path,
+    concern: ConcernSpec | ConcernRange | None,
+    *,
+    entries: "Sequence[MetricEntry] | None" = None,
+    intervals: bool = True,
 ) -> "Result[ClassifierScores]":
     """Evaluate the decisions of a file with a confusion matrix.
 

@@ -107,13 +107,13 @@ def test_reading_ranges_as_one_spec_says_who_reads_them(tmp_path: Path) -> None:
 
 def test_costs_that_do_not_fit_together_are_refused() -> None:
     one, other = ConcernSpec(AB), ConcernSpec(["a", "b"])
-    with pytest.raises(ValueError, match=r"specs must agree on classes, but have \['a', 'b', 'c'\] and \['a', 'b'\]"):
+    with pytest.raises(ConcernError, match=r"specs must agree on classes, but have \['a', 'b', 'c'\] and \['a', 'b'\]"):
         ConcernRange.of_people({"anna": one, "ben": other})
-    with pytest.raises(ValueError, match="must agree on whether a referral has a cost, but have False and True"):
+    with pytest.raises(ConcernError, match="must agree on whether a referral has a cost, but have False and True"):
         ConcernRange.of_people({"anna": one, "ben": ConcernSpec(AB, refer=1)})
-    with pytest.raises(ValueError, match="low must hold no cost above that of high"):
+    with pytest.raises(ConcernError, match="low must hold no cost above that of high"):
         ConcernRange([ConcernSpec(AB, refer=2)], [ConcernSpec(AB, refer=1)])
-    with pytest.raises(ValueError, match="must have the same released pairs, or both weights"):
+    with pytest.raises(ConcernError, match="must have the same released pairs, or both weights"):
         ConcernRange([one], [ConcernSpec(AB, releases=[["a", "b"]])])
-    with pytest.raises(ValueError, match="must hold a spec for each person, but hold 0 and 0"):
+    with pytest.raises(ConcernError, match="must hold a spec for each person, but hold 0 and 0"):
         load_concern_range()
