@@ -14,7 +14,15 @@ from mpcs_torch.evaluation.evaluation import INDEPENDENT
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval
 from mpcs_torch.functional import clopper_pearson, summarize_comparisons
 from mpcs_torch.plots import condition_chart, reliability
-from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
+from mpcs_torch.report.figures import (
+    MOST_CLASSES,
+    costliest,
+    draw_confusion,
+    draw_det,
+    draw_referral,
+    draw_verdict,
+    errors_of,
+)
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
 
@@ -59,7 +67,8 @@ def write_score_report(
             draw_confusion(confusion, concern, names, f"Confusion matrix{_of_model(result, name)}")
             for name, confusion in confusions.items()
             if len(names) <= MOST_CLASSES
-        ],
+        ]
+        + _verdict(concern, risks),
         certainty=_certainty(result, concern, risks),
         is_several=len(result.models) > 1,
         is_too_large=bool(confusions) and len(names) > MOST_CLASSES,
@@ -178,6 +187,12 @@ def _certainty(
             )
             drawings.append(draw(figure, printable(f"Reliability diagram{of_model}: {means}.")))
     return drawings
+
+
+def _verdict(concern: ConcernSpec | None, risks: Mapping[str, RowRisks]) -> list[Drawing]:
+    kept = {printable(name): rows.kept for name, rows in risks.items() if rows.kept is not None}
+    drawing = draw_verdict(kept, concern) if kept and concern is not None else None
+    return [] if drawing is None else [drawing]
 
 
 def _chart(column: str, models: list[GroupScores]) -> Drawing:
