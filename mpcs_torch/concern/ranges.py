@@ -17,8 +17,8 @@ class UncertainCost(NamedTuple):
 
     name: str
     """As it stands in a sentence, such as "taking red for green"."""
-    cells: Tensor
-    """(C, K), bool: which costs it is; a factor is that of all released errors."""
+    cells: tuple[Tensor, Tensor]
+    """Rows and columns of the costs, int64 (n,) each: a factor is that of all released errors."""
     low: float
     high: float
 
@@ -123,29 +123,37 @@ class ConcernRange:
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
         return low, high
 
-    def uncertain(self) -> list[UncertainCost]:
-        """Return every cost that is not known, with its range over all people."""
-        low, high = (bound.flatten(1) for bound in self.bounds())
-        lowest, highest = (end.reshape(self.bounds()[0].shape[1:]) for end in (low.amin(0), high.amax(0)))
+    def uncertain(self, matters: Tensor) -> list[UncertainCost]:
+        """Return the costs that are not known, with their ranges over all people.
+
+        Args:
+            matters: ``(C, K)``, bool: of which costs, because there are very many with many classes.
+        """
+        low, high = self.bounds()
+        lowest, highest = low.amin(0), high.amax(0)
         specs, is_open = [*self.low, *self.high], lowest < highest
         groups = list[tuple[str, Tensor]]()
         if not specs[0].answers:
+            size = len(self.classes)
             if self._shares_releases():
-                cells = torch.zeros_like(is_open)
-                cells[:, : len(cells)] = specs[0].released()
-                groups.append(("a released error", cells))
-            if not any(isinstance(spec.refer, Sequence) for spec in specs) and specs[0].refer is not None:
-                cells = torch.zeros_like(is_open)
-                cells[:, -1] = True
-                groups.append(("a referral", cells))
-        for _, cells in groups:
-            is_open &= ~cells
-        for true, column in is_open.nonzero().tolist():
-            cells = torch.zeros_like(is_open)
-            cells[true, column] = True
-            groups.append((self._name_of(true, column), cells))
-        costs = [UncertainCost(name, on, *_ends(lowest, highest, on)) for name, on in groups if on.any()]
-        return [cost for cost in costs if cost.low < cost.high]
+                released = torch.nn.functional.pad(specs[0].released(), (0, is_open.shape[1] - size))
+                groups.append(("a released error", released))
+            if specs[0].refer is not None and not any(isinstance(spec.refer, Sequence) for spec in specs):
+                groups.append(("a referral", torch.arange(is_open.shape[1]).expand_as(is_open) == size))
+        costs = list[UncertainCost]()
+        for name, cells in groups:
+            if (cells & is_open & matters).any():
+                rows, columns = cells.nonzero(as_tuple=True)
+                costs.append(
+                    UncertainCost(name, (rows, columns), lowest[cells].min().item(), highest[cells].max().item())
+                )
+            is_open = is_open & ~cells
+        places = (is_open & matters).nonzero()
+        ends = (bound[places[:, 0], places[:, 1]].tolist() for bound in (lowest, highest))
+        for place, first, last in zip(places.unsqueeze(1), *ends, strict=True):
+            [(true, column)] = place.tolist()
+            costs.append(UncertainCost(self._name_of(true, column), (place[:, 0], place[:, 1]), first, last))
+        return costs
 
     def _shares_releases(self) -> bool:
         """Return whether all costs of errors are factors of the same released pairs."""
@@ -180,7 +188,8 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
     for lowest, highest in zip(low, high, strict=True):
         if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
             return "low and high must have the same released pairs, or both weights, but do not"
-        if (lowest.costs() > highest.costs()).any():
+        # Equal ones may have too many classes for a matrix.
+        if lowest != highest and (lowest.costs() > highest.costs()).any():
             return "low must hold no cost above that of high, but does"
     return ""
 
@@ -207,7 +216,3 @@ def _mean_refer(specs: Sequence[ConcernSpec]) -> tuple[float, ...] | float | Non
         return _mean([cost for cost in costs if not isinstance(cost, Sequence)]) if costs else None
     by_class = [cost if isinstance(cost, Sequence) else (cost,) * len(specs[0].classes) for cost in costs]
     return tuple(_mean(of_class) for of_class in zip(*by_class, strict=True))
-
-
-def _ends(low: Tensor, high: Tensor, cells: Tensor) -> tuple[float, float]:
-    return low[cells].min().item(), high[cells].max().item()

@@ -138,7 +138,8 @@ class OverCosts:
     def _influences(self, shares: Tensor) -> list[tuple[float, UncertainCost]]:
         """Return by how much each cost alone can change a mean cost, or a difference of two, the most first."""
         costs = [
-            ((cost.high - cost.low) * shares[cost.cells].sum().abs().item(), cost) for cost in self.costs.uncertain()
+            ((cost.high - cost.low) * shares[cost.cells].sum().abs().item(), cost)
+            for cost in self.costs.uncertain(shares != 0)
         ]
         return sorted(costs, key=lambda each: -each[0])
 
@@ -164,9 +165,10 @@ class OverCosts:
         if middle <= rounding:
             said = f"{best} and {other} cost the same at the middle costs"
         said += f", but not at all these costs: {other} may cost {-lowest:.3g} less to {highest:.3g} more."
+        costs = self.costs.middle.costs()
         for _, cost in self._influences(difference):
             slope = difference[cost.cells].sum().item()
-            now = self.costs.middle.costs()[cost.cells][0].item()
+            now = costs[cost.cells][0].item()
             turn = now - middle / slope if slope else cost.low
             if cost.low < turn < cost.high:
                 where = f"{'more' if slope < 0 else 'less'} than {turn:.3g}"

@@ -9,6 +9,8 @@ import torch
 from mpcs_torch import ConcernError, ConcernRange, ConcernSpec, load_concern, load_concern_range
 
 AB = ["a", "b", "c"]
+ALL = torch.tensor(True)
+"""Of costs: every one matters."""
 ILL = "classes: [ill, healthy]\nweights: [[0, 5 to 20], [1, 0]]\nrefer: 0.5 to 1.5\n"
 
 
@@ -24,7 +26,7 @@ def test_a_file_may_hold_ranges(tmp_path: Path) -> None:
     low, high = costs.bounds()
     assert low.tolist() == [[[0, 5, 0.5], [1, 0, 0.5]], [[0, 5, 1.5], [1, 0, 1.5]]]
     assert high.tolist() == [[[0, 20, 0.5], [1, 0, 0.5]], [[0, 20, 1.5], [1, 0, 1.5]]]
-    named = [(cost.name, cost.low, cost.high) for cost in costs.uncertain()]
+    named = [(cost.name, cost.low, cost.high) for cost in costs.uncertain(ALL)]
     assert named == [("a referral", 0.5, 1.5), ("taking ill for healthy", 5, 20)]
 
 
@@ -35,8 +37,8 @@ def test_a_factor_has_one_value_at_a_time(tmp_path: Path) -> None:
     assert torch.equal(low, high)
     assert low[:, 0, 1].tolist() == low[:, 1, 2].tolist() == [0.2, 0.6]
     assert costs.middle == ConcernSpec(AB, releases=[["a", "b"], ["b", "c"]], factor=0.4)
-    [(name, cells, lowest, highest)] = costs.uncertain()
-    assert (name, int(cells.sum()), lowest, highest) == ("a released error", 2, 0.2, 0.6)
+    [(name, cells, lowest, highest)] = costs.uncertain(ALL)
+    assert (name, len(cells[0]), lowest, highest) == ("a released error", 2, 0.2, 0.6)
 
 
 def test_people_may_differ(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def test_people_may_differ(tmp_path: Path) -> None:
     assert middle[0, 1].item() == 0.75
     assert middle[0, 2].item() == 2.0
     assert costs.middle.dangerous_pairs()[0, 1]  # for Ben
-    ranges = {cost.name: (cost.low, cost.high) for cost in costs.uncertain()}
+    ranges = {cost.name: (cost.low, cost.high) for cost in costs.uncertain(ALL)}
     assert ranges == {"taking a for b": (0.5, 1), "taking a for c": (1, 4), "taking c for a": (0.5, 1)}
 
 
@@ -67,7 +69,7 @@ def test_a_range_without_width_is_the_spec(settings: dict[str, Any]) -> None:
     for costs in (ConcernRange([spec], [spec]), ConcernRange.of_people({"anna": spec, "ben": spec})):
         assert costs.is_known
         assert costs.middle == spec
-        assert costs.uncertain() == []
+        assert costs.uncertain(ALL) == []
         assert all(bound.equal(spec.costs().expand(len(bound), -1, -1)) for bound in costs.bounds())
 
 
@@ -81,7 +83,7 @@ def test_the_middle_is_in_the_set_of_costs() -> None:
     assert (costs.middle.costs() <= highest[0]).all()
     assert costs.middle.answers == (("a or b", 0.3),)
     assert costs.middle.refer == (0.5, 1, 1.5)
-    assert 'answering "a or b" for c' in [cost.name for cost in costs.uncertain()]
+    assert 'answering "a or b" for c' in [cost.name for cost in costs.uncertain(ALL)]
 
 
 @pytest.mark.parametrize(
@@ -117,3 +119,16 @@ def test_costs_that_do_not_fit_together_are_refused() -> None:
         ConcernRange([one], [ConcernSpec(AB, releases=[["a", "b"]])])
     with pytest.raises(ConcernError, match="must hold a spec for each person, but hold 0 and 0"):
         load_concern_range()
+
+
+def test_many_classes_are_read_without_a_matrix(tmp_path: Path) -> None:
+    names = ", ".join(f"c{i}" for i in range(20_000))
+    path = write(tmp_path, f"classes: [{names}]\nreleases: [[c0, c1]]\n")
+    assert load_concern_range(path).middle == load_concern(path)
+
+
+def test_of_many_ranges_those_that_matter_are_told() -> None:
+    low, high = (ConcernSpec(1000, weights=(torch.ones(1000, 1000) * end).tolist()) for end in (1, 2))
+    matters = torch.zeros(1000, 1000, dtype=torch.bool)
+    matters[3, 7] = True
+    assert [cost.name for cost in ConcernRange([low], [high]).uncertain(matters)] == ["taking 3 for 7"]
