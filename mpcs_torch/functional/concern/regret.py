@@ -46,7 +46,8 @@ def minimax_regret_decision(preds: Tensor, low: Tensor, high: Tensor, *, from_lo
     Where low and high costs are equal, the decision is that of `least_concern_decision`. A worst regret of 0 means that
     the decision is best at all costs of the set. The regret is an expectation by the probabilities: as for every
     decision by cost, they must be calibrated. It is minimal for each sample, whose worst costs are its own: at costs
-    that are the same for all samples, the mean regret may be lower for other decisions.
+    that are the same for all samples, the mean regret may be lower for other decisions. With two decisions and one box,
+    the middle of the box decides in the same way.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.

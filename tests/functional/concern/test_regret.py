@@ -129,6 +129,13 @@ def test_the_range_of_a_cost_is_reached_at_its_ends() -> None:
         assert mean_cost_range(counts, low[..., :3], high[..., :3])[place].item() == pytest.approx(choose(ends))
 
 
+@given(seed=st.integers(0, 10**6))
+def test_of_two_decisions_and_one_box_the_middle_costs_decide_alike(seed: int) -> None:
+    probs, low, high = draw_case(seed, 1, classes=2, further=0)
+    usual = least_concern_decision(probs, concern=(low[0] + high[0]) / 2, from_logits=False)
+    assert torch.equal(minimax_regret_decision(probs, low, high, from_logits=False), usual)
+
+
 def test_scales_and_orders_of_boxes_change_no_decision() -> None:
     probs, low, high = draw_case(5, 3)
     decided = minimax_regret_decision(probs, low, high, from_logits=False)
