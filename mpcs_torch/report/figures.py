@@ -157,7 +157,9 @@ def draw_verdict(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Drawin
     told = [f"{names[place]} in {_share(verdict, place)}" for place in verdict.cheapest.unique().tolist()]  # type: ignore[no-untyped-call]
     sampled = f", of a sample of {verdict.rows} rows" if bits else ""
     return draw(
-        verdict_figure(names, *of_grid, now=verdict.now, against=verdict.against),
+        verdict_figure(
+            names, *of_grid, now=verdict.now, against=verdict.against, title=f"The {compared} that costs least"
+        ),
         printable(f"The {compared} with the lowest mean cost over a grid of costs{sampled}: {', '.join(told)}."),
         f"The {compared} whose decisions cost least{sampled}, if referrals, and errors other than the "
         f"{verdict.against} ones, cost more or less than in this concern. Probabilities lead to new decisions at "
