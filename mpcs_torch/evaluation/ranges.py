@@ -98,10 +98,10 @@ class OverCosts:
 
     def sentences(self) -> list[str]:
         """Say how many decisions are settled, which model costs less at all costs, and which cost matters most."""
-        said = list[str]()
+        said, kinds = list[str](), list(next(iter(self.models.values())).decisions)
         for model, counted in self.models.items():
-            counts = next(iter(counted.decisions.values()))
-            rows, about = int(counts.sum()), f"{model}: " if len(self.models) > 1 else ""
+            counts, about = counted.decisions[kinds[0]], f"{model}: " if len(self.models) > 1 else ""
+            rows = int(counts.sum())
             if counted.settled is not None:
                 share = f"{100 * counted.settled / rows:.3g} % of {rows} rows"
                 said.append(f"{about}one decision costs least at all these costs for {share}.")
@@ -109,13 +109,13 @@ class OverCosts:
             if influences and influences[0][0] > 0:
                 width, cost = influences[0]
                 ends = f"{cost.low:g} to {cost.high:g}"
-                said.append(
-                    f"{about}what decisions cost depends most on what {cost.name} costs ({ends}): "
-                    f"by {width:.3g} per row."
-                )
-        return [
-            f"{sentence[0].upper()}{sentence[1:]}" if len(self.models) == 1 else sentence for sentence in said
-        ] + self._comparisons()
+                depends = f"the mean cost ({kinds[0]}) depends most on what {cost.name} costs ({ends}): by {width:.3g} per row."
+                said.append(f"{about}{depends}")
+        if len(self.models) == 1:
+            return [f"{sentence[0].upper()}{sentence[1:]}" for sentence in said]
+        return said + [
+            f"{kind[0].upper()}{kind[1:]}: {sentence}" for kind in kinds for sentence in self._comparisons(kind)
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as dictionaries, lists, texts and numbers."""
@@ -143,9 +143,9 @@ class OverCosts:
         ]
         return sorted(costs, key=lambda each: -each[0])
 
-    def _comparisons(self) -> list[str]:
-        """Compare the model that costs least at the middle costs with each other one."""
-        by_model = {name: next(iter(counted.decisions.values())) for name, counted in self.models.items()}
+    def _comparisons(self, kind: str) -> list[str]:
+        """Compare the model that costs least at the middle costs, in a way of deciding, with each other one."""
+        by_model = {name: counted.decisions[kind] for name, counted in self.models.items()}
         shares = {name: counts.double() / counts.sum() for name, counts in by_model.items()}
         best = min(shares, key=lambda name: self._range(shares[name])[0])
         return [self._comparison(best, other, shares[other] - shares[best]) for other in shares if other != best]

@@ -129,9 +129,15 @@ def test_statements_for_all_costs_hold_for_ten_thousand_draws(data: str, kind: s
             expected = torch.einsum("nc,dck->dnk", probs[model][settled], batch)
             least = expected.gather(2, decisions[settled].expand(len(batch), -1).unsqueeze(2))[..., 0]
             assert (least <= expected.amin(2) + 1e-12).all()
-    [sentence] = over._comparisons()
+    for way in over.models["bayes"].decisions:
+        [sentence] = over._comparisons(way)
+        check_comparison(sentence, {model: means[model, way] for model in MODELS})
+
+
+def check_comparison(sentence: str, means: dict[str, Tensor]) -> None:
+    """Check what is said of two models against their mean costs at draws of costs."""
     best, other = sentence.split(" costs ")[0], next(model for model in MODELS if not sentence.startswith(model))
-    difference = means[other, "most probable class"] - means[best, "most probable class"]
+    difference = means[other] - means[best]
     if "at all these costs: by" in sentence:
         low, high = map(float, re.findall(r"([\d.e-]+) to ([\d.e-]+) per row", sentence)[0])
         assert low * 0.99 <= difference.min() <= difference.max() <= high * 1.01
@@ -185,14 +191,16 @@ def test_the_cost_from_which_on_the_other_model_is_better_is_a_root() -> None:
     assert "B costs less than A at the middle costs, by 0.08 per row, but not at all these costs" in text
     assert "A may cost 0.145 less to 0.305 more" in text
     assert "A costs less where taking ill for healthy costs less than 7.8." in text  # 10 x + 1 = 5 x + 40
-    depends = "A: what decisions cost depends most on what taking ill for healthy costs (2 to 20): by 0.9 per row."
+    depends = (
+        "A: the mean cost (as decided) depends most on what taking ill for healthy costs (2 to 20): by 0.9 per row."
+    )
     assert depends in text
 
 
 def test_models_that_decide_alike_cost_the_same() -> None:
     probs, target = predicted("wine", "bayes")
     result = evaluate({"A": probs, "B": probs.clone()}, target, concern=costs_of(3, "weights"))
-    assert "A and B cost the same at all these costs." in str(result)
+    assert "Minimax regret: A and B cost the same at all these costs." in str(result)
 
 
 def test_a_range_without_width_gives_the_usual_result() -> None:
