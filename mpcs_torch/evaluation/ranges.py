@@ -109,8 +109,8 @@ class OverCosts:
             if influences and influences[0][0] > 0:
                 width, cost = influences[0]
                 ends = f"{cost.low:g} to {cost.high:g}"
-                depends = f"the mean cost ({kinds[0]}) depends most on what {cost.name} costs ({ends}): by {width:.3g} per row."
-                said.append(f"{about}{depends}")
+                depends = f"the mean cost ({kinds[0]}) depends most on what {cost.name} costs ({ends})"
+                said.append(f"{about}{depends}: by {width:.3g} per row.")
         if len(self.models) == 1:
             return [f"{sentence[0].upper()}{sentence[1:]}" for sentence in said]
         return said + [
