@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mpcs_torch import learning as learning
     from mpcs_torch import metrics as metrics
     from mpcs_torch.calibration import TemperatureScaling
-    from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern
+    from mpcs_torch.concern import ConcernError, ConcernRange, ConcernSpec, load_concern, load_concern_range
     from mpcs_torch.evaluation import Evaluation, WithInterval, evaluate, evaluate_detectors
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.metrics import (
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ConcernError",
+    "ConcernRange",
     "ConcernSpec",
     "DangerousErrors",
     "EqualErrorRate",
@@ -49,6 +50,7 @@ __all__ = [
     "evaluate_detectors",
     "functional",
     "load_concern",
+    "load_concern_range",
 ]
 
 _PACKAGES = ("calibration", "concern", "functional", "metrics", "evaluation", "learning")

@@ -1,6 +1,7 @@
 """Human values as data: the cost of each confusion of two classes."""
 
-from mpcs_torch.concern.files import load_concern, save_concern
+from mpcs_torch.concern.files import load_concern, load_concern_range, save_concern
+from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernError, ConcernSpec
 
-__all__ = ["ConcernError", "ConcernSpec", "load_concern", "save_concern"]
+__all__ = ["ConcernError", "ConcernRange", "ConcernSpec", "load_concern", "load_concern_range", "save_concern"]

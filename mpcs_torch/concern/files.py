@@ -1,16 +1,23 @@
 """Read and write concern specs as YAML; all errors of a file are reported together, with their lines."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import MAX_PROBLEMS, ConcernError, ConcernSpec, Problem
 from mpcs_torch.errors import did_you_mean, shown
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
+if TYPE_CHECKING:
+    from mpcs_torch.io.yaml_files import Document
+
 FIELDS = tuple(field.name for field in fields(ConcernSpec))
+WITH_RANGES = ("factor", "weights", "refer", "answers")
+RANGE = re.compile(r"(\S{1,40}) to (\S{1,40})")
 
 
 def load_concern(path: str | Path) -> ConcernSpec:
@@ -30,22 +37,97 @@ def load_concern(path: str | Path) -> ConcernSpec:
         >>> load_concern("traffic-lights").classes
         ('red', 'yellow', 'green')
     """
+    path, document = _read(path)
+    problems = []
+    if any(_ends_of(document.value.get(field), 0) != document.value.get(field) for field in WITH_RANGES):
+        problems = [Problem((), "has ranges of costs, which load_concern_range and mpcs score read")]
+    return _spec_of(document.value, document, path, problems)
+
+
+def load_concern_range(*paths: str | Path) -> ConcernRange:
+    """Read costs of which ranges are known, or those of several people, from a YAML file for each person.
+
+    Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range such as ``5 to 20``. A file without
+    ranges is read as by `load_concern`, whose other rules and errors hold.
+
+    Args:
+        *paths: Files, or names of concerns of the package.
+
+    Raises:
+        ConcernError: If a file breaks rules, a range does not go from the lower to the higher cost, or people's costs
+            do not fit together: see `ConcernRange`.
+
+    Example:
+        >>> load_concern_range("traffic-lights").is_known
+        True
+    """
+    ends = list[tuple[ConcernSpec, ConcernSpec]]()
+    for given in paths:
+        path, document = _read(given)
+        low, high = (
+            {key: _ends_of(value, end) if key in WITH_RANGES else value for key, value in document.value.items()}
+            for end in (0, 1)
+        )
+        problems = [
+            Problem(steps, f"must go from the lower to the higher cost, but goes from {first:g} to {last:g}")
+            for field in WITH_RANGES
+            for steps, first, last in _falling(low.get(field), high.get(field), (field,))
+        ]
+        ends.append((_spec_of(low, document, path, problems), _spec_of(high, document, path, problems)))
+    return ConcernRange(*zip(*ends, strict=True)) if ends else ConcernRange([], [])
+
+
+def _ends_of(value: Any, end: int) -> Any:
+    """Return a value with the low (0) or the high end (1) of each range in it."""
+    if isinstance(value, list):
+        return [_ends_of(each, end) for each in value]
+    if isinstance(value, dict):
+        return {key: _ends_of(each, end) for key, each in value.items()}
+    matched = RANGE.fullmatch(value) if isinstance(value, str) else None
+    try:
+        numbers = None if matched is None else [float(text) for text in matched.groups()]
+    except ValueError:
+        return value
+    return value if numbers is None else numbers[end]
+
+
+def _falling(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], float, float]]:
+    """Return the places of ranges that begin above their end, with both."""
+    if isinstance(low, float) and isinstance(high, float):
+        return [(steps, low, high)] if low > high else []
+    pairs = enumerate(low) if isinstance(low, list) else low.items() if isinstance(low, dict) else ()
+    return [found for key, value in pairs for found in _falling(value, high[key], (*steps, key))]
+
+
+def _read(given: str | Path) -> "tuple[Path, Document]":
+    """Return the path of a file and what it holds.
+
+    Raises:
+        ConcernError: If it does not hold a mapping.
+    """
     try:
         from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
 
-    path = _named(path) if isinstance(path, str) else path
+    path = _named(given) if isinstance(given, str) else given
     try:
         document = read_yaml_file(path)
     except YamlError as error:
         place = str(path) if error.place is None else ":".join(map(str, (path, *error.place)))
         raise ConcernError([Problem((), error.problem, place)]) from None
-    value = document.value
-    if not isinstance(value, dict):
+    if not isinstance(document.value, dict):
         raise ConcernError([Problem((), f"must be a mapping with the keys {', '.join(FIELDS)}", str(path))])
+    return path, document
 
-    problems = [] if "classes" in value else [Problem((), "must have the key classes")]
+
+def _spec_of(value: dict[Any, Any], document: "Document", path: Path, known: Sequence[Problem]) -> ConcernSpec:
+    """Return the spec of a mapping of a file, of which some problems are known.
+
+    Raises:
+        ConcernError: If there is any problem.
+    """
+    problems = [*known, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"
     problems += [Problem((key,), rule) for key in islice(unknown, MAX_PROBLEMS + 1)]

@@ -374,10 +374,13 @@ class ConcernSpec:
         if self.refer is None:
             return errors
         referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors))
-        members, answer_costs = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
+        return torch.cat([self.with_answers(errors), referral.unsqueeze(1)], dim=1)
+
+    def with_answers(self, errors: Tensor, *, scale: float = 1.0) -> Tensor:
+        """Return costs of errors (C, C) with those of coarse answers, whose prices are scaled: (C, C + A)."""
+        members, prices = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
         costs = self.over_answers(errors)
-        costs[:, len(errors) :] = torch.where(members.T, answer_costs, costs[:, len(errors) :])
-        return torch.cat([costs, referral.unsqueeze(1)], dim=1)
+        return torch.cat([errors, torch.where(members.T, scale * prices, costs[:, len(errors) :])], dim=1)
 
     def members(self) -> Tensor:
         """Return which classes each coarse answer holds: bool (A, C)."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.evaluation.scores import sections_of
 from mpcs_torch.metrics.additive import AdditiveMetric
@@ -26,6 +26,8 @@ class ChosenMetrics(NamedTuple):
     """Whether the labels are soft."""
     is_decided: bool = False
     """Whether predictions are decisions, which may be referrals or coarse answers."""
+    ranges: ConcernRange | None = None
+    """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
 
     def make(self, *, additive: bool) -> MetricSet:
         """Make those metrics whose value is a function of sums, or the others.
@@ -53,7 +55,7 @@ class ChosenMetrics(NamedTuple):
 
 def choose_metrics(
     num_classes: int,
-    concern: ConcernSpec | None,
+    concern: ConcernSpec | ConcernRange | None,
     entries: Sequence[MetricEntry] | None = None,
     settings: Mapping[str, Any] | None = None,
     *,
@@ -64,7 +66,7 @@ def choose_metrics(
 
     Args:
         num_classes: C.
-        concern: Which errors matter.
+        concern: Which errors matter; of ranges of costs, metrics take the middle.
         entries: The metrics. Default: all that are measured by default.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         is_soft: Whether the labels are soft.
@@ -73,6 +75,8 @@ def choose_metrics(
     Raises:
         ValueError: If a metric does not fit the labels or the number of classes.
     """
+    ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
+    concern = concern.middle if isinstance(concern, ConcernRange) else concern
     if is_soft and concern is not None:
         raise ValueError("has soft labels, but a concern needs one class for each row")
     if is_decided and is_soft:
@@ -113,7 +117,8 @@ def choose_metrics(
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"
         raise ValueError(f"{rule}, but has {num_classes}")
-    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft, is_decided)
+    ranges = None if is_decided and not _has_referral_cost(concern) else ranges
+    return ChosenMetrics(tuple(entries), num_classes, concern, settings or {}, is_soft, is_decided, ranges)
 
 
 def takes_referrals(entry: MetricEntry) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import repeating
@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_co
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
+from mpcs_torch.evaluation.verdict import KeptRows
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
@@ -39,23 +40,30 @@ class RowRisks:
     """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
 
     Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
-    for more classes than `MOST_CLASSES`, of which the pairs would take much memory.
+    for more classes than `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the
+    rows is held as well.
     """
 
     def __init__(self) -> None:
         self._held = [bytearray() for _ in range(4)]
         """Risks, whether decisions are dangerous, and for two classes the scores and labels of the second."""
         self._pairs: Tensor | None = None
+        self.kept: KeptRows | None = None
+        """Rows for the picture of the verdict; None without a concern."""
 
     def begin(self, chosen: "ChosenMetrics") -> None:
         """Learn which errors are dangerous, before the first row."""
         from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 
+        if chosen.concern is not None and chosen.num_classes <= MOST_CLASSES:
+            self.kept = KeptRows()
         if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
             self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
 
-    def add(self, chunk: Chunk) -> None:
-        """Add the next rows."""
+    def add(self, chunk: Chunk, ids: Tensor) -> None:
+        """Add the next rows, with the identifiers (n,) of what is independent."""
+        if self.kept is not None:
+            self.kept.add(chunk.scores, chunk.target, ids)
         if self._pairs is None:
             return
         decisions = chunk.scores.argmax(dim=1)
@@ -66,6 +74,8 @@ class RowRisks:
 
     def gather(self, world: World) -> None:
         """Add the rows of other processes, who read other parts of the file."""
+        if self.kept is not None:
+            self.kept.gather(world)
         self._held = [bytearray().join(parts) for parts in zip(*world.told_by_all(self._held), strict=True)]
 
     def risks(self) -> tuple[Tensor, Tensor] | None:
@@ -206,7 +216,7 @@ SOFT_ALONE = "Models are compared on files with one class for each row: soft lab
 
 def score_models(
     opened: Mapping[str, Predictions],
-    concern: ConcernSpec | None,
+    concern: ConcernSpec | ConcernRange | None,
     advance: Advance = lambda _: None,
     *,
     entries: "Sequence[MetricEntry] | None" = None,
@@ -293,16 +303,16 @@ def score_models(
                 if number == 0 and name in risks:
                     risks[name].begin(evaluation.chosen)
                 places, codes = rows.add(predictions.path, predictions.class_names, chunk)
+                ids = places + (0 if part is None else part.start)
+                ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
                 if part is not None or number % world.size == world.rank:
                     groups = {column: codes[column] for column in by}
-                    ids = places + (0 if part is None else part.start)
-                    ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
                     try:
                         evaluation.add(name, chunk.scores, chunk.target, groups, ids=ids, cluster=cluster)
                     except ValueError as error:
                         raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
                 if name in risks:
-                    risks[name].add(chunk)
+                    risks[name].add(chunk, ids)
                 advance(len(chunk.scores) * (1 if part is None else world.size))
             if number < 0:
                 raise PredictionsError(predictions.path, "has no rows")
@@ -416,7 +426,11 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor]:
 
 
 def score_confusion(
-    path: Path, concern: ConcernSpec | None, *, entries: "Sequence[MetricEntry] | None" = None, intervals: bool = True
+    path: Path,
+    concern: ConcernSpec | ConcernRange | None,
+    *,
+    entries: "Sequence[MetricEntry] | None" = None,
+    intervals: bool = True,
 ) -> "Result[ClassifierScores]":
     """Evaluate the decisions of a file with a confusion matrix.
 

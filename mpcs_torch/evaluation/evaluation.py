@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import repeating, uncalibrated
@@ -16,6 +16,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, Rows, SumLayout
+from mpcs_torch.evaluation.ranges import Counted, OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
@@ -52,7 +53,8 @@ class Evaluation:
 
     Args:
         class_names: The names of the C classes, or C.
-        concern: Which errors matter.
+        concern: Which errors matter. With a `ConcernRange`, values are those of its middle, and `Result.over_costs`
+            says what holds at all costs.
         metrics: Names of the register, or entries of it. Default: all that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         is_soft: Whether labels are degrees of truth, (N, C).
@@ -79,7 +81,7 @@ class Evaluation:
         self,
         class_names: Sequence[str] | int,
         *,
-        concern: ConcernSpec | None = None,
+        concern: ConcernSpec | ConcernRange | None = None,
         metrics: Sequence[str | MetricEntry] | None = None,
         settings: Mapping[str, Any] | None = None,
         is_soft: bool = False,
@@ -88,7 +90,7 @@ class Evaluation:
     ) -> None:
         if isinstance(class_names, str):
             raise ValueError(f"class_names must be a list of names, but got {quoted(class_names)}.")
-        if concern is not None and not isinstance(concern, ConcernSpec):
+        if concern is not None and not isinstance(concern, ConcernSpec | ConcernRange):
             raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else list(class_names)
         if len(set(names)) < len(names):
@@ -246,7 +248,11 @@ class Evaluation:
         comparisons = compare(self._models, self._cluster) if is_compared else []
         has_concern = self.chosen.concern is not None
         notes += [REPEATED] if comparisons and not has_concern else []
-        return Result(models, groups, comparisons, has_concern, notes, self._cautions(models))
+        counted = {
+            name: sums.over_costs.counted() for name, sums in self._models.items() if sums.over_costs is not None
+        }
+        over_costs = OverCosts(self.chosen.ranges, counted) if self.chosen.ranges is not None else None
+        return Result(models, groups, comparisons, has_concern, notes, self._cautions(models), over_costs)
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         """Return what makes the values misleading."""
@@ -272,7 +278,7 @@ class Evaluation:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors
         chosen = self.chosen
         kinds = chosen.is_soft, chosen.is_decided
-        return self.class_names, names, chosen.concern, dict(chosen.settings), kinds, self._intervals
+        return self.class_names, names, chosen.concern, chosen.ranges, dict(chosen.settings), kinds, self._intervals
 
     def _labels(self, target: Any) -> Tensor:
         """Return labels as a tensor; names of classes are looked up."""
@@ -324,7 +330,7 @@ def evaluate(
     preds: Tensor | Mapping[str, Tensor],
     target: Tensor,
     *,
-    concern: ConcernSpec | None = None,
+    concern: ConcernSpec | ConcernRange | None = None,
     metrics: Sequence[str | MetricEntry] | None = None,
     groups: Groups | None = None,
     clusters: Sequence[object] | Tensor | None = None,
@@ -338,7 +344,7 @@ def evaluate(
         preds: ``(N, C)`` probabilities, of one model or by model: tensors or arrays. Or ``(N,)`` integer decisions,
             such as those of a `DecisionRule`: class indices, C and above for coarse answers, -1 for a referral.
         target: ``(N,)`` classes, as integers or by name, or ``(N, C)`` degrees of truth.
-        concern: Which errors matter.
+        concern: Which errors matter; a `ConcernRange` as for `Evaluation`.
         metrics: Names of the register, or entries of it. Default: all that the labels allow.
         groups: ``(N,)`` names of the group of each row, by column, such as ``{"site": sites}``.
         clusters: ``(N,)`` names of what rows share, such as the patient: these rows are not independent.
@@ -390,7 +396,7 @@ def evaluate_confusion(
     class_names: list[str],
     *,
     model: str = MODEL,
-    concern: ConcernSpec | None = None,
+    concern: ConcernSpec | ConcernRange | None = None,
     metrics: Sequence[MetricEntry] | None = None,
     intervals: bool = True,
 ) -> Result[ClassifierScores]:
@@ -408,7 +414,8 @@ def evaluate_confusion(
         is_wanted = [entry.takes == "decisions" and entry.is_default and not entry.is_of_referrals for entry in ENTRIES]
         of_decisions = [entry for entry, wanted in zip(ENTRIES, is_wanted, strict=True) if wanted]
         metrics = in_order(of_decisions, has_concern=concern is not None)
-    layout, pairs = SumLayout(choose_metrics(len(class_names), concern, metrics)), confusion.nonzero()
+    chosen = choose_metrics(len(class_names), concern, metrics)
+    layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
     step = max(1, MOST_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
     for start in range(0, len(pairs), step):
@@ -424,7 +431,13 @@ def evaluate_confusion(
     units = layout.units(numbers, None)._replace(counts=counts)
     scores = scores_of(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
     cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
-    return Result({model: scores}, has_concern=concern is not None, notes=notes, cautions=cautions)
+    over_costs = None
+    if chosen.ranges is not None and concern is not None:
+        further = concern.costs().shape[1] - len(class_names)
+        counted = Counted({"as decided": torch.nn.functional.pad(confusion, (0, further))}, None)
+        over_costs = OverCosts(chosen.ranges, {model: counted})
+    has_concern = concern is not None
+    return Result({model: scores}, (), (), has_concern, notes, cautions, over_costs)
 
 
 def _weighs(concern: ConcernSpec) -> bool:

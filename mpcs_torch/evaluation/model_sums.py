@@ -11,6 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, inputs_of
 from mpcs_torch.evaluation.intervals import Units
+from mpcs_torch.evaluation.ranges import RangeSums
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import Takes
@@ -109,6 +110,8 @@ class ModelSums:
         has_decisions = not chosen.is_decided and any(entry.takes == "decisions" for entry in chosen.entries)
         self.confusion = torch.zeros(classes, classes, dtype=torch.int64) if has_decisions else None
         """(C, C), rows true classes; None if no metric counts decisions."""
+        self.over_costs = None if chosen.ranges is None else RangeSums(chosen)
+        """Of the decisions, where ranges of costs are known."""
 
     def add(self, rows: Rows) -> None:
         """Add rows.
@@ -134,6 +137,8 @@ class ModelSums:
             classes = len(self.confusion)
             pairs = rows.target * classes + inputs["decisions"]
             self.confusion += pairs.bincount(minlength=classes**2).view(classes, classes)
+        if self.over_costs is not None:
+            self.over_costs.add(rows.probs, rows.target)
         self._add_sums(rows, inputs)
         if self._others.groups:
             self._add_others(rows)
@@ -156,6 +161,8 @@ class ModelSums:
         self.rows += other.rows
         if self.confusion is not None and other.confusion is not None:
             self.confusion += other.confusion
+        if self.over_costs is not None and other.over_costs is not None:
+            self.over_costs.merge(other.over_costs)
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
         for column, states in other._states.items():

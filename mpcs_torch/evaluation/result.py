@@ -6,6 +6,7 @@ from math import nan
 from typing import Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
+from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.requirements import Outcome, Requirement, RequirementError, outcomes_of
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores, Interval, Measured, Scores, interval_text, sections_of
 from mpcs_torch.functional import Comparison, summarize_comparisons
@@ -17,6 +18,8 @@ OF_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
+
+ABOUT_RANGES = "Values are those of the middle costs. What follows is about these rows, chance aside."
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Result(Generic[ScoresT]):
     """Sentences about intervals and comparisons for the reader."""
     cautions: Sequence[EvaluationWarning] = ()
     """Warnings of what makes the values misleading."""
+    over_costs: OverCosts | None = None
+    """What holds at all costs, if costs are known as ranges."""
 
     @property
     def first(self) -> ScoresT:
@@ -110,7 +115,8 @@ class Result(Generic[ScoresT]):
         """Return the metrics in tables, the main ones first."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = sections_of(list(entries.values()), has_concern=self.has_concern)
-        return [self.table(names) for names in sections]
+        of_costs = [] if self.over_costs is None else [self.over_costs.table()]
+        return [*(self.table(names) for names in sections), *of_costs]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
@@ -133,7 +139,8 @@ class Result(Generic[ScoresT]):
         ]
         of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
         beside = self.first.table_remarks() if len(self.models) == 1 else []
-        return [*beside, *added, *self.notes, *of_groups]
+        over_costs = [] if self.over_costs is None else [" ".join([ABOUT_RANGES, *self.over_costs.sentences()])]
+        return [*map(printable, over_costs), *beside, *added, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
         """Return what makes the values misleading, with codes, and what was left out, of which model: sentences."""
@@ -174,6 +181,8 @@ class Result(Generic[ScoresT]):
             plain["models"] = {name: scores.to_dict() for name, scores in self.models.items()}
         if notes := self.all_notes():
             plain["notes"] = notes
+        if self.over_costs is not None:
+            plain["over_costs"] = self.over_costs.to_dict()
         if self.cautions:
             plain["warnings"] = [
                 {"code": each.code, "warning": each.sentence, "page": each.page} for each in self.cautions

@@ -24,6 +24,7 @@ from mpcs_torch.functional.concern.decision import least_concern_decision, shift
 from mpcs_torch.functional.concern.expected_concern import expected_concern
 from mpcs_torch.functional.concern.losses import concern_loss, softmax_margin_loss
 from mpcs_torch.functional.concern.mpcs import concession_intervals, meta_pattern_concern_score
+from mpcs_torch.functional.concern.regret import mean_cost_range, minimax_regret_decision, worst_regret
 from mpcs_torch.functional.concern.risk_control import RiskThreshold, UnattainableLimitError, risk_threshold
 from mpcs_torch.functional.concern.risk_coverage_area import (
     RiskCoverage,
@@ -167,12 +168,14 @@ __all__ = [
     "macro_f1",
     "matthews_correlation",
     "mcnemar_test",
+    "mean_cost_range",
     "measured_probabilities",
     "meets_rule_of_30",
     "meta_pattern_concern_score",
     "min_cllr",
     "min_detection_cost",
     "min_detection_cost_details",
+    "minimax_regret_decision",
     "miss_at_false_alarm",
     "multiclass_quality_metrics",
     "normalize_scores",
@@ -195,4 +198,5 @@ __all__ = [
     "soft_stat_scores",
     "softmax_margin_loss",
     "summarize_comparisons",
+    "worst_regret",
 ]

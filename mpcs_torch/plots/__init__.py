@@ -7,6 +7,7 @@ from mpcs_torch.plots.plan import plan_figure
 from mpcs_torch.plots.reliability import mean_curves, reliability
 from mpcs_torch.plots.risk_coverage import risk_coverage_figure
 from mpcs_torch.plots.roc import roc_curves, roc_with_hull
+from mpcs_torch.plots.verdict import verdict_figure
 
 __all__ = [
     "bayes_error_curves",
@@ -19,4 +20,5 @@ __all__ = [
     "roc_curves",
     "roc_with_hull",
     "score_histograms",
+    "verdict_figure",
 ]

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
+from mpcs_torch.evaluation.verdict import KeptRows, Verdict, verdict_of
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
-from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure
+from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure, verdict_figure
 from mpcs_torch.report.render import Drawing, draw
 
 MOST = 8
@@ -150,3 +151,38 @@ def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawin
         warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
     return draw(det_curves(curves, title="DET"), f"DET curves with {target} as the target.", f"Target: {target}.")
+
+
+def draw_verdict(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Drawing | None:
+    """Draw what costs least over the costs of released errors and of a referral; None if there is nothing to compare.
+
+    Args:
+        models: Rows of each model, by name.
+        concern: What errors cost now, which is marked.
+    """
+    bits = max((kept.bits for kept in models.values()), default=0)
+    rows = {name: kept for name, each in models.items() if (kept := each.rows(bits)) is not None}
+    verdict = verdict_of(rows, concern) if rows and len(rows) == len(models) else None
+    if verdict is None:
+        return None
+    names, *of_grid = verdict[:5]
+    compared = "model" if len(models) > 1 else "way of deciding"
+    told = [f"{names[place]} in {_share(verdict, place)}" for place in verdict.cheapest.unique().tolist()]  # type: ignore[no-untyped-call]
+    sampled = f", of a sample of {verdict.rows} rows" if bits else ""
+    return draw(
+        verdict_figure(
+            names, *of_grid, now=verdict.now, against=verdict.against, title=f"The {compared} that costs least"
+        ),
+        printable(f"The {compared} with the lowest mean cost over a grid of costs{sampled}: {', '.join(told)}."),
+        f"The {compared} whose decisions cost least{sampled}, if referrals, and errors other than the "
+        f"{verdict.against} ones, cost more or less than in this concern. Probabilities lead to new decisions at "
+        "each point. "
+        "Pale: the paired 95 % interval of that point alone does not show it.",
+    )
+
+
+def _share(verdict: Verdict, place: int) -> str:
+    """Return in how much of the grid something costs least, and in how much that is shown."""
+    is_best = verdict.cheapest == place
+    share, shown = (100 * which.double().mean().item() for which in (is_best, is_best & verdict.is_shown))
+    return f"{share:.3g} % of the grid ({shown:.3g} % shown)"

@@ -13,7 +13,15 @@ from mpcs_torch.evaluation.evaluation import INDEPENDENT
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import reliability
-from mpcs_torch.report.figures import MOST_CLASSES, costliest, draw_confusion, draw_det, draw_referral, errors_of
+from mpcs_torch.report.figures import (
+    MOST_CLASSES,
+    costliest,
+    draw_confusion,
+    draw_det,
+    draw_referral,
+    draw_verdict,
+    errors_of,
+)
 from mpcs_torch.report.harm import OfClass, classes_of, harm_sentence, harm_table, percent
 from mpcs_torch.report.render import Drawing, draw, write_result
 from mpcs_torch.tables import Table
@@ -59,7 +67,8 @@ def write_score_report(
             draw_confusion(confusion, concern, names, f"Confusion matrix{_of_model(result, name)}")
             for name, confusion in confusions.items()
             if len(names) <= MOST_CLASSES
-        ],
+        ]
+        + _verdict(concern, risks),
         by_class=_class_table(result, concern),
         by_class_caption=_caption(concern),
         referral=_referral(concern, risks),
@@ -182,6 +191,12 @@ def _certainty(result: Result[ClassifierScores], kept_risks: Mapping[str, RowRis
             )
             drawings.append(draw(figure, printable(f"Reliability diagram{of_model}: {means}.")))
     return drawings
+
+
+def _verdict(concern: ConcernSpec | None, risks: Mapping[str, RowRisks]) -> list[Drawing]:
+    kept = {printable(name): rows.kept for name, rows in risks.items() if rows.kept is not None}
+    drawing = draw_verdict(kept, concern) if kept and concern is not None else None
+    return [] if drawing is None else [drawing]
 
 
 def _tables(groups: GroupScores) -> list[tuple[str, Table]]:

@@ -10,6 +10,14 @@ from tests.cli.test_cli import run
 
 CLASSES = ("red", "yellow", "green")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.5\n"
+RANGE = """\
+classes: [red, yellow, green]
+weights:
+  - [0, 1, 5 to 50]
+  - [1, 0, 2 to 5]
+  - [1 to 3, 1, 0]
+refer: 0.3 to 0.8
+"""
 LOADER = """\
 import torch
 from mpcs_torch.trainer.data import DataSplits, Split
@@ -25,6 +33,9 @@ def write_samples(folder: Path) -> None:
     """Write every file that the pages take for granted."""
     random = np.random.default_rng(0)
     (folder / "concern.yaml").write_text(CONCERN)
+    (folder / "range.yaml").write_text(RANGE)
+    for name, factor in (("anna", 0.2), ("ben", 0.6)):
+        (folder / f"{name}.yaml").write_text(CONCERN.replace("0.5", str(factor)))
     for name, rows, skill in (
         ("predictions", 200, 3.0),
         ("validation", 2000, 4.0),

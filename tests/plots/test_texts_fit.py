@@ -25,6 +25,7 @@ from mpcs_torch.plots import (
     roc_curves,
     roc_with_hull,
     score_histograms,
+    verdict_figure,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
 from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
@@ -147,6 +148,16 @@ def over_time(size: int, is_long: bool) -> Figure:
     return watched_over_time(points, threshold=20, times=times, title=LONG * is_long)
 
 
+def verdicts(size: int, is_long: bool) -> Figure:
+    costs = torch.logspace(-3, 0, 25, dtype=torch.float64)
+    cheapest = torch.randint(0, size, (25, 25), generator=GENERATOR)
+    now = (0.5, 0.0) if is_long else (0.01, None)
+    is_shown, against = cheapest % 2 == 0, "dangerous" if is_long else "dearest"
+    title = LONG * is_long
+    called = names(size, is_long=is_long)
+    return verdict_figure(called, costs, costs, cheapest, is_shown, now=now, against=against, title=title)
+
+
 Draw = Callable[[int, bool], Figure]
 FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     confusion_matrix: [(CLASSES, confusion), ((3, 200), plain_confusion)],
@@ -175,6 +186,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     det_curves: [(SYSTEMS, lambda size, is_long: det_curves(curves(size, is_long=is_long), points=POINTS))],
     roc_curves: [(SYSTEMS, lambda size, is_long: roc_curves(curves(size, is_long=is_long), LONG))],
     roc_with_hull: [(ONE, lambda _, is_long: roc_with_hull(CURVE, LONG if is_long else "ROC"))],
+    verdict_figure: [((1, 2, 3, 7), verdicts)],
     score_histograms: [(ONE, lambda _, is_long: score_histograms(CURVE, LONG if is_long else "scores"))],
     bayes_error_curves: [(SYSTEMS, lambda size, is_long: bayes_error_curves(curves(size, is_long=is_long), LONG))],
 }

@@ -14,7 +14,6 @@ from mpcs_torch.cli.options import (
     AsJson,
     By,
     Cluster,
-    Concern,
     Html,
     Ignore,
     Intervals,
@@ -35,7 +34,10 @@ def score(
             "PREDICTIONS...", "npz, npy, pt, csv or parquet file with one row per sample; one file for each model."
         ),
     ],
-    concern: Concern = None,
+    concern: Annotated[
+        list[Path] | None,
+        options.concern_option("how much each error matters, also as ranges; repeatable for several people"),
+    ] = None,
     target: Annotated[Path | None, options.file_option("File of the labels, if PREDICTIONS is an npy file.")] = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
@@ -116,20 +118,21 @@ def score(
         requirements = [Requirement.parse(text) for text in require or ()]
 
     from mpcs_torch.cli.progress import row_counter
-    from mpcs_torch.concern import load_concern
+    from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models, shared_rows
     from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.processes.world import joined
 
-    spec = None if concern is None else load_concern(concern)
+    costs = load_concern_range(*concern) if concern else None
+    spec = None if costs is None else costs.middle
     entries = None if metrics is None else _entries(metrics)
     risks: dict[str, RowRisks] = {}
     with joined() as world:
         if confusion:
             from mpcs_torch.evaluation.classifier_files import score_confusion
 
-            result = score_confusion(predictions[0], spec, entries=entries, intervals=intervals)
+            result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
         else:
             columns = ColumnOptions(target_column, tuple(ignore or ()), id_column)
             opened = open_models(ModelFiles(predictions, target, logits, by or (), cluster, columns), spec)
@@ -138,7 +141,7 @@ def score(
             with row_counter(f"score {names}", predictions, shown=world.is_first) as advance:
                 result = score_models(
                     opened,
-                    spec,
+                    costs,
                     advance,
                     entries=entries,
                     settings={"k": k, "t": t, "concession": concession},

@@ -125,23 +125,42 @@ def least_concern_decision(
     costs = costs_of(concern).to(preds.device)
     num_classes = len(costs) if costs.ndim == 2 else preds.shape[1]
     check_costs(costs, num_classes, referral=True)
+    samples = unlabelled_samples(preds, num_classes, from_logits=from_logits)
+    ratio = prior_ratio(training_priors, priors, num_classes)
+    decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
+    return as_decisions(decided, costs.shape[1], preds)
+
+
+def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
+    """Return checked scores (N, C, ...) as samples whose labels say nothing.
+
+    Raises:
+        ValueError: If a shape, a dtype or a value breaks its rule.
+    """
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
     samples = flatten_samples(preds, unlabelled, num_classes=num_classes, scale=scale_of(from_logits))
     _, fault, _ = samples.find_faults()
     raise_first([fault])
-    ratio = prior_ratio(training_priors, priors, num_classes)
-    decided = least_risk(samples.probs() if ratio is None else shifted_probs(samples, ratio), costs)
-    is_referral = (decided == costs.shape[1] - 1) & (costs.shape[1] > num_classes)
-    return torch.where(is_referral, REFERRED, decided).reshape(unlabelled.shape)
+    return samples
+
+
+def as_decisions(decided: Tensor, columns: int, preds: Tensor) -> Tensor:
+    """Return columns of costs (M,) as decisions for scores (N, C, ...): (N, ...), with -1 for the referral."""
+    is_referral = (decided == columns - 1) & (columns > preds.shape[1])
+    return torch.where(is_referral, REFERRED, decided).reshape(preds.shape[:1] + preds.shape[2:])
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     """Return the columns of least cost for probabilities (..., C). Nothing here waits for an accelerator."""
-    rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    rows = at_least_float(rows)
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # of any finite scale; a copy
-    choices = cheapest(rows, costs)
-    return torch.where(choices.is_worth[..., 0], choices.answers[..., 0], costs.shape[1] - 1)
+    return cheapest(rows, costs).first(costs.shape[1])
+
+
+def at_least_float(rows: Tensor) -> Tensor:
+    """Return probabilities of half types as float32."""
+    return rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
 
 
 class Choices(NamedTuple):
@@ -152,21 +171,30 @@ class Choices(NamedTuple):
     is_worth: Tensor
     """(..., 1 + A), bool: whether a referral does not cost less."""
 
+    def first(self, columns: int) -> Tensor:
+        """Return the first answer, or the referral in the last of the columns where that costs less: (...), int64."""
+        return torch.where(self.is_worth[..., 0], self.answers[..., 0], columns - 1)
+
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Return the answers for probabilities (..., C), the cheapest first.
-
-    Costs that differ by rounding alone are equal: the more probable class wins over other classes, a class over coarse
-    answers, and any answer over a referral. So a sample is decided in the same way in a batch of any size.
+    """Return the answers for probabilities (..., C), the one of minimum expected cost first; see `in_order_of`.
 
     Args:
         rows: Float32 or float64 probabilities.
         costs: ``(C, C)``, or with A coarse answers and a referral ``(C, C + A + 1)``: at most 1, with a diagonal of 0.
     """
-    classes, columns = costs.shape
     with torch.autocast(rows.device.type, enabled=False):  # a decision must not depend on the caller's precision
-        expected = rows @ costs.to(rows)
-    rounding = 16 * torch.finfo(rows.dtype).eps * classes**0.5
+        return in_order_of(rows @ costs.to(rows), rows)
+
+
+def in_order_of(expected: Tensor, rows: Tensor) -> Choices:
+    """Return the answers in the order of a number of each decision (..., K), for probabilities (..., C).
+
+    Numbers that differ by rounding alone are equal: the more probable class wins over other classes, a class over
+    coarse answers, and any answer over a referral. So a sample is decided in the same way in a batch of any size.
+    """
+    classes, columns = rows.shape[-1], expected.shape[-1]
+    rounding = rounding_of(rows)
     of_classes = expected[..., :classes]
     least = of_classes.amin(dim=-1, keepdim=True)
     answers = torch.where(of_classes <= least * (1 + rounding), rows, -1.0).argmax(dim=-1, keepdim=True)
@@ -182,6 +210,11 @@ def cheapest(rows: Tensor, costs: Tensor) -> Choices:
         order = order.gather(-1, (ties * columns + order).argsort(dim=-1))
         answers, is_worth = torch.cat([answers, coarse], dim=-1).gather(-1, order), is_worth.gather(-1, order)
     return Choices(answers, is_worth)
+
+
+def rounding_of(rows: Tensor) -> float:
+    """Return the share of an expected cost below which a difference may be rounding, for probabilities (..., C)."""
+    return 16 * torch.finfo(rows.dtype).eps * float(rows.shape[-1] ** 0.5)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:

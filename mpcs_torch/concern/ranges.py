@@ -1,0 +1,218 @@
+"""`ConcernRange`: costs that are known as ranges, or that differ between the people who know them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Pairs, Problem
+from mpcs_torch.errors import quoted
+
+
+class UncertainCost(NamedTuple):
+    """A cost of which a range is known."""
+
+    name: str
+    """As it stands in a sentence, such as "taking red for green"."""
+    cells: tuple[Tensor, Tensor]
+    """Rows and columns of the costs, int64 (n,) each: a factor is that of all released errors."""
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ConcernRange:
+    """Describe a set of costs: ranges, several people's `ConcernSpec`, or several people's ranges.
+
+    The set holds all costs between the low and the high ones of each person, and all mixtures of people. Each range is
+    independent of the others, but a factor, or one cost of a referral for all classes, has one value at a time. With
+    coarse answers, some of whose costs follow from others, every cost varies on its own: what is said for all costs
+    holds, but may be said less often than it is true.
+
+    People's costs must be in one unit. What is best at all costs does not depend on it, but whoever counts in cents
+    dominates the middle, ranges and regret. With released pairs and a factor, the unit is a dangerous error.
+
+    Args:
+        low: The lowest costs of each person.
+        high: The highest costs of each person, with the same classes, released pairs and coarse answers.
+
+    Raises:
+        ConcernError: If there is nobody, a low cost is above the high one, or specs differ in their classes, coarse
+            answers, concession, or in whether a referral has a cost.
+
+    Example:
+        >>> low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]]) for miss in (5, 20))
+        >>> costs = ConcernRange([low], [high])
+        >>> costs.middle.weights
+        ((0.0, 12.5), (1.0, 0.0))
+    """
+
+    low: tuple[ConcernSpec, ...]
+    high: tuple[ConcernSpec, ...]
+
+    def __init__(self, low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> None:
+        object.__setattr__(self, "low", tuple(low))
+        object.__setattr__(self, "high", tuple(high))
+        if problem := _unfit(self.low, self.high):
+            raise ConcernError([Problem((), problem)])
+
+    @classmethod
+    def of_people(cls, people: "Mapping[str, ConcernSpec | ConcernRange]") -> "ConcernRange":
+        """Return the costs of several people, by their names, each with or without ranges.
+
+        Raises:
+            ConcernError: As the class.
+
+        Example:
+            >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))
+            >>> low, high = ConcernRange.of_people({"anna": anna, "ben": ben}).bounds()
+            >>> low[:, 0, 1].tolist()
+            [5.0, 20.0]
+        """
+        ranges = [costs if isinstance(costs, ConcernRange) else cls([costs], [costs]) for costs in people.values()]
+        return cls([spec for each in ranges for spec in each.low], [spec for each in ranges for spec in each.high])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes in index order."""
+        return self.low[0].classes
+
+    @property
+    def is_known(self) -> bool:
+        """Whether no range has any width and people agree, so that there is nothing that `middle` does not say."""
+        return all(spec == self.low[0] for spec in (*self.low, *self.high))
+
+    @property
+    def middle(self) -> ConcernSpec:
+        """The mean of the low and the high costs of all people, at which usual values are computed.
+
+        It is the arithmetic mean. Expected costs are linear in costs, so that deciding at their mean is deciding by
+        what is expected of them. A geometric mean would be 0 for a range that begins at 0. An error is dangerous if
+        anybody says so.
+        """
+        specs = [*self.low, *self.high]
+        first = specs[0]
+        if self.is_known:
+            return first
+        prices = [_mean(costs) for costs in zip(*([cost for _, cost in spec.answers] for spec in specs), strict=True)]
+        answers = {name: price for (name, _), price in zip(first.answers, prices, strict=True)}
+        refer, concession = _mean_refer(specs), first.concession
+        if self._shares_releases():
+            factor = _mean([spec.factor for spec in specs])
+            return replace(first, factor=factor, refer=refer, answers=tuple(answers.items()))
+        weights = torch.stack([spec.matrix().fill_diagonal_(0) for spec in specs]).mean(0).tolist()
+        dangerous: Pairs | float | None = first.dangerous
+        if any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
+            dangerous = torch.stack([spec.dangerous_pairs() for spec in specs]).any(0).nonzero().tolist()
+        return ConcernSpec(
+            first.classes, weights=weights, dangerous=dangerous, refer=refer, answers=answers, concession=concession
+        )
+
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """Return the lowest and the highest costs of V boxes, float64 (V, C, K) each, whose hull is the set of costs.
+
+        They are what `mpcs_torch.functional.minimax_regret_decision` takes. A factor and a cost of a referral, which
+        have one value at a time, are at one of their ends in each box.
+        """
+        boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes_of(*pair)]
+        low, high = (torch.stack([spec.costs() for spec in specs]) for specs in zip(*boxes, strict=True))
+        if self.low[0].answers:  # the worst of several costs is not linear in them
+            return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
+        return low, high
+
+    def uncertain(self, matters: Tensor) -> list[UncertainCost]:
+        """Return the costs that are not known, with their ranges over all people.
+
+        Args:
+            matters: ``(C, K)``, bool: of which costs, because there are very many with many classes.
+        """
+        low, high = self.bounds()
+        lowest, highest = low.amin(0), high.amax(0)
+        specs, is_open = [*self.low, *self.high], lowest < highest
+        groups = list[tuple[str, Tensor]]()
+        if not specs[0].answers:
+            size = len(self.classes)
+            if self._shares_releases():
+                released = torch.nn.functional.pad(specs[0].released(), (0, is_open.shape[1] - size))
+                groups.append(("a released error", released))
+            if specs[0].refer is not None and not any(isinstance(spec.refer, Sequence) for spec in specs):
+                groups.append(("a referral", torch.arange(is_open.shape[1]).expand_as(is_open) == size))
+        costs = list[UncertainCost]()
+        for name, cells in groups:
+            if (cells & is_open & matters).any():
+                rows, columns = cells.nonzero(as_tuple=True)
+                costs.append(
+                    UncertainCost(name, (rows, columns), lowest[cells].min().item(), highest[cells].max().item())
+                )
+            is_open = is_open & ~cells
+        places = (is_open & matters).nonzero()
+        ends = (bound[places[:, 0], places[:, 1]].tolist() for bound in (lowest, highest))
+        for place, first, last in zip(places.unsqueeze(1), *ends, strict=True):
+            [(true, column)] = place.tolist()
+            costs.append(UncertainCost(self._name_of(true, column), (place[:, 0], place[:, 1]), first, last))
+        return costs
+
+    def _shares_releases(self) -> bool:
+        """Return whether all costs of errors are factors of the same released pairs."""
+        specs = [*self.low, *self.high]
+        first = specs[0].dangerous_pairs()
+        return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
+
+    def _name_of(self, true: int, column: int) -> str:
+        names, answers = self.classes, [name for name, _ in self.low[0].answers]
+        if column < len(names):
+            return f"taking {names[true]} for {names[column]}"
+        answer = column - len(names)
+        return (
+            f'answering "{answers[answer]}" for {names[true]}' if answer < len(answers) else f"referring {names[true]}"
+        )
+
+
+def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
+    """Return why specs are no ends of ranges of several people; empty if they are."""
+    if not low or len(low) != len(high):
+        return f"low and high must hold a spec for each person, but hold {len(low)} and {len(high)}"
+    parts: dict[str, Callable[[ConcernSpec], object]] = {
+        "classes": lambda spec: list(spec.classes),
+        "whether a referral has a cost": lambda spec: spec.refer is not None,
+        "coarse answers": lambda spec: [name for name, _ in spec.answers],
+        "concession": lambda spec: spec.concession,
+    }
+    for name, part in parts.items():
+        for spec in (*low, *high):
+            if part(spec) != part(low[0]):
+                return f"specs must agree on {name}, but have {quoted(part(low[0]))} and {quoted(part(spec))}"
+    for lowest, highest in zip(low, high, strict=True):
+        if lowest.releases != highest.releases or (lowest.weights is None) != (highest.weights is None):
+            return "low and high must have the same released pairs, or both weights, but do not"
+        # Equal ones may have too many classes for a matrix.
+        if lowest != highest and (lowest.costs() > highest.costs()).any():
+            return "low must hold no cost above that of high, but does"
+    return ""
+
+
+def _boxes_of(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
+    """Return a box for each pair of ends of the factor and of the cost of a referral."""
+    factors = {low.factor, high.factor} if low.weights is None else {low.factor}
+    is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
+    pairs = {(low.refer, low.refer), (high.refer, high.refer)} if is_one else {(low.refer, high.refer)}
+    return [
+        (replace(low, factor=factor, refer=lowest), replace(high, factor=factor, refer=highest))
+        for factor, (lowest, highest) in product(sorted(factors), sorted(pairs, key=str))
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _mean_refer(specs: Sequence[ConcernSpec]) -> tuple[float, ...] | float | None:
+    """Return the mean cost of a referral, by class if it is by class for anybody."""
+    costs = [spec.refer for spec in specs if spec.refer is not None]
+    if not any(isinstance(cost, Sequence) for cost in costs):
+        return _mean([cost for cost in costs if not isinstance(cost, Sequence)]) if costs else None
+    by_class = [cost if isinstance(cost, Sequence) else (cost,) * len(specs[0].classes) for cost in costs]
+    return tuple(_mean(of_class) for of_class in zip(*by_class, strict=True))

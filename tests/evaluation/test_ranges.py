@@ -1,0 +1,252 @@
+"""What evaluations say of costs that are known as ranges: against 10 000 draws of costs, and on 24 sets."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sklearn import datasets
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import Tensor
+
+from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
+from mpcs_torch.evaluation.evaluation import evaluate_confusion
+from mpcs_torch.evaluation.ranges import OverCosts
+from mpcs_torch.functional import least_concern_decision, minimax_regret_decision, worst_regret
+from tests.cli.test_cli import run
+
+DRAWS = 10_000
+LOADERS = {"digits": datasets.load_digits, "wine": datasets.load_wine, "cancer": datasets.load_breast_cancer}
+MODELS = {"bayes": GaussianNB, "linear": lambda: LogisticRegression(C=0.01)}
+
+
+@cache
+def predicted(data: str, model: str) -> tuple[Tensor, Tensor]:
+    bunch = LOADERS[data]()
+    train, test, labels, target = train_test_split(bunch.data, bunch.target, test_size=0.5, random_state=0)
+    fitted = make_pipeline(StandardScaler(), MODELS[model]()).fit(train + 1e-3, labels)
+    return torch.tensor(fitted.predict_proba(test + 1e-3)), torch.tensor(target)
+
+
+def costs_of(classes: int, kind: str) -> ConcernRange:
+    """Return a set of costs: ranges of weights, a factor and a referral, people, or people with ranges."""
+    generator = torch.Generator().manual_seed(len(kind))
+    low = (0.5 + torch.rand(classes, classes, generator=generator)).tolist()
+    high = (torch.tensor(low) * (1 + 4 * torch.rand(classes, classes, generator=generator))).tolist()
+    releases = [[i, (i + 1) % classes] for i in range(classes)]
+    weights = ConcernRange(
+        [ConcernSpec(classes, weights=low, refer=0.2)], [ConcernSpec(classes, weights=high, refer=0.6)]
+    )
+    if kind == "weights":
+        return weights
+    if kind == "coarse answers":
+        given = ((low, 0.1, 0.2), (high, 0.3, 0.6))
+        ends = [ConcernSpec(classes, weights=w, refer=r, answers=coarse(classes, a)) for w, a, r in given]
+        other = ConcernSpec(classes, releases=releases, factor=0.1, refer=0.4, answers=coarse(classes, 0.2))
+        return ConcernRange.of_people({"anna": ConcernRange(*([end] for end in ends)), "ben": other})
+    if kind == "factor":
+        ends = [ConcernSpec(classes, releases=releases, factor=f, refer=r) for f, r in ((0.1, 0.05), (0.9, 0.3))]
+        return ConcernRange(*([end] for end in ends))
+    people: dict[str, Any] = {
+        "anna": ConcernSpec(classes, releases=releases, factor=0.1, refer=0.1),
+        "ben": ConcernSpec(classes, weights=torch.tensor(high).T.tolist(), refer=0.4),
+        "cleo": ConcernSpec(classes, releases=[pair[::-1] for pair in releases], factor=0.5, refer=0.05),
+    }
+    return ConcernRange.of_people(people | ({"both": weights} if kind == "ranges of people" else {}))
+
+
+def coarse(classes: int, price: float) -> dict[str, float]:
+    return {"0 or 1": price} if classes > 2 else {}
+
+
+KINDS = ["weights", "factor", "people", "ranges of people"]
+MORE_KINDS = [*KINDS, "coarse answers"]
+
+
+def drawn(costs: ConcernRange, draws: int = DRAWS) -> Tensor:
+    """Draw costs (draws, C, K) of the set as its description says, not from its boxes."""
+    generator = torch.Generator().manual_seed(1)
+
+    def uniform(*shape: int) -> Tensor:
+        where = torch.rand(shape, generator=generator, dtype=torch.float64)
+        is_end = torch.rand(draws, *[1] * (len(shape) - 1), generator=generator) < 0.5
+        return torch.where(is_end, where.round(), where)
+
+    shares = uniform(draws, len(costs.low)) ** 3 + 1e-9
+    shares = shares / shares.sum(1, keepdim=True)
+    total = torch.zeros(draws, *costs.low[0].costs().shape, dtype=torch.float64)
+    for person, (low, high) in enumerate(zip(costs.low, costs.high, strict=True)):
+        one, other = low.costs(), high.costs()
+        classes = len(one)
+        at = torch.zeros(draws, *one.shape, dtype=torch.float64)
+        at[:, :, :classes] = uniform(draws, classes, classes) if low.weights is not None else uniform(draws, 1, 1)
+        at[:, :, classes:] = uniform(draws, 1, 1)
+        total += shares[:, person, None, None] * (one + at * (other - one))
+    for answer, is_member in enumerate(costs.middle.members(), start=len(costs.classes)):
+        worst = total[:, :, : len(costs.classes)][..., is_member].amax(2)  # where the answer is wrong
+        total[:, ~is_member, answer] = worst[:, ~is_member]
+    return total
+
+
+def as_counts(decisions: Tensor, target: Tensor, like: Tensor) -> Tensor:
+    counts = torch.zeros(like.shape)
+    for true, decision in zip(target.tolist(), decisions.tolist(), strict=True):
+        counts[true, decision] += 1
+    return counts.double() / len(target)
+
+
+@pytest.mark.parametrize("kind", MORE_KINDS)
+@pytest.mark.parametrize("data", LOADERS)
+def test_statements_for_all_costs_hold_for_ten_thousand_draws(data: str, kind: str) -> None:
+    probs = {model: predicted(data, model)[0] for model in MODELS}
+    target = predicted(data, "bayes")[1]
+    costs = costs_of(probs["bayes"].shape[1], kind)
+    over = evaluate(probs, target, concern=costs).over_costs
+    assert isinstance(over, OverCosts)
+    draws, means = drawn(costs), {}
+    for model, counted in over.models.items():
+        for way, counts in counted.decisions.items():
+            middle, low, high = over.range_of(model, way)
+            means[model, way] = (counts / counts.sum() * draws).sum((1, 2))
+            assert low - 1e-9 <= means[model, way].min() <= means[model, way].max() <= high + 1e-9
+            assert low <= middle <= high
+        decisions = minimax_regret_decision(probs[model], *costs.bounds(), from_logits=False)
+        decisions = torch.where(decisions < 0, draws.shape[2] - 1, decisions)
+        assert torch.allclose(
+            counted.decisions["minimax regret"].double() / len(target), as_counts(decisions, target, draws[0])
+        )
+        regret = worst_regret(probs[model], *costs.bounds(), from_logits=False).gather(1, decisions.unsqueeze(1))[:, 0]
+        settled = regret < 1e-14
+        assert counted.settled == settled.sum()
+        for batch in draws.split(100):
+            expected = torch.einsum("nc,dck->dnk", probs[model][settled], batch)
+            least = expected.gather(2, decisions[settled].expand(len(batch), -1).unsqueeze(2))[..., 0]
+            assert (least <= expected.amin(2) + 1e-12).all()
+    for way in over.models["bayes"].decisions:
+        [sentence] = over._comparisons(way)
+        check_comparison(sentence, {model: means[model, way] for model in MODELS})
+
+
+def check_comparison(sentence: str, means: dict[str, Tensor]) -> None:
+    """Check what is said of two models against their mean costs at draws of costs."""
+    best, other = sentence.split(" costs ")[0], next(model for model in MODELS if not sentence.startswith(model))
+    difference = means[other] - means[best]
+    if "at all these costs: by" in sentence:
+        low, high = map(float, re.findall(r"([\d.e-]+) to ([\d.e-]+) per row", sentence)[0])
+        assert low * 0.99 <= difference.min() <= difference.max() <= high * 1.01
+        assert difference.min() > 0
+    else:
+        assert "but not at all these costs" in sentence
+        assert difference.min() < 0 < difference.max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data", LOADERS)
+@pytest.mark.parametrize("model", MODELS)
+def test_the_worst_regret_is_at_most_that_of_the_middle_costs_on_24_sets(data: str, kind: str, model: str) -> None:
+    probs, _ = predicted(data, model)
+    costs = costs_of(probs.shape[1], kind)
+    regrets = worst_regret(probs, *costs.bounds(), from_logits=False)
+
+    def regret_of(decisions: Tensor) -> Tensor:
+        columns = torch.where(decisions < 0, regrets.shape[1] - 1, decisions)
+        return regrets.gather(1, columns.unsqueeze(1))[:, 0]
+
+    ours = regret_of(minimax_regret_decision(probs, *costs.bounds(), from_logits=False))
+    middle = regret_of(least_concern_decision(probs, concern=costs.middle, from_logits=False))
+    assert (ours <= middle + 1e-12).all()
+    assert ours.mean() <= middle.mean()
+    assert ours.max() <= middle.max() + 1e-12
+    if kind == "ranges of people" and model == "linear":  # else both decide alike on most sets
+        assert ours.mean() < middle.mean()
+    # At costs that are the same for all rows, the promise is an upper bound alone.
+    at_once = (regret_draws(probs, costs, minimax_regret_decision(probs, *costs.bounds(), from_logits=False))).max()
+    assert at_once <= ours.mean() + 1e-12
+
+
+def regret_draws(probs: Tensor, costs: ConcernRange, decisions: Tensor) -> Tensor:
+    """Return the mean regret at draws of costs that are the same for all rows."""
+    draws = drawn(costs, 300)
+    expected = torch.einsum("nc,dck->dnk", probs, draws)
+    columns = torch.where(decisions < 0, draws.shape[2] - 1, decisions).expand(len(draws), -1).unsqueeze(2)
+    return (expected.gather(2, columns)[..., 0] - expected.amin(2)).mean(1)
+
+
+def test_the_cost_from_which_on_the_other_model_is_better_is_a_root() -> None:
+    # Errors on 100 rows of ill and 100 of healthy people: (misses, false alarms).
+    def decided(misses: int, alarms: int) -> Tensor:
+        return torch.tensor([1] * misses + [0] * (100 - misses) + [0] * alarms + [1] * (100 - alarms))
+
+    target = torch.tensor([0] * 100 + [1] * 100)
+    low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5) for miss in (2, 20))
+    result = evaluate({"A": decided(10, 1), "B": decided(5, 40)}, target, concern=ConcernRange([low], [high]))
+    text = str(result)
+    assert "B costs less than A at the middle costs, by 0.08 per row, but not at all these costs" in text
+    assert "A may cost 0.145 less to 0.305 more" in text
+    assert "A costs less where taking ill for healthy costs less than 7.8." in text  # 10 x + 1 = 5 x + 40
+    depends = (
+        "A: the mean cost (as decided) depends most on what taking ill for healthy costs (2 to 20): by 0.9 per row."
+    )
+    assert depends in text
+
+
+def test_models_that_decide_alike_cost_the_same() -> None:
+    probs, target = predicted("wine", "bayes")
+    result = evaluate({"A": probs, "B": probs.clone()}, target, concern=costs_of(3, "weights"))
+    assert "Minimax regret: A and B cost the same at all these costs." in str(result)
+
+
+def test_a_range_without_width_gives_the_usual_result() -> None:
+    probs, target = predicted("wine", "bayes")
+    spec = costs_of(3, "factor").middle
+    assert str(evaluate(probs, target, concern=ConcernRange([spec], [spec]))) == str(
+        evaluate(probs, target, concern=spec)
+    )
+    costs = costs_of(3, "factor")
+    values = evaluate(probs, target, concern=costs).first
+    assert values.values == evaluate(probs, target, concern=costs.middle).first.values
+
+
+def test_parts_of_the_rows_merge() -> None:
+    probs, target = predicted("wine", "bayes")
+    costs = costs_of(3, "people")
+    parts = [Evaluation(3, concern=costs) for _ in range(2)]
+    for part, rows in zip(parts, (slice(40), slice(40, None)), strict=True):
+        part.update(probs[rows], target[rows])
+    parts[0].merge(parts[1])
+    assert parts[0].result().to_dict()["over_costs"] == evaluate(probs, target, concern=costs).to_dict()["over_costs"]
+    with pytest.raises(ValueError, match="same classes, concern"):
+        parts[0].merge(Evaluation(3, concern=costs_of(3, "weights")))
+
+
+def test_a_confusion_matrix_has_a_range_of_costs() -> None:
+    low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]], refer=5) for miss in (2, 20))
+    counts = torch.tensor([[45, 5], [10, 40]])
+    result = evaluate_confusion(counts, ["ill", "healthy"], concern=ConcernRange([low], [high]))
+    assert result.over_costs is not None
+    assert result.over_costs.range_of("model", "as decided") == pytest.approx((0.65, 0.2, 1.1))
+
+
+def test_the_command_line_takes_ranges_and_several_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("ill,healthy,target\n0.9,0.1,ill\n0.2,0.8,healthy\n0.4,0.6,ill\n0.05,0.95,healthy\n")
+    Path("range.yaml").write_text("classes: [ill, healthy]\nweights: [[0, 2 to 6], [1, 0]]\n")
+    Path("ben.yaml").write_text("classes: [ill, healthy]\nweights: [[0, 10], [1, 0]]\n")
+    command = ["score", "rows.csv", "--concern", "range.yaml", "--json", "--html", "report.html"]
+    assert run(*command) == 0
+    plain = json.loads(capsys.readouterr().out)["over_costs"]
+    assert plain["models"]["rows.csv"]["mean_cost"]["most probable class"] == {"middle": 1.0, "low": 0.5, "high": 1.5}
+    assert plain["models"]["rows.csv"]["settled"] == 3  # at 0.2, 2 to 6 lie on both sides of 4
+    assert "One decision costs least at all these costs for 75" in Path("report.html").read_text()
+    assert run("score", "rows.csv", "--concern", "range.yaml", "--concern", "ben.yaml", "--json") == 0
+    plain = json.loads(capsys.readouterr().out)["over_costs"]
+    assert plain["models"]["rows.csv"]["mean_cost"]["most probable class"]["high"] == 2.5
