@@ -14,6 +14,7 @@ from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 if TYPE_CHECKING:
     from mpcs_torch.functional import OperatingPoint
+    from mpcs_torch.learning.decision_rule import CalibrationMethod
 
 
 def _set_quiet(value: bool) -> bool:
@@ -98,6 +99,17 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace runs of th
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Replace = Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")]
 Logits = Annotated[bool, typer.Option("--logits", help="The scores are logits, not probabilities.")]
+Calibration = StrEnum("Calibration", ["TEMPERATURE", "VECTOR", "NONE"])
+"""A way to calibrate before deciding."""
+
+
+def calibration_method(calibration: Calibration) -> "CalibrationMethod":
+    """Return the name of a way to calibrate for `DecisionRule`."""
+    if calibration is Calibration.NONE:
+        return None
+    return "vector" if calibration is Calibration.VECTOR else "temperature"
+
+
 Validation = Annotated[
     Path,
     file_argument(

@@ -15,26 +15,48 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.held_rows import HeldRows
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.choice import FACTORS
+from mpcs_torch.learning.decision_rule import CalibrationMethod
 from mpcs_torch.report.render import render
 
 TEMPLATES = Path(__file__).with_name("templates")
-MOST_GROUPS = 200
-"""The most groups of a column whose values a page lists."""
+SMALL_FACTORS = (0.05, 0.02, 0.01)
+"""Further costs of a harmless error on the page's curve, for costs that are far apart."""
+CALIBRATED = {
+    "temperature": "Probabilities are calibrated by a temperature, those of each fifth of the rows by the other rows.",
+    "vector": "Probabilities are calibrated by a scale and bias for each class, those of each fifth by the other rows.",
+    None: "Probabilities are used as they are, without calibration.",
+}
+INDEPENDENT = (
+    "Intervals and limits here are for independent rows. Rows of one patient are not independent: true intervals are "
+    "wider then, and limits take more patients than this page says (--cluster of mpcs decide fit and mpcs score)."
+)
 
 
-def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path) -> None:
+def write_explorer(
+    rows: HeldRows,
+    concern: ConcernSpec | None,
+    path: Path,
+    *,
+    calibration: CalibrationMethod = "temperature",
+    reading: str = "",
+) -> None:
     """Write the page: one file that asks for nothing from elsewhere.
 
     Args:
         rows: What the models predict, and the labels.
-        concern: The costs to begin with. Default: every error costs the same, and is dangerous.
+        concern: The costs to begin with. Default: every error costs the same.
         path: The HTML file to write.
+        calibration: How the probabilities were calibrated, for readers.
+        reading: Options that say how files are read, for the commands that the page shows.
     """
     spec = ConcernSpec(rows.class_names) if concern is None else concern
     data = {
         "classes": rows.class_names,
         "concern": concern_as_plain(spec),
-        "factors": FACTORS,
+        "isNew": concern is None,
+        "about": f"{INDEPENDENT} {CALIBRATED[calibration]}",
+        "reading": f" {reading}" if reading else "",
+        "factors": [*FACTORS, *SMALL_FACTORS],
         "labels": _packed(rows.target, "<u4"),
         "models": [{"name": printable(name), "probs": _packed(probs, "<f4")} for name, probs in rows.probs.items()],
         "columns": [
@@ -47,6 +69,7 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path) -> N
         "explore",
         name=names if len(rows.probs) < 4 else f"{len(rows.probs)} models",
         data=_embedded(data),
+        is_new=concern is None,
         scripts=[Markup((TEMPLATES / name).read_text(encoding="utf-8")) for name in ("explore_core.js", "explore.js")],
         style=Markup((TEMPLATES / "explore.css").read_text(encoding="utf-8")),
     )

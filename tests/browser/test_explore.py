@@ -29,7 +29,9 @@ from tests.browser.chromium import Page, find_chromium, opened_page
 from tests.browser.test_reports import CHECKS, SCHEMES, WIDTHS
 
 CASES = 1000
+LINK = "#s=%%7B%%22e%%22:%s,%%22l%%22:%s,%%22p%%22:%s,%%22o%%22:[],%%22r%%22:null,%%22f%%22:0.5,%%22d%%22:false%%7D"
 NAMES = ("benign", "cyst", "inflamed", "malignant")
+NAMED = "classes: [benign, cyst, inflamed, malignant]\n"
 HOSTILE = [
     '</script><script>alert("x")</script>',
     "<img src=x onerror=alert(1)>",
@@ -94,7 +96,7 @@ def random_state(generator: np.random.Generator, classes: int, frequencies: Tens
     np.fill_diagonal(costs, 0)
     dangerous = (costs > 0) & (generator.random((classes, classes)) < 0.6)
     dangerous[0, 1] = True
-    priors = generator.dirichlet(np.ones(classes)).tolist() if generator.random() < 0.5 else None
+    priors = (100 * generator.dirichlet(np.ones(classes))).tolist() if generator.random() < 0.5 else None
     of = [*range(classes)] if priors is not None else [*range(classes), None]
     limited = generator.permutation(len(of))[: generator.integers(3)]
     return {
@@ -116,6 +118,7 @@ def expected(rows: HeldRows, probs: Tensor, state: dict[str, Any]) -> dict[str, 
     ]
     spec = ConcernSpec(NAMES, weights=state["costs"], dangerous=dangerous, refer=state["refer"])
     priors = None if state["priors"] is None else torch.tensor(state["priors"], dtype=torch.float64)
+    priors = None if priors is None else priors / priors.sum()  # they count in proportion
     frequencies = rows.target.bincount(minlength=classes).double() / len(rows.target)
     given = {} if priors is None else {"priors": priors, "training_priors": frequencies}
     decisions = least_concern_decision(probs, concern=spec, from_logits=False, **given)
@@ -217,12 +220,12 @@ def test_the_page_shows_what_it_computes(page: Page, rows: HeldRows, tmp_path: P
       set("#least", 20);
       set("#refer", 0.5);
       set("[data-limit='3']", 30);
-      set("[data-prior='3']", 10);
+      set("[data-prior='3']", "10,5");
       return explorer.page.stateNow();
     })()""")
     assert (state["costs"][0][1], state["costs"][3][0], state["refer"]) == (0.25, 20, 0.5)
     assert state["dangerous"] == [[i == 3 and j == 0 for j in range(4)] for i in range(4)]
-    assert state["priors"][3] == pytest.approx(0.1)
+    assert state["priors"][3] == pytest.approx(0.105), "a decimal comma is one"
     assert state["limits"] == [{"of": 3, "atMost": 0.3}]
     shown = page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('#results [data-id]')]"
@@ -330,6 +333,19 @@ def test_files_in_other_hands_are_read_as_by_the_package(page: Page, tmp_path: P
         ("- benign", "must be a mapping"),
         ("classes: &a [benign]", "anchors"),
         ("", "must be a mapping"),
+        (f"{NAMED}factor: 050", "050 is no plain number"),
+        (f"{NAMED}factor: 1e-3", "1e-3 is no plain number"),
+        (f"{NAMED}---\nfactor: 0.1", "one document"),
+        (f"{NAMED}releases: [[benign, cyst]]\ndangerous: [[cyst, benign]]", "cannot be combined"),
+        (f"{NAMED}releases: [[benign, benign]]", "for itself"),
+        (f"{NAMED}dangerous: 3", "dangerous must be a list"),
+        (
+            f"{NAMED}weights: {[[0, 0, 1, 1]] + [[1] * 4] * 3}\ndangerous: [[benign, cyst]]",
+            "must have a weight above 0",
+        ),
+        (f"{NAMED}concession: banana", "concession must be"),
+        (f"{NAMED}answers: 3", "answers must map"),
+        ("[" * 5000, "nested too deeply"),
     ],
 )
 def test_a_file_that_breaks_a_rule_changes_nothing(
@@ -385,6 +401,49 @@ def test_a_page_is_sound_at_every_width_in_both_themes_and_asks_for_nothing(
                 (tmp_path / "page.html").resolve().as_uri()
             ]
     assert faults == []
+
+
+def test_words_about_any_other_class_say_what_is_dangerous(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+    write_explorer(rows, None, tmp_path / "page.html")
+    opened(page, tmp_path / "page.html")
+    page.evaluate("""(() => {
+      const set = (id, value) => { document.getElementById(id).value = value; };
+      set("worse-true", 3); set("worse-decision", "any"); set("times", 50);
+      set("than-true", 0); set("than-decision", 3);
+      document.getElementById("words").requestSubmit();
+    })()""")
+    state = page.evaluate("explorer.page.stateNow()")
+    assert state["costs"][3] == [50, 50, 50, 0]
+    assert state["dangerous"] == [[i == 3 and j != 3 for j in range(4)] for i in range(4)]
+    yaml = page.evaluate("explorer.page.yamlText()")
+    assert "# malignant for any other class is about 50 times as bad as benign for malignant" in yaml
+    page.evaluate("explorer.page.change(null, {costs: explorer.page.initial.costs})")
+    assert "about 50" not in page.evaluate("explorer.page.yamlText()"), "what no longer holds is not written"
+    page.evaluate("explorer.page.change(null, {isDearest: false})")
+    page.evaluate("""(() => {
+      document.querySelector("[data-pair='3 0']").click();
+      const cost = document.getElementById("cost");
+      for (const text of ["0", "0.", "0.5"]) {
+        cost.value = text;
+        cost.dispatchEvent(new Event("input", {bubbles: true}));
+      }
+    })()""")
+    assert page.evaluate("explorer.page.stateNow().dangerous[3][0]"), "0 was the beginning of 0.5"
+
+
+def test_a_limit_goes_with_the_dangerous_errors_of_its_class(page: Page, rows: HeldRows, tmp_path: Path) -> None:
+    spec = ConcernSpec(NAMES, dangerous=[["malignant", "benign"], ["cyst", "benign"]])
+    write_explorer(rows, spec, tmp_path / "page.html", reading="--target-column diagnosis")
+    opened(page, tmp_path / "page.html")
+    page.evaluate("explorer.page.change(null, {limits: [{of: 3, atMost: 0.1}, {of: null, atMost: 0.1}]})")
+    settled(page)
+    commands = page.evaluate("document.getElementById('commands').textContent")
+    assert "--limit 'dangerous <= 10 % of malignant'" in commands
+    assert commands.count("--target-column diagnosis") == 2
+    page.evaluate("explorer.page.change(null, {priors: [1, 1, 1, 1]})")
+    assert "so it is not used now" in page.evaluate("document.getElementById('results-note').textContent")
+    page.evaluate("document.querySelector(\"[data-pair='3 0']\").click(); document.getElementById('dangerous').click()")
+    assert page.evaluate("explorer.page.stateNow().limits") == [{"of": None, "atMost": 0.1}]
 
 
 def test_the_keyboard_reaches_each_error(page: Page, rows: HeldRows, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """``mpcs decide``: fit a decision rule to validation predictions, and decide or refer by it."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,18 +10,24 @@ from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_warnings
-from mpcs_torch.cli.options import AsJson, Cluster, Ignore, Labels, Logits, Quiet, Replace, TargetColumn, Validation
+from mpcs_torch.cli.options import (
+    AsJson,
+    Calibration,
+    Cluster,
+    Ignore,
+    Labels,
+    Logits,
+    Quiet,
+    Replace,
+    TargetColumn,
+    Validation,
+)
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule, RuleReport
-    from mpcs_torch.learning.decision_rule import CalibrationMethod
 
 decide = group_of_commands("Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.")
-
-
-Calibration = StrEnum("Calibration", ["TEMPERATURE", "VECTOR", "NONE"])
-"""A way to calibrate before deciding."""
 
 
 @decide.command()
@@ -69,14 +74,11 @@ def fit(
     from mpcs_torch.learning import DecisionRule, Limit
 
     spec = load_concern(concern)
-    method: CalibrationMethod = None
-    if calibration is not Calibration.NONE:
-        method = "vector" if calibration is Calibration.VECTOR else "temperature"
     with options.refused_values():
         rule = DecisionRule(
             spec,
             [Limit.parse(text) for text in limit or ()],
-            calibration=method,
+            calibration=options.calibration_method(calibration),
             priors=None if priors is None else _numbers(priors),
         )
     needed = [column for column in (cluster, *(limit.by for limit in rule.limits)) if column is not None]

@@ -1,5 +1,7 @@
 """``mpcs explore``: a page on which costs are set and tried."""
 
+import shlex
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +9,8 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.console import note
-from mpcs_torch.cli.options import Concern, Ignore, Labels, Logits, OverwriteReport, Quiet, TargetColumn
+from mpcs_torch.cli.failures import told_warnings
+from mpcs_torch.cli.options import Calibration, Concern, Ignore, Labels, Logits, OverwriteReport, Quiet, TargetColumn
 
 
 def explore(
@@ -25,6 +28,9 @@ def explore(
         str | None,
         typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
     ] = None,
+    calibration: Annotated[
+        Calibration, typer.Option(help="How to calibrate first; those of each fifth of the rows by the others.")
+    ] = Calibration.TEMPERATURE,
     logits: Logits = False,
     target: Labels = None,
     target_column: TargetColumn = None,
@@ -39,12 +45,13 @@ def explore(
     cost with intervals. Its result is a concern.yaml for the other commands. Without --concern, every error costs the
     same.
 
-    Probabilities are taken as they are: calibrate them first (`mpcs calibrate`).
+    Probabilities are calibrated first, as by `mpcs decide fit`: decisions by cost need that.
     """
     options.check_out(out, overwrite=overwrite, read=predictions)
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
+    from mpcs_torch.evaluation.cautions import repeating
     from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models
     from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.held_rows import hold_rows
@@ -58,5 +65,17 @@ def explore(
         rows = hold_rows(opened, by=by or (), identifier=identifier, advance=advance)
     for file in opened.values():
         note(*file.notes())
-    write_explorer(rows, spec, out)
+    with told_warnings():
+        for caution in repeating(next(iter(opened.values())).unread()):
+            warnings.warn(caution, stacklevel=1)
+    method = options.calibration_method(calibration)
+    given = {"--target-column": [target_column], "--ignore": ignore or ()}
+    words = [word for name, values in given.items() for value in values if value for word in (name, value)]
+    write_explorer(
+        rows if method is None else rows.calibrated(method),
+        spec,
+        out,
+        calibration=method,
+        reading=shlex.join([*words, *(["--logits"] if logits else [])]),
+    )
     note(f"wrote {out}: open it in a browser")

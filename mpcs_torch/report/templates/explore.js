@@ -20,7 +20,9 @@
   const cell = (text, isNumber = true) => element("td", { class: isNumber ? "n" : null }, text);
   const header = (text, scope = "col", isNumber = false) => element("th", { scope, class: isNumber ? "n" : null }, text);
   const number = (value) => (Number.isNaN(value) ? "unknown" : String(Number(value.toPrecision(3))));
-  const percent = (value) => (Number.isNaN(value) ? "unknown" : `${number(100 * value)} %`);
+  const share = (value) => (value > 0.995 && value < 1 ? (100 * value).toFixed(2) : number(100 * value));
+  const percent = (value) => (Number.isNaN(value) ? "unknown" : `${share(value)} %`);
+  const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
   const ends = (interval, scale) => (interval === null ? "" : ` [${number(scale * interval[0])}, ${number(scale * interval[1])}]`);
   const signed = (value, scale) => (Number.isNaN(value) ? "unknown" : `${value > 0 ? "+" : ""}${number(scale * value)}`);
   const names = (list) => (list.length < 2 ? list.join("") : `${list.slice(0, -1).join(", ")} and ${list.at(-1)}`);
@@ -29,7 +31,9 @@
 
   const initial = {
     source: data.concern, priors: null, limits: [], orders: [], kept: null, ...explorer.stateOf(data.concern, classes),
+    isDearest: data.isNew, // whether the errors of the highest cost are dangerous, until somebody says which are
   };
+  let found = []; // what the state does, by model
   let state = structuredClone(initial), selected = null, shownModel = 0;
   let past = [], future = [], lastTag = null;
   const FIELDS_KEPT = ["costs", "dangerous", "refer", "priors", "limits"];
@@ -37,6 +41,11 @@
   // Change the state; changes with the same tag one after the other are undone as one.
   const change = (tag, changes) => {
     const next = { ...state, ...changes };
+    if (next.isDearest && "costs" in changes && !("dangerous" in changes)) {
+      const most = explorer.highest(next.costs);
+      next.dangerous = next.costs.map((row) => row.map((cost) => cost === most));
+    }
+    next.limits = next.limits.filter(({ of }) => of === null || next.dangerous[of].some(Boolean));
     const problem = problemOf(next);
     tell(problem);
     if (problem !== null) return false;
@@ -54,7 +63,7 @@
       return "At least one error must be dangerous where errors have costs of their own.";
     }
     if (refer !== null && !isSound(refer)) return "A referral must cost at least 0.";
-    if (priors !== null && !priors.every(isSound)) return "A frequency must be at least 0.";
+    if (priors !== null && !(priors.every(isSound) && priors.some((each) => each > 0))) return "Frequencies must be at least 0, and one above.";
     return null;
   };
   const tell = (problem) => {
@@ -66,7 +75,7 @@
   // The costs and dangerous errors after the cost of one was set: what costs nothing is not dangerous.
   const costChange = (pair, cost) => ({
     costs: withCost(state.costs, pair, cost),
-    dangerous: cost > 0 ? state.dangerous : withCost(state.dangerous, pair, false),
+    ...(cost > 0 ? {} : { dangerous: withCost(state.dangerous, pair, false) }),
   });
 
   // --- The link ---------------------------------------------------------------------------------------------------
@@ -75,38 +84,44 @@
     cost === initial.costs[i][j] && dangerous[i][j] === initial.dangerous[i][j] ? [] : [[i, j, cost, Number(dangerous[i][j])]]));
   const packed = (part) => ({ e: differences(part), r: part.refer, p: part.priors, l: part.limits.map(({ of, atMost }) => [of, atMost]) });
   const toLink = () => {
-    const link = { ...packed(state), f: state.factor, o: state.orders, k: state.kept && packed(state.kept) };
+    const link = { ...packed(state), f: state.factor, d: state.isDearest, o: state.orders, k: state.kept && packed(state.kept) };
     if (JSON.stringify(state.source) !== JSON.stringify(initial.source)) link.s = state.source;
     return `#s=${encodeURIComponent(JSON.stringify(link))}`;
   };
+  const isClass = (place) => Number.isInteger(place) && place >= 0 && place < classes.length;
   const unpacked = ({ e, r, p, l }) => {
     const costs = structuredClone(initial.costs), dangerous = structuredClone(initial.dangerous);
     for (const [i, j, cost, is] of e) {
-      if (!(i in classes && j in classes) || i === j) throw new Error("a class does not exist");
+      if (!isClass(i) || !isClass(j) || i === j) throw new Error("a class does not exist");
       [costs[i][j], dangerous[i][j]] = [Number(cost), Boolean(is)];
     }
     const limits = l.map(([of, atMost]) => ({ of, atMost: Number(atMost) }));
-    if (!limits.every(({ of, atMost }) => (of === null || of in classes) && atMost > 0 && atMost < 1)) throw new Error("a limit is not between 0 and 1");
+    if (!limits.every(({ of, atMost }) => (of === null || isClass(of)) && atMost > 0 && atMost < 1)) throw new Error("a limit is not between 0 and 1");
+    if (new Set(limits.map(({ of }) => of)).size < limits.length) throw new Error("a limit is given twice");
     if (p !== null && p.length !== classes.length) throw new Error("the frequencies are not those of the classes");
-    return { costs, dangerous, refer: r === null ? null : Number(r), priors: p === null ? null : p.map(Number), limits };
+    const part = { costs, dangerous, refer: r === null ? null : Number(r), priors: p === null ? null : p.map(Number), limits };
+    const problem = problemOf({ ...part, factor: initial.factor });
+    if (problem !== null) throw new Error(problem);
+    return part;
   };
   const fromLink = (hash) => {
     const link = JSON.parse(decodeURIComponent(hash.slice(3)));
-    const read = { ...unpacked(link), factor: Number(link.f), orders: [], kept: link.k ? unpacked(link.k) : null, source: initial.source };
+    const read = { ...unpacked(link), factor: Number(link.f), isDearest: link.d === true, orders: [], kept: link.k ? unpacked(link.k) : null, source: initial.source };
     if (link.s) { explorer.stateOf(link.s, classes); read.source = link.s; }
     for (const { worse, times, than } of link.o) {
-      if (![...worse, ...than].every((place) => place in classes) || !(times > 0)) throw new Error("an order names no errors");
+      const isError = ([i, j]) => isClass(i) && (j === null || isClass(j));
+      if (!isError(worse) || !isError(than) || !(times > 0)) throw new Error("an order names no errors");
       read.orders.push({ worse: [...worse], times: Number(times), than: [...than] });
     }
-    const problem = problemOf(read);
-    if (problem !== null) throw new Error(problem);
+    if (!(read.factor > 0 && read.factor <= 1)) throw new Error("the factor is not between 0 and 1");
     return read;
   };
   const openLink = () => {
     if (!location.hash.startsWith("#s=") || location.hash === toLink()) return;
     try {
       const read = fromLink(location.hash);
-      [state, lastTag] = [read, null];
+      if (found.length) past.push(state); // a link that is opened on the page is undone as any other change
+      [state, future, lastTag] = [read, [], null];
     } catch (error) {
       tell(`The link does not fit this page (${error.message}): it was left out.`);
     }
@@ -121,20 +136,19 @@
 
   const usual = models.map((model) => explorer.mostProbable(rows, model));
   const compute = (sure) => models.map((model, place) => {
-    const decisions = explorer.decisionsOf(rows, model, state);
+    const used = explorer.inUse(state), decisions = explorer.decisionsOf(rows, model, used);
     const cells = explorer.countRows(rows, decisions, usual[place]);
     const usualCells = explorer.countRows(rows, usual[place], usual[place]);
     const keptDecisions = state.kept && keptOf(model, place);
-    const kept = keptDecisions && explorer.summarize(rows, explorer.countRows(rows, keptDecisions, usual[place]), state);
-    return { decisions, cells, usualCells, ...explorer.summarize(rows, cells, state, sure), usual: explorer.summarize(rows, usualCells, state, sure), kept };
+    const kept = keptDecisions && explorer.summarize(rows, explorer.countRows(rows, keptDecisions, usual[place]), used);
+    return { decisions, cells, usualCells, ...explorer.summarize(rows, cells, used, sure), usual: explorer.summarize(rows, usualCells, used, sure), kept };
   });
   const keptCache = new Map();
   const keptOf = (model, place) => {
     const key = `${place} ${JSON.stringify(state.kept)}`;
-    if (!keptCache.has(key)) keptCache.set(key, explorer.decisionsOf(rows, model, state.kept));
+    if (!keptCache.has(key)) keptCache.set(key, explorer.decisionsOf(rows, model, explorer.inUse(state.kept)));
     return keptCache.get(key);
   };
-  let found = [];
 
   // --- Showing ----------------------------------------------------------------------------------------------------
 
@@ -173,9 +187,13 @@
     const { dangerous, accuracy, coverage, cost } = of.means;
     const before = Math.round(of.usual.byClass.reduce((sum, [errors]) => sum + errors, 0));
     const after = Math.round(of.byClass.reduce((sum, [errors]) => sum + errors, 0));
+    const others = dearest().length > told.length ? ", and on others" : "";
+    const by = state.limits.length ? "these costs and limits" : "these costs";
+    const none = coverage.value === 0 ? " Every row is referred." : "";
     const verdict = told.length === 0 ? "No error is dangerous." :
-      `${models[shownModel].name}, decided by these costs, makes dangerous errors on ${names(told)}.`;
-    const more = `${after} dangerous errors in ${rows.rows} rows, and ${before} by the most probable class. ` +
+      `${models[shownModel].name}, decided by ${by}, makes dangerous errors on ${names(told)}${others}.${none}`;
+    const where = state.priors === null ? "" : " At the frequencies in use:";
+    const more = `${plural(after, "dangerous error")} in the ${plural(rows.rows, "row")} of the file, ${before} by the most probable class.${where} ` +
       `${percent(dangerous.value)} dangerous, ${percent(accuracy.value)} right, ${percent(coverage.value)} decided, mean cost ${number(cost.value)}.`;
     at("verdict").textContent = verdict;
     at("more").textContent = more;
@@ -256,13 +274,20 @@
     list.value = value;
   };
 
+  const errorText = ([i, j]) => `${classes[i]} for ${j === null ? "any other class" : classes[j]}`;
+  const costsOf = (error) => errorsOf(error).map(([i, j]) => state.costs[i][j]);
+  // What an order says, and by how many times one error is worse now; NaN where its errors have several costs.
+  const judged = ({ worse, times, than }) => {
+    const costs = costsOf(worse), isOne = costs.every((cost) => cost === costs[0]);
+    const ratio = isOne ? costs[0] / Math.max(...costsOf(than)) : NaN;
+    return { said: `${errorText(worse)} is about ${number(times)} times as bad as ${errorText(than)}`, ratio, holds: Math.abs(ratio / times - 1) < 1e-9 };
+  };
   const showOrders = () => {
-    at("orders").replaceChildren(...state.orders.map(({ worse, times, than }, place) => {
-      const ratio = state.costs[worse[0]][worse[1]] / state.costs[than[0]][than[1]];
-      const holds = Math.abs(ratio / times - 1) < 1e-9;
-      const said = `${classes[worse[0]]} for ${classes[worse[1]]} is ${number(times)} times as bad as ${classes[than[0]]} for ${classes[than[1]]}`;
+    at("orders").replaceChildren(...state.orders.map((order, place) => {
+      const { said, ratio, holds } = judged(order);
       const remove = element("button", { type: "button", "data-order": place, "aria-label": `Forget: ${said}` }, "×");
-      return element("li", {}, `${said} ${holds ? "✓" : `– no longer so: ${number(ratio)} times`} `, remove);
+      const now = Number.isNaN(ratio) ? "several costs now" : `${number(ratio)} times now`;
+      return element("li", {}, `${said} ${holds ? "✓" : `– no longer so: ${now}`} `, remove);
     }));
   };
 
@@ -273,10 +298,10 @@
       at("classes").append(
         element("caption", {}, element("span", {}, "Dangerous errors of each class, by these costs and by the most probable class")),
         element("thead", {}, element("tr", {}, header("class"), header("rows", "col", true), header("frequency, %"), header("limit, %"),
-        ...models.flatMap(({ name }) => [header(isMany ? `dangerous, ${name}` : "dangerous errors", "col", true), header(isMany ? `before, ${name}` : "most probable class", "col", true)]))),
+        ...models.flatMap(({ name }) => [header(isMany ? `dangerous, ${name}` : "dangerous errors", "col", true), header(isMany ? `${name}, most probable class` : "by the most probable class", "col", true)]))),
         element("tbody", {}, ...classes.map((name, i) => element("tr", {}, header(name, "row"), cell(rows.counts[i]),
-          element("td", {}, element("input", { type: "number", min: 0, step: "any", "data-prior": i, "aria-label": `frequency of ${name} in percent`, disabled: rows.counts[i] === 0 })),
-          element("td", {}, element("input", { type: "number", min: 0, max: 100, step: "any", placeholder: "none", "data-limit": i, "aria-label": `limit on dangerous errors of ${name} in percent` })),
+          element("td", {}, element("input", { type: "text", inputmode: "decimal", "data-prior": i, "aria-label": `frequency of ${name} in percent`, disabled: rows.counts[i] === 0 })),
+          element("td", {}, element("input", { type: "text", inputmode: "decimal", placeholder: "none", "data-limit": i, "aria-label": `limit on dangerous errors of ${name} in percent` })),
           ...models.flatMap(() => [cell(""), cell("")])))),
       );
     }
@@ -321,16 +346,18 @@
           line(`${about}change`, of.changes, true, `${place} change`), ...(of.kept ? [line(`${about}kept costs`, of.kept.means, false, `${place} kept`)] : [])];
       })),
     );
-    const told = [];
+    const told = [data.about];
+    if (state.priors !== null && state.limits.some(({ of }) => of === null)) told.push("The limit of all rows holds at the frequencies of the file alone, so it is not used now.");
     if (state.priors !== null) told.push("Means are those at the frequencies in use, and so are the probabilities that decide.");
     if (state.kept !== null) told.push("Decisions by the kept costs are measured by the costs and dangerous errors that are set now.");
     if (state.refer === null && found.some((of) => of.means.coverage.value < 1)) told.push("Without a price, a referral counts no cost.");
-    for (const { of, atMost } of state.limits) {
+    const { limits } = explorer.inUse(state);
+    for (const { of, atMost } of limits) {
       const count = of === null ? rows.rows : rows.counts[of];
-      const level = 0.05 / state.limits.length;
+      const level = 0.05 / limits.length;
       if (explorer.mostErrors(count, atMost, level) < 0) {
         const needed = Math.ceil(Math.log(level) / Math.log1p(-atMost));
-        told.push(`A limit of ${percent(atMost)} of ${of === null ? "all rows" : classes[of]} takes ${needed} rows, and ${count} are here: all rows at risk are referred.`);
+        told.push(`A limit of ${percent(atMost)} of ${of === null ? "all rows" : classes[of]} takes ${needed} rows, and the file has ${count}: all rows that could be such an error are referred.`);
       }
     }
     if (data.concern.answers) told.push("Coarse answers of the concern are kept in the file, but not tried here.");
@@ -339,7 +366,7 @@
 
   const showGroups = (column, place) => {
     const byModel = found.map((of, model) => explorer.countRows(rows, of.decisions, usual[model], column)
-      .map((cells) => explorer.summarize(rows, cells, state, ["dangerous", "accuracy"])));
+      .map((cells) => explorer.summarize(rows, cells, explorer.inUse(state), ["dangerous", "accuracy"])));
     const order = column.groups.map((_, group) => group).sort((a, b) =>
       (byModel[shownModel][b].means.dangerous.value || 0) - (byModel[shownModel][a].means.dangerous.value || 0));
     const isMany = models.length > 1;
@@ -352,7 +379,7 @@
     }));
     const more = order.length > MOST_GROUPS ? `; the first ${MOST_GROUPS} of ${order.length}` : "";
     const table = element("table", {},
-      element("caption", {}, element("span", {}, `The most dangerous errors first${more}`)),
+      element("caption", {}, element("span", {}, `The most dangerous errors first: the worst of many groups looks worse than on new rows${more}`)),
       element("thead", {}, element("tr", {}, header(column.name), header("rows", "col", true),
         ...COLUMNS.map(([, title, , unit]) => header(unit ? `${title}, ${unit}` : title, "col", true)), header("change of dangerous, points", "col", true))),
       element("tbody", {}, ...lines));
@@ -363,7 +390,7 @@
   const frontierSteps = () => {
     const points = models.map(() => []);
     const steps = models.flatMap((model, place) => data.factors.map((factor) => () => {
-      points[place].push([...explorer.frontierPoint(rows, model, state, factor), factor]);
+      points[place].push([...explorer.frontierPoint(rows, model, explorer.inUse(state), factor), factor]);
     }));
     return [...steps, () => drawFrontier(points)];
   };
@@ -418,18 +445,18 @@
       `${number(before[place][0])} and ${number(before[place][1])} by the most probable class`).join("; ");
     at("frontier").replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Accuracy against dangerous errors. ${told}.` }, ...parts));
     const key = models.flatMap(({ name }, place) => [element("span", { class: "key", style: `background: ${SERIES[place % SERIES.length]}` }), `${name} `]);
-    at("frontier-text").replaceChildren(...key, "● these costs, ○ the most probable class. The line: decisions where a harmless error costs from all to a tenth of the worst one, " +
-      "without referrals, which count as not right. Left and up is better.");
+    at("frontier-text").replaceChildren(...key, "● these costs, ○ the most probable class. The line, without referrals and limits: what " +
+      "decisions do where a harmless error costs from as much as the worst error to a hundredth of it. A referred row is not right. Left and up is better.");
   };
 
   const showTools = () => {
     at("undo").disabled = past.length === 0;
     at("redo").disabled = future.length === 0;
     at("drop").hidden = state.kept === null;
-    if (document.activeElement !== at("factor")) {
-      const factor = explorer.releasedFactor(state);
-      at("factor").value = factor === null ? state.factor : factor;
-    }
+    const factor = explorer.releasedFactor(state);
+    at("factor").disabled = factor === null;
+    at("factor").title = factor === null ? "Errors have costs of their own." : "";
+    if (document.activeElement !== at("factor")) at("factor").value = factor ?? state.factor;
     const ofDangerous = state.costs.flatMap((row, i) => row.filter((_, j) => state.dangerous[i][j]));
     if (document.activeElement !== at("least")) at("least").value = ofDangerous.length ? Math.min(...ofDangerous) : "";
     if (document.activeElement !== at("refer")) at("refer").value = state.refer ?? "";
@@ -438,18 +465,23 @@
   const limitText = ({ of, atMost }) => `--limit 'dangerous <= ${Number((100 * atMost).toPrecision(6))} % of ${of === null ? "samples" : classes[of].replaceAll("'", "'\\''")}'`;
   const showTaken = () => {
     at("yaml").textContent = yamlText();
-    const priors = state.priors === null ? "" : ` --priors ${normalized(state.priors).map((each) => Number(each.toPrecision(6))).join(",")}`;
-    const limits = state.limits.map((limit) => ` ${limitText(limit)}`).join("");
-    at("commands").textContent = `mpcs decide fit validation.csv --concern concern.yaml${limits}${priors} --out rule.pt\n` +
-      "mpcs decide apply rule.pt test.csv --out decisions.csv\nmpcs score test.csv --concern concern.yaml --html report.html";
+    const priors = state.priors === null ? "" : ` --priors ${explorer.inUse(state).priors.map((each) => Number(each.toPrecision(6))).join(",")}`;
+    const limits = explorer.inUse(state).limits.map((limit) => ` ${limitText(limit)}`).join("");
+    at("commands").textContent = `mpcs decide fit validation.csv --concern concern.yaml${limits}${priors}${data.reading} --out rule.pt\n` +
+      `mpcs decide apply rule.pt test.csv${data.reading} --out decisions.csv\nmpcs score decisions.csv --concern concern.yaml --html report.html`;
   };
-  const normalized = (values) => { const total = values.reduce((sum, each) => sum + each, 0); return values.map((each) => each / total); };
-  const yamlText = () => explorer.toYaml(explorer.plainOf(state, classes), state.orders.map(({ worse, times, than }) =>
-    `${classes[worse[0]]} for ${classes[worse[1]]}: about ${number(times)} times as bad as ${classes[than[0]]} for ${classes[than[1]]}`).join("\n"));
+  const yamlText = () => explorer.toYaml(explorer.plainOf(state, classes), state.orders.map(judged)
+    .filter(({ holds }) => holds).map(({ said }) => said).join("\n"));
 
   // --- Events -----------------------------------------------------------------------------------------------------
 
-  const numberOf = (input) => (input.value.trim() === "" ? null : input.valueAsNumber);
+  // A number, with a point or a comma; null for none, NaN for what is no number.
+  const numberOf = (input) => {
+    const text = input.value.trim().replace(",", ".");
+    const value = text === "" ? null : /^\d*\.?\d*(e[-+]?\d+)?$/i.test(text) && text !== "." ? Number(text) : NaN;
+    input.setAttribute("aria-invalid", String(Number.isNaN(value)));
+    return value;
+  };
   at("matrix").parentElement.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-pair]");
     if (!button) return;
@@ -478,14 +510,20 @@
   });
   at("cost").addEventListener("input", () => {
     const cost = numberOf(at("cost"));
-    if (cost !== null) change(`cost ${selected}`, costChange(selected, cost));
+    if (cost > 0) change(`cost ${selected}`, costChange(selected, cost));
   });
+  at("cost").addEventListener("change", () => { // 0 may be the beginning of 0.5
+    if (numberOf(at("cost")) === 0) change(`cost ${selected}`, costChange(selected, 0));
+  });
+  at("editor").addEventListener("keydown", (event) => { if (event.key === "Escape") at("editor").requestSubmit(); });
   at("dangerous").addEventListener("change", () => {
-    if (!change(null, { dangerous: withCost(state.dangerous, selected, at("dangerous").checked) })) showEditor();
+    const dangerous = withCost(state.dangerous, selected, at("dangerous").checked);
+    if (!change(null, { dangerous, isDearest: false })) showEditor();
   });
   at("release").addEventListener("click", () => {
     const [i, j] = selected, cost = state.factor * state.costs[i][j];
-    if (change(null, { costs: withCost(state.costs, selected, cost), dangerous: withCost(state.dangerous, selected, false) })) at("cost").value = cost;
+    const changes = { costs: withCost(state.costs, selected, cost), dangerous: withCost(state.dangerous, selected, false), isDearest: false };
+    if (change(null, changes)) at("cost").value = cost;
   });
   at("editor").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -495,16 +533,21 @@
     showEditor();
     at("matrix").querySelector(`[data-pair="${pair}"]`)?.focus();
   });
+  const errorsOf = ([i, j]) => classes.map((_, other) => other).filter((other) => other !== i && (j === null || j === other)).map((other) => [i, other]);
   at("words").addEventListener("submit", (event) => {
     event.preventDefault();
-    const [a, b, c, d] = ["worse-true", "worse-decision", "than-true", "than-decision"].map((id) => Number(at(id).value));
+    const chosen = (id) => (at(id).value === "any" ? null : Number(at(id).value));
+    const worse = [chosen("worse-true"), chosen("worse-decision")], than = [chosen("than-true"), chosen("than-decision")];
     const times = numberOf(at("times"));
-    if (a === b || c === d) { tell("An error takes one class for another: choose two different ones."); return; }
-    if (a === c && b === d) { tell("Compare two different errors."); return; }
+    if (worse[0] === worse[1] || than[0] === than[1]) { tell("An error takes one class for another: choose two different ones."); return; }
+    const keys = errorsOf(than).map(String);
+    if (errorsOf(worse).some((pair) => keys.includes(String(pair)))) { tell("Compare different errors."); return; }
     if (!(times > 0)) { tell("Say how many times as bad: a number above 0."); return; }
-    if (!(state.costs[c][d] > 0)) { tell("The error to compare with must cost more than 0."); return; }
-    const others = state.orders.filter(({ worse }) => worse[0] !== a || worse[1] !== b);
-    change(null, { costs: withCost(state.costs, [a, b], times * state.costs[c][d]), orders: [...others, { worse: [a, b], times, than: [c, d] }] });
+    const base = Math.max(...errorsOf(than).map(([i, j]) => state.costs[i][j]));
+    if (!(base > 0)) { tell("The error to compare with must cost more than 0."); return; }
+    const costs = errorsOf(worse).reduce((all, pair) => withCost(all, pair, times * base), state.costs);
+    const others = state.orders.filter((order) => String(order.worse) !== String(worse));
+    change(null, { costs, orders: [...others, { worse, times, than }] });
   });
   at("orders").addEventListener("click", (event) => {
     const place = event.target.dataset?.order;
@@ -520,9 +563,13 @@
   at("least").addEventListener("input", () => {
     const least = numberOf(at("least"));
     if (!(least > 0)) { tell("The cost from which on errors are dangerous must be above 0."); return; }
-    change("least", { dangerous: state.costs.map((row, i) => row.map((cost, j) => i !== j && cost >= least)) });
+    change("least", { dangerous: state.costs.map((row, i) => row.map((cost, j) => i !== j && cost >= least)), isDearest: false });
   });
-  at("refer").addEventListener("input", () => change("refer", { refer: numberOf(at("refer")) }));
+  at("refer").addEventListener("input", () => {
+    const refer = numberOf(at("refer"));
+    if (Number.isNaN(refer)) tell("The cost of a referral must be a number.");
+    else change("refer", { refer });
+  });
   const limitChange = (of, value) => {
     if (value !== null && !(value > 0 && value < 100)) { tell("A limit is between 0 and 100 %."); return; }
     const others = state.limits.filter((limit) => limit.of !== of);
@@ -533,13 +580,9 @@
     if (target.dataset.limit !== undefined) limitChange(Number(target.dataset.limit), numberOf(target));
     if (target.dataset.prior === undefined) return;
     const value = numberOf(target), chosen = Number(target.dataset.prior);
-    if (value === null || !(value >= 0 && value <= 100)) { tell("A frequency is from 0 to 100 %."); return; }
-    // The others keep their proportions.
-    const now = state.priors ?? Array.from(rows.counts, (count) => count / rows.rows), share = value / 100;
-    const rest = now.reduce((sum, each, i) => sum + (i === chosen ? 0 : each), 0);
-    if (!(rest > 0) && share < 1) { tell("The other classes have no rows: this one has the frequency 100 %."); return; }
-    const priors = now.map((each, i) => (i === chosen ? share : rest > 0 ? (each / rest) * (1 - share) : 0));
-    change(`prior ${chosen}`, { priors, limits: state.limits.filter(({ of }) => of !== null) });
+    if (!(value >= 0)) { tell("A frequency is a number of at least 0."); return; }
+    const now = state.priors ?? Array.from(rows.counts, (count) => count / rows.rows);
+    change(`prior ${chosen}`, { priors: now.map((each, i) => (i === chosen ? value / 100 : each)) });
   });
   at("as-in-file").addEventListener("click", () => change(null, { priors: null }));
   at("decided").addEventListener("change", showMatrix);
@@ -556,7 +599,7 @@
   at("undo").addEventListener("click", () => step(past, future));
   at("redo").addEventListener("click", () => step(future, past));
   document.addEventListener("keydown", (event) => {
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || ["text", "number"].includes(event.target.type)) return;
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || event.target.type === "text") return;
     const key = event.key.toLowerCase();
     if (key === "z" && !event.shiftKey) { event.preventDefault(); step(past, future); }
     else if (key === "y" || (key === "z" && event.shiftKey)) { event.preventDefault(); step(future, past); }
@@ -574,10 +617,9 @@
   const openYaml = (text) => {
     try {
       const source = explorer.fromYaml(text);
-      return change(null, { ...explorer.stateOf(source, classes), source, orders: [] });
+      return change(null, { ...explorer.stateOf(source, classes), source, orders: [], isDearest: false });
     } catch (error) {
-      if (!(error instanceof explorer.ConcernProblem)) throw error;
-      tell(`The file is not read: ${error.message}.`);
+      tell(`The file is not read: ${error instanceof explorer.ConcernProblem ? error.message : "it is no YAML of a concern"}.`);
       return false;
     }
   };
@@ -593,8 +635,11 @@
 
   select("model", models.map(({ name }) => name), 0);
   at("model-choice").hidden = models.length === 1;
-  for (const id of ["worse-true", "worse-decision", "than-true", "than-decision"]) select(id, classes, 0);
-  [at("worse-decision").value, at("than-true").value] = [1, 1];
+  for (const id of ["worse-true", "than-true", "worse-decision", "than-decision"]) {
+    select(id, classes, 0);
+    if (id.endsWith("decision")) at(id).append(element("option", { value: "any" }, "any other class"));
+  }
+  [at("worse-decision").value, at("than-true").value, at("than-decision").value] = ["any", 1, 0];
   at("groups").append(...columns.map(({ name }, place) => element("section", { id: `column-${place}` }, element("h2", {}, `By ${name}`),
     element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `Table: by ${name}` }))));
   openLink();

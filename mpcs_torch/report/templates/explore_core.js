@@ -236,7 +236,14 @@ const explorer = (() => {
     return risks.map((risk, row) => (decisions[row] !== size && !(risk < threshold) ? 1 : 0));
   };
 
-  // The decisions of a model in a state of the page: by its costs, and referred to keep its limits.
+  // A state with frequencies that sum to 1, and the limits that hold at them.
+  const inUse = (state) => {
+    const total = state.priors === null ? 1 : state.priors.reduce((sum, each) => sum + each, 0);
+    const priors = state.priors === null ? null : state.priors.map((each) => each / total);
+    return { ...state, priors, limits: state.limits.filter(({ of }) => of !== null || priors === null) };
+  };
+
+  // The decisions of a model in a state in use: by its costs, and referred to keep its limits.
   const decisionsOf = (rows, model, state) => {
     const ratio = ratioOf(rows, state.priors);
     const decisions = decide(rows, model, state.costs, state.refer, ratio);
@@ -383,6 +390,7 @@ const explorer = (() => {
       const places = list.map((entry) => (typeof entry === "number" ? entry : classes.indexOf(entry)));
       const wrong = places.findIndex((place) => !(place in classes));
       if (wrong >= 0) refuse(`${field} names ${JSON.stringify(list[wrong])}, which is not a class`);
+      if (places.indexOf(places[0], 1) > 0) refuse(`${field} must not name ${JSON.stringify(list[0])} for itself`);
       return places.slice(1).map((place) => [places[0], place]);
     });
   };
@@ -390,14 +398,27 @@ const explorer = (() => {
   // Costs and dangerous pairs of a plain concern, as `ConcernSpec` gives them.
   const stateOf = (plain, classes) => {
     const names = typeof plain.classes === "number" ? Array.from({ length: plain.classes }, (_, i) => String(i)) : plain.classes;
-    if (JSON.stringify(names) !== JSON.stringify(classes)) refuse(`classes must be ${classes.join(", ")}`);
+    if (JSON.stringify(names) !== JSON.stringify(classes)) refuse(`classes must be ${classes.join(", ")}, in this order`);
     const unknown = Object.keys(plain).find((key) => !FIELDS.includes(key));
     if (unknown !== undefined) refuse(`${unknown} must be one of ${FIELDS.join(", ")}`);
     const factor = plain.factor ?? 0.5;
     if (!isNumber(factor) || factor <= 0 || factor > 1) refuse("factor must be above 0 and at most 1");
     const matrix = (value) => classes.map(() => classes.map(() => value));
     const costs = matrix(1), dangerous = matrix(true);
-    const { weights, releases = [], dangerous: listed } = plain;
+    const { weights, releases = [], dangerous: listed, concession, answers } = plain;
+    if (releases.length && (weights !== undefined || listed !== undefined)) {
+      refuse("releases cannot be combined with weights or dangerous");
+    }
+    if (listed !== undefined && !Array.isArray(listed) && !(isNumber(listed) && listed > 0 && weights !== undefined)) {
+      refuse("dangerous must be a list of pairs, or with weights a weight above 0");
+    }
+    if (concession !== undefined && !(isNumber(concession) && concession >= 2e-9 && concession < 0.5)) {
+      refuse("concession must be a number from 2e-9 to below 0.5");
+    }
+    const isMapping = answers !== null && typeof answers === "object" && !Array.isArray(answers);
+    if (answers !== undefined && !(isMapping && plain.refer !== undefined && Object.values(answers).every(isNumber))) {
+      refuse("answers must map answers to costs, beside the cost of a referral (refer)");
+    }
     if (weights !== undefined) {
       const isMatrix = Array.isArray(weights) && weights.length === classes.length
         && weights.every((row, i) => Array.isArray(row) && row.length === classes.length
@@ -415,6 +436,10 @@ const explorer = (() => {
       if (weights === undefined) costs.forEach((row, i) => row.forEach((_, j) => (costs[i][j] = dangerous[i][j] ? 1 : factor)));
     }
     for (let i = 0; i < classes.length; i++) [costs[i][i], dangerous[i][i]] = [0, false];
+    if (costs.some((row, i) => row.some((cost, j) => cost === 0 && dangerous[i][j]))) {
+      refuse("a dangerous error must have a weight above 0");
+    }
+    if (listed !== undefined && !dangerous.some((row) => row.some(Boolean))) refuse("dangerous must leave an error dangerous");
     if (!(highest(costs) > 0)) refuse("weights must have one above 0");
     const refer = plain.refer ?? null;
     if (Array.isArray(refer)) refuse("refer must be one cost for all classes here");
@@ -474,15 +499,18 @@ const explorer = (() => {
   };
 
   const plainScalar = (text) => {
-    if (/^[-+]?(\d[\d_]*)(\.\d*)?([eE][-+]?\d+)?$|^[-+]?\.\d+([eE][-+]?\d+)?$/.test(text)) return Number(text.replaceAll("_", ""));
+    // As PyYAML: a float has a point, and an exponent a sign.
+    if (/^[-+]?(0|[1-9][\d_]*|\d[\d_]*\.[\d_]*([eE][-+]\d+)?|\.\d[\d_]*([eE][-+]\d+)?)$/.test(text)) return Number(text.replaceAll("_", ""));
+    if (/^[-+]?[\d.]/.test(text)) refuse(`${text.slice(0, 20)} is no plain number: write it like 0.5 or 1.0e-3, or a name in quotes`);
     if (/^(y|yes|no|n|on|off|true|false)$/i.test(text)) refuse(`${text} must be in quotes to be a name`);
-    if (/^[&*!|>%@`]/.test(text)) refuse(`${text.slice(0, 20)}: anchors, tags and blocks of text are not read here`);
+    if (/^[&*!|>%@`]/.test(text)) refuse(`${text.slice(0, 20)}: this page cannot read anchors, tags and blocks of text`);
     return /^(~|null|)$/i.test(text) ? null : text;
   };
 
   // Reads a flow value such as [a, "b"] or {a: 1} from a place of a text, to where a plain scalar must end.
-  const readFlow = (text, start, isInside) => {
+  const readFlow = (text, start, isInside, depth = 0) => {
     let at = start;
+    if (depth > 50) refuse("brackets are nested too deeply");
     const skip = () => { while (at < text.length && /\s/.test(text[at])) at++; };
     const value = () => {
       skip();
@@ -492,12 +520,12 @@ const explorer = (() => {
           skip();
           if (at >= text.length) refuse(`a bracket has no ${end}`);
           if (text[at] === end) { at++; return isList ? list : mapping; }
-          const [next, rest] = readFlow(text, at, true);
+          const [next, rest] = readFlow(text, at, true, depth + 1);
           at = rest;
           skip();
           if (!isList) {
             if (text[at] !== ":") refuse("a mapping needs a colon after each key");
-            const [of, after] = readFlow(text, at + 1, true);
+            const [of, after] = readFlow(text, at + 1, true, depth + 1);
             Object.defineProperty(mapping, String(next), { value: of, enumerable: true, configurable: true, writable: true });
             at = after;
             skip();
@@ -511,7 +539,7 @@ const explorer = (() => {
         if (!found) refuse("a quote has no end");
         at += found[0].length;
         try { return JSON.parse(found[0].replace(/\\x([0-9a-fA-F]{2})/g, "\\u00$1").replace(/\s*\n\s*/g, " ")); }
-        catch { return refuse(`${found[0].slice(0, 40)} has an escape that is not read here`); }
+        catch { return refuse(`${found[0].slice(0, 40)} has an escape that this page cannot read`); }
       }
       if (text[at] === "'") {
         const found = /^'(?:[^']|'')*'/s.exec(text.slice(at));
@@ -546,7 +574,9 @@ const explorer = (() => {
       }
       const content = raw.slice(0, end).trimEnd();
       if (wasOpen) lines[lines.length - 1].text += `\n${content.trim()}`;
-      else if (content.trim() && !/^(---|\.\.\.)$/.test(content)) {
+      else if (/^(---|\.\.\.)/.test(content)) {
+        if (lines.length && content.startsWith("---")) refuse("the file must hold one document");
+      } else if (content.trim()) {
         lines.push({ indent: content.length - content.trimStart().length, text: content.trimStart() });
       }
     }
@@ -560,12 +590,13 @@ const explorer = (() => {
     let at = 0;
     const whole = (part) => {
       const [value, end] = readFlow(part, 0, false);
-      if (part.slice(end).trim()) refuse(`${JSON.stringify(part.slice(0, 40))} is not read here`);
+      if (part.slice(end).trim()) refuse(`${JSON.stringify(part.slice(0, 40))} cannot be read by this page`);
       return value;
     };
     const block = (indent, depth) => {
       if (depth > 50) refuse("nested too deeply");
       const { text: first } = lines[at];
+      if (first.startsWith("{") && depth === 0) return whole(lines[at++].text);
       if (first === "-" || first.startsWith("- ")) {
         const list = [];
         while (at < lines.length && lines[at].indent === indent && /^-( |$)/.test(lines[at].text)) {
@@ -600,7 +631,7 @@ const explorer = (() => {
   };
 
   return {
-    ConcernProblem, betaInc, clopperPearson, countRows, decide, decisionsOf, frontierPoint, fromYaml, harmOf, highest,
+    ConcernProblem, betaInc, clopperPearson, countRows, decide, decisionsOf, frontierPoint, fromYaml, harmOf, highest, inUse,
     meanInterval, mostErrors, mostProbable, plainOf, readRows, releasedFactor, stateOf, summarize, toYaml,
   };
 })();
