@@ -142,7 +142,8 @@ def overall(tried: Sequence[tuple[Result, Mapping[str, Any]]], part: str) -> Eff
 def summary_names(results: Sequence[Result]) -> list[str]:
     """Return the names of the rows of the summary: the recipes, and all methods."""
     names = dict.fromkeys(name for result in results for name in result["rows"])
-    return ["recommended", "recommended, averages", *names]
+    recipes = [name for name in ("recommended", "recommended, averages") if tried_on(results, name)]
+    return [*recipes, *names]
 
 
 def tried_on(results: Sequence[Result], name: str) -> list[tuple[Result, Any]]:
@@ -186,27 +187,33 @@ def recommended_figure(results: Sequence[Result]) -> Figure:
 
 
 def save_results(results: Sequence[Result], folder: Path) -> None:
-    """Write the values and the figure of each task; then the table and the figure of all tasks in the folder."""
+    """Write the values of each task; then the page and the figures of all tasks in the folder."""
     for result in results:
         name = file_name(result["task"])
         (folder / f"{name}.json").write_text(json.dumps(rounded(result), separators=(",", ":")), encoding="utf-8")
-        task_figure(result).savefig(folder / f"{name}.png", dpi=110)
     known = list(saved_results(folder))
+    (folder / "results.md").write_text(page_of(known), encoding="utf-8")
+    for result in known:
+        task_figure(result).savefig(folder / f"{file_name(result['task'])}.png", dpi=110)
+    recommended_figure(known).savefig(folder / "recommended.png", dpi=110)
+    overall_figure(known).savefig(folder / "methods.png", dpi=110)
+
+
+def page_of(results: Sequence[Result]) -> str:
+    """Return a page of all tables, which shows the figures of `save_results`."""
     parts = [
         "# The benchmark's tables",
         EXPLANATION,
         "## `recommended` on each task",
-        recommended_table(known).markdown(),
+        recommended_table(results).markdown(),
     ]
     parts += ["![Changes by recommended on each task](recommended.png)"]
-    parts += ["## Each method over its tasks", summary_table(known).markdown()]
+    parts += ["## Each method over its tasks", summary_table(results).markdown()]
     parts += ["![Changes of dangerous errors by method](methods.png)"]
-    for result in known:
+    for result in results:
         picture = f"![Dangerous errors over accuracy and over coverage]({file_name(result['task'])}.png)"
         parts += [f"## {result['task']}", task_table(result).markdown(), picture]
-    (folder / "results.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    recommended_figure(known).savefig(folder / "recommended.png", dpi=110)
-    overall_figure(known).savefig(folder / "methods.png", dpi=110)
+    return "\n\n".join(parts) + "\n"
 
 
 def rounded(value: Any) -> Any:

@@ -13,11 +13,22 @@ import torch
 from mpcs_torch.benchmark import judging, methods, runs, stages, tasks
 from mpcs_torch.benchmark.judging import Arm, Trials, choose
 from mpcs_torch.benchmark.measures import Measure
-from mpcs_torch.benchmark.results import SPECIAL, rounded, save_results, saved_results, summary_table, task_table
+from mpcs_torch.benchmark.results import (
+    SPECIAL,
+    overall,
+    page_of,
+    rounded,
+    save_results,
+    saved_results,
+    summary_table,
+    task_table,
+    tried_on,
+)
 from mpcs_torch.benchmark.runs import Run, outcome_of, train_and_keep
 from mpcs_torch.benchmark.stages import results_of
 from mpcs_torch.benchmark.tasks import TASKS, simulated, simulated_probs
 from mpcs_torch.cli.progress import counting_bar
+from tests.benchmarks.kept_results import KEPT
 
 WINE = "wine, MLP"
 TRIED = ("cross entropy", "averaged weights", "ramped margin", "self-adaptive training", "plateau by MPCS")
@@ -63,6 +74,15 @@ def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatc
     assert (tmp_path / "recommended.png").stat().st_size > 5_000
     assert (tmp_path / "wine--MLP.png").stat().st_size > 10_000
     assert (tmp_path / "methods.png").stat().st_size > 10_000
+
+
+def test_the_kept_page_is_that_of_the_kept_values() -> None:
+    results = list(saved_results(KEPT))
+    assert len(results) > 8
+    assert (KEPT / "results.md").read_text() == page_of(results), "python -m tests.benchmarks.kept_results writes it"
+    cut = overall(tried_on(results, "recommended"), "ruled")
+    said = f"{100 * cut.value:.1f} % [{100 * cut.low:.1f}, {100 * cut.high:.1f}] fewer dangerous errors"
+    assert said in (KEPT.parent / "index.md").read_text()
 
 
 def test_other_settings_are_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -333,7 +333,8 @@ def _csv_file(path: Path) -> CsvFile:
         raise PredictionsError(path, "must begin with a header of column names, but is empty")
     other = next((mark for mark in ";\t|" if len(file.header) == 1 and mark in file.header[0]), None)
     if other is not None:
-        raise PredictionsError(path, f"columns must be separated by commas, but seem to be by {quoted(other)}")
+        problem = f"columns must be separated by commas, but seem to be by {quoted(other)}: write commas"
+        raise PredictionsError(path, problem)
     if len(file.header) > 1 and all(map(is_number, file.header)) and LABEL not in file.header:
         raise PredictionsError(
             path, f"must begin with a header of column names, but begins with {quoted(file.header[:3])}"

@@ -233,7 +233,7 @@ HEADER = "target,a,b\n"
             "p.csv, row 1, column target: must be a class index or one of ['a', 'b'], but is 'nan'",
         ),
         (HEADER, "p.csv: has a header, but no rows"),
-        ("target;a;b\n0;0.5;0.5\n", "p.csv: columns must be separated by commas, but seem to be by ';'"),
+        ("target;a;b\n0;0.5;0.5\n", "p.csv: columns must be separated by commas, but seem to be by ';': write commas"),
         ("", "p.csv: must begin with a header of column names, but is empty"),
         ("0,0.5,0.5\n", "p.csv: must begin with a header of column names, but begins with ['0', '0.5', '0.5']"),
         (
