@@ -11,11 +11,20 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
+from mpcs_torch.evaluation.verdict import KeptRows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
-from mpcs_torch.report.figures import MOST_CLASSES, Costliest, costliest, draw_confusion, draw_det, draw_referral
+from mpcs_torch.report.figures import (
+    MOST_CLASSES,
+    Costliest,
+    costliest,
+    draw_confusion,
+    draw_det,
+    draw_referral,
+    draw_verdict,
+)
 from mpcs_torch.report.harm import classes_of, harm_sentence, harm_table
 from mpcs_torch.report.judged import Judged, judge
 from mpcs_torch.report.render import Drawing, draw, render
@@ -203,7 +212,7 @@ def _of_one(run: TrainedRun) -> dict[str, Any]:
         "picks": _picks_table(run),
         "trends": _trends({name: run}, {name: marked}),
         "matrices": _matrices(named, run),
-        "referral": _referral(named),
+        "referral": [*_referral(named), *_verdict({} if picked is None else {f"epoch {epoch}": picked})],
         "certainty": _certainty(named),
         "has_predictions": picked is not None,
     }
@@ -234,7 +243,7 @@ def _of_several(runs: Mapping[str, TrainedRun]) -> dict[str, Any]:
         "picks": _runs_table(runs, judged),
         "trends": _trends(runs, {name: {PICKED: run.result.epoch} for name, run in runs.items()}),
         "matrices": [drawing for name in judged for drawing in _matrices({name: judged[name]}, runs[name])],
-        "referral": _referral(judged) if is_comparable else [],
+        "referral": [*_referral(judged), *_verdict(judged)] if is_comparable else [],
         "certainty": _certainty(judged) if is_comparable else [],
         "has_predictions": bool(judged),
     }
@@ -325,6 +334,15 @@ def _referral(judged: Mapping[str, Judged]) -> list[Drawing]:
     counted = "errors" if all(_are_all(each.concern) for each in judged.values()) else "dangerous errors"
     risks = {name: predictions.risks for name, predictions in judged.items()}
     return [draw_referral(risks, counted=counted)] if risks else []
+
+
+def _verdict(judged: Mapping[str, Judged]) -> list[Drawing]:
+    """Draw what costs least over the costs of released errors and of a referral, for the same test samples."""
+    rows = {name: KeptRows() for name in judged}
+    for name, predictions in judged.items():
+        rows[name].add(predictions.probs, predictions.labels, torch.arange(len(predictions.labels)))
+    drawing = draw_verdict(rows, next(iter(judged.values())).concern) if judged else None
+    return [] if drawing is None else [drawing]
 
 
 def _certainty(judged: Mapping[str, Judged]) -> list[Drawing]:
