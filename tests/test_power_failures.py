@@ -127,7 +127,8 @@ WHOLE_FILES: Mapping[str, Write] = {
             "convert IN/s#.csv OUT/s.h5 --out-trials OUT/t.h5",
             "normalize IN/s#.csv --cohort IN/cohort.txt --method s --out OUT/s.csv",
             "score IN/p#.csv --html OUT/report.html",
-            "detect IN/s#.csv --no-intervals --html OUT/report.html",
+            "explore IN/p#.csv --out OUT/explore.html",
+            "detect IN/s#.csv --no-intervals --html OUT/report.html --det OUT/det.csv",
             "report IN/run# --out OUT/report.html",
         )
     },

@@ -14,7 +14,7 @@ from mpcs_torch.learning import DecisionRule, Limit
 from tests.benchmark.test_benchmark import make_short
 from tests.cli.test_cli import IRIS, RECORDS, run
 
-WRITE_FILES_ALONE = {"convert", "normalize", "report"}
+WRITE_FILES_ALONE = {"convert", "explore", "normalize", "report"}
 PREDICTIONS = "target,red,green\n" + "0,0.8,0.2\n1,0.4,0.6\n0,0.3,0.7\n1,0.1,0.9\n" * 30
 
 
