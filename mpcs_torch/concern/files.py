@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpcs_torch.concern.ranges import ConcernRange
-from mpcs_torch.concern.spec import MAX_PROBLEMS, ConcernError, ConcernSpec, Problem
+from mpcs_torch.concern.spec import MAX_PROBLEMS, ConcernError, ConcernSpec, Problem, is_number
 from mpcs_torch.errors import did_you_mean, shown
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
@@ -68,6 +68,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
             {key: _ends_of(value, end) if key in WITH_RANGES else value for key, value in document.value.items()}
             for end in (0, 1)
         )
+        _name_dangerous(low, high)
         problems = [
             Problem(steps, f"must go from the lower to the higher cost, but goes from {first:g} to {last:g}")
             for field in WITH_RANGES
@@ -89,6 +90,21 @@ def _ends_of(value: Any, end: int) -> Any:
     except ValueError:
         return value
     return value if numbers is None else numbers[end]
+
+
+def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
+    """Replace a weight from which on errors are dangerous by the pairs whose cost may reach it, in both ends."""
+    least, weights = high.get("dangerous"), high.get("weights")
+    if not is_number(least) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
+        return
+    pairs = [
+        [i, j]
+        for i, row in enumerate(weights)
+        for j, weight in enumerate(row)
+        if i != j and is_number(weight) and weight >= least
+    ]
+    if pairs and low["weights"] != weights:
+        low["dangerous"] = high["dangerous"] = pairs
 
 
 def _falling(low: Any, high: Any, steps: tuple[str | int, ...]) -> list[tuple[tuple[str | int, ...], float, float]]:

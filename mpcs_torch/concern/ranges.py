@@ -105,7 +105,8 @@ class ConcernRange:
             return replace(first, factor=factor, refer=refer, answers=tuple(answers.items()))
         weights = torch.stack([spec.matrix().fill_diagonal_(0) for spec in specs]).mean(0).tolist()
         dangerous: Pairs | float | None = first.dangerous
-        if any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
+        is_number = isinstance(dangerous, int | float)  # a weight that the mean may miss, and an end reach
+        if is_number or any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
             dangerous = torch.stack([spec.dangerous_pairs() for spec in specs]).any(0).nonzero().tolist()
         return ConcernSpec(
             first.classes, weights=weights, dangerous=dangerous, refer=refer, answers=answers, concession=concession

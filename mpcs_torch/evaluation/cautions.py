@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import is_number
 from mpcs_torch.functional import clopper_pearson
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.functional.probability.measured import MeasuredProbabilities
 
@@ -35,6 +36,20 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(FEWEST_UNNAMED, FEWEST_DISTINCT * rows))
 
 
+def dearer_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
+    """Warn if decisions by cost cost more than the most probable class, which calibrated ones do not.
+
+    Args:
+        by_cost: The interval of the expected concern of decisions by cost.
+        by_probability: That of the most probable class. If the first is above it, the two differ.
+        model: Begins the sentence.
+    """
+    if not by_cost[0] > by_probability[1]:
+        return []
+    told = f"{model}decisions by cost cost more than the most probable class"
+    return [EvaluationWarning("E3", f"{told}: the probabilities are not calibrated (mpcs calibrate)")]
+
+
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
     """Warn if the rate of true classes in a bin of probabilities is outside the bin, beyond chance.
 
@@ -50,5 +65,5 @@ def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str
         rate = f"{100 * correct / (correct + incorrect):.3g} % of {correct + incorrect:.0f}"
         gaps.append((max(least - high, low - most), f"probabilities of {low:.3g} to {high:.3g} are right for {rate}"))
     gap, told = max(gaps)
-    why = "they are not calibrated, so decisions by cost are wrong (mpcs calibrate)"
+    why = "they are not calibrated, so decisions by cost may be wrong (mpcs calibrate)"
     return [EvaluationWarning("E3", f"{model}{told}: {why}")] if gap > SMALLEST_GAP else []

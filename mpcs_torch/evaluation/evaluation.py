@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.cautions import repeating, uncalibrated
+from mpcs_torch.evaluation.cautions import dearer_by_cost, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
@@ -266,7 +266,9 @@ class Evaluation:
             independent = 1.0 if self._cluster is None else len(sums.tables[ALL].ids) / sums.rows
             for name, scores in models.items():
                 about = f"{name}: " if len(models) > 1 else ""
-                found += [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
+                told = [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
+                by_cost, usual = (scores.intervals.get(each) for each in ("least_concern_cost", "expected_concern"))
+                found += told or ([] if by_cost is None or usual is None else dearer_by_cost(by_cost, usual, about))
         counts = None if sums.confusion is None else sums.confusion.sum(1)
         if self.chosen.is_decided:
             by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}

@@ -17,6 +17,8 @@ from mpcs_torch.tables import Table
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.evaluation.chosen import ChosenMetrics
 
+LEAST_COST = "least cost"
+"""Decides by the middle costs."""
 ROUNDING = 1e-12
 """As a share of the highest cost: means that differ less are equal."""
 
@@ -42,7 +44,7 @@ class RangeSums:
         assert chosen.ranges is not None
         self._middle = chosen.ranges.middle.costs()
         self._low, self._high = checked_bounds(*chosen.ranges.bounds(), self._middle.device)
-        kinds = ["as decided"] if chosen.is_decided else ["most probable class", "least cost", "minimax regret"]
+        kinds = ["as decided"] if chosen.is_decided else ["most probable class", LEAST_COST, "minimax regret"]
         self._decisions = {kind: torch.zeros(self._middle.shape, dtype=torch.int64) for kind in kinds}
         self._settled = None if chosen.is_decided else 0
 
@@ -85,7 +87,7 @@ class OverCosts:
     def range_of(self, model: str, kind: str) -> tuple[float, float, float]:
         """Return the mean cost per row at the middle costs, and at the lowest and the highest that it may be."""
         counts = self.models[model].decisions[kind]
-        return self._range(counts / counts.sum())
+        return self._range(counts.double() / counts.sum())
 
     def table(self) -> Table:
         """Return a row for each way of deciding of each model."""
@@ -100,16 +102,16 @@ class OverCosts:
         """Say how many decisions are settled, which model costs less at all costs, and which cost matters most."""
         said, kinds = list[str](), list(next(iter(self.models.values())).decisions)
         for model, counted in self.models.items():
-            counts, about = counted.decisions[kinds[0]], f"{model}: " if len(self.models) > 1 else ""
+            kind = LEAST_COST if LEAST_COST in kinds else kinds[0]
+            counts, about = counted.decisions[kind], f"{model}: " if len(self.models) > 1 else ""
             rows = int(counts.sum())
             if counted.settled is not None:
-                share = f"{100 * counted.settled / rows:.3g} % of {rows} rows"
-                said.append(f"{about}one decision costs least at all these costs for {share}.")
-            influences = self._influences(counts / rows)
+                said.append(f"{about}one decision costs least at all these costs for {counted.settled} of {rows} rows.")
+            influences = self._influences(counts.double() / rows)
             if influences and influences[0][0] > 0:
                 width, cost = influences[0]
                 ends = f"{cost.low:g} to {cost.high:g}"
-                depends = f"the mean cost ({kinds[0]}) depends most on what {cost.name} costs ({ends})"
+                depends = f"the mean cost ({kind}) depends most on what {cost.name} costs ({ends})"
                 said.append(f"{about}{depends}: by {width:.3g} per row.")
         if len(self.models) == 1:
             return [f"{sentence[0].upper()}{sentence[1:]}" for sentence in said]

@@ -115,8 +115,7 @@ class Result(Generic[ScoresT]):
         """Return the metrics in tables, the main ones first."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         sections = sections_of(list(entries.values()), has_concern=self.has_concern)
-        of_costs = [] if self.over_costs is None else [self.over_costs.table()]
-        return [*(self.table(names) for names in sections), *of_costs]
+        return [self.table(names) for names in sections]
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a row for each metric, or for some, and for several models a column for each, with its intervals."""
@@ -139,8 +138,7 @@ class Result(Generic[ScoresT]):
         ]
         of_groups = [OF_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
         beside = self.first.table_remarks() if len(self.models) == 1 else []
-        over_costs = [] if self.over_costs is None else [" ".join([ABOUT_RANGES, *self.over_costs.sentences()])]
-        return [*map(printable, over_costs), *beside, *added, *self.notes, *of_groups]
+        return [*beside, *added, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
         """Return what makes the values misleading, with codes, and what was left out, of which model: sentences."""
@@ -155,6 +153,8 @@ class Result(Generic[ScoresT]):
     def parts(self) -> list[Table | str]:
         """Return the tables and sentences that say it all, in order."""
         parts: list[Table | str] = [self.first.headline(), *self.sections()]
+        if self.over_costs is not None:
+            parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
         parts += map(printable, self.all_notes())
         if len(self.models) == 1 and (by_class := self.first.class_table()) is not None:
             parts.append(by_class)

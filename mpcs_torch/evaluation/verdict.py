@@ -170,7 +170,7 @@ def _row_costs(models: Mapping[str, Kept], costs: Tensor, *, is_given: bool) -> 
 
 
 def _least(costs: Tensor, units: Tensor | None, highest: float) -> tuple[int, bool]:
-    """Return which of M costs of rows (M, n) has the lowest mean, and whether its interval with the next shows it.
+    """Return which of M costs of rows (M, n) has the lowest mean, and whether its intervals with all others show it.
 
     Args:
         costs: Of which the first ones win ties.
@@ -182,5 +182,6 @@ def _least(costs: Tensor, units: Tensor | None, highest: float) -> tuple[int, bo
     others = [other for other in costs if not torch.equal(other, costs[best])]
     if not others:
         return best, False
-    difference = min(others, key=lambda other: other.sum().item()) - costs[best]
-    return best, mean_of(difference, (-highest, highest), units).end(0, CONFIDENCE) > 0
+    others.sort(key=lambda other: other.sum().item())  # the next one decides most often, so it is tried first
+    possible = (-highest, highest)
+    return best, all(mean_of(other - costs[best], possible, units).end(0, CONFIDENCE) > 0 for other in others)

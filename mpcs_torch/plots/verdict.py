@@ -31,7 +31,7 @@ def verdict_figure(
 ) -> Figure:
     """Draw which model, or way of deciding, costs least over a grid of costs.
 
-    A cell is pale where the data do not show it. Both axes are logarithmic.
+    A cell is muted where the data do not show it. Both axes are logarithmic.
 
     Args:
         names: What is compared; the legend names what costs least in most cells.
@@ -49,7 +49,7 @@ def verdict_figure(
         >>> cheapest, is_shown = torch.tensor([[0, 0], [0, 1]]), torch.tensor([[True, False], [True, True]])
         >>> figure = verdict_figure(["small", "large"], costs, costs, cheapest, is_shown, now=(0.5, 0.5))
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
-        ['small', 'large', 'pale: not shown', 'this concern']
+        ['small', 'large', 'muted: not shown', 'this concern']
     """
     figure, axes = canvas(
         3.2, title, xlabel=f"cost of other errors ({against}: 1)", ylabel=f"cost of a referral ({against}: 1)"
@@ -75,7 +75,7 @@ def verdict_figure(
         Patch(color=SYSTEMS[place % len(SYSTEMS)], label=literal(names[place])) for place in most if counts[place]
     ]
     if not is_shown.all():
-        handles.append(Patch(color=DARK_GREY, alpha=PALE, label="pale: not shown"))
+        handles.append(Patch(color=DARK_GREY, alpha=PALE, label="muted: not shown"))
     if (line := _mark(axes, *now)) is not None:
         handles.append(line)
     legend_below(figure, handles=handles)

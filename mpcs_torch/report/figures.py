@@ -121,7 +121,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = 
         risk_coverage_figure(curves, counted=counted),
         f"{counted.capitalize()} per decided sample against coverage. Without referral: {whole}.",
         f"The samples with the highest estimated risk of {'a dangerous' if 'dangerous' in counted else 'an'} error are "
-        f"referred first. {' '.join(told)}",
+        f"referred first. {' '.join(told)} These samples chose the thresholds, so on others more errors are left.",
     )
 
 
@@ -174,10 +174,9 @@ def draw_verdict(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Drawin
             names, *of_grid, now=verdict.now, against=verdict.against, title=f"The {compared} that costs least"
         ),
         printable(f"The {compared} with the lowest mean cost over a grid of costs{sampled}: {', '.join(told)}."),
-        f"The {compared} whose decisions cost least{sampled}, if referrals, and errors other than the "
-        f"{verdict.against} ones, cost more or less than in this concern. Probabilities lead to new decisions at "
-        "each point. "
-        "Pale: the paired 95 % interval of that point alone does not show it.",
+        f"Which {compared} has the lowest mean cost on these rows{sampled}, for other costs of a referral (up) and of "
+        f"errors other than the {verdict.against} ones (right). Decisions are made anew at each point. Muted: the "
+        "difference may be chance, by the paired 95 % interval of that point alone.",
     )
 
 

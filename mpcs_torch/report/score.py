@@ -70,6 +70,7 @@ def write_score_report(
         ]
         + _verdict(concern, risks),
         by_class=_class_table(result, concern),
+        over_costs=result.over_costs,
         by_class_caption=_caption(concern),
         referral=_referral(concern, risks),
         certainty=_certainty(result, risks),
@@ -156,7 +157,7 @@ def _summary(result: Result[ClassifierScores], concern: ConcernSpec | None) -> d
             continue
         errors, dangerous = errors_of(scores.confusion, concern)
         if len(result.models) == 1 and concern is not None and scores.constant and "expected_concern" in scores.values:
-            units = f"cost of errors, 1: always deciding {printable(scores.constant[0])}"
+            units = f"cost of errors, as a share of always deciding {printable(scores.constant[0])}"
             facts[units] = f"{scores.values['expected_concern']:.3g}"
         if len(result.models) == 1:
             facts |= {"errors": errors} if concern is None else {"errors": errors, "dangerous errors": dangerous}

@@ -40,7 +40,7 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
     assert grouped(files) == 0
     out = capsys.readouterr().out
     assert "95 % intervals: 15 clusters (patient) are independent, the rows of a cluster are not." in out
-    assert "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B or C." in out
+    assert "By rate of wrong decisions, the data do not show which of B and C is best; A is worse than B and C." in out
     for metric in ("rate of dangerous errors", "MPCS", "expected concern"):
         assert f"By {metric}, " in out
     assert "Intervals of groups are each of one group alone." in out

@@ -30,6 +30,18 @@ def test_a_file_may_hold_ranges(tmp_path: Path) -> None:
     assert named == [("a referral", 0.5, 1.5), ("taking ill for healthy", 5, 20)]
 
 
+def test_an_error_is_dangerous_if_its_cost_may_be(tmp_path: Path) -> None:
+    text = "classes: [ill, odd, well]\nweights: [[0, 1, 8 to 50], [1, 0, 3 to 12], [1, 1, 0]]\ndangerous: 8\n"
+    costs = load_concern_range(write(tmp_path, text))
+    expected = [[False, False, True], [False, False, True], [False, False, False]]
+    assert costs.middle.dangerous_pairs().tolist() == expected
+    low, high = (ConcernSpec(2, weights=[[0, miss], [1, 0]], dangerous=5) for miss in (6, 20))
+    assert ConcernRange([low], [high]).middle.dangerous_pairs().tolist() == [[False, True], [False, False]]
+    assert (
+        load_concern_range(write(tmp_path, text.replace("8\n", "10\n"))).middle.dangerous_pairs().tolist() == expected
+    )
+
+
 def test_a_factor_has_one_value_at_a_time(tmp_path: Path) -> None:
     text = "classes: [a, b, c]\nreleases: [[a, b], [b, c]]\nfactor: 0.2 to 0.6\n"
     costs = load_concern_range(write(tmp_path, text))

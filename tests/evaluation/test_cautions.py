@@ -106,6 +106,13 @@ def tuned(folder: Path) -> list[EvaluationWarning]:
     return list(score_models(opened, None, development=development, intervals=False).cautions)
 
 
+def underconfident(rows: int) -> tuple[Tensor, Tensor]:
+    """Draw right classes with so little confidence that decisions by cost avoid them."""
+    target = torch.arange(rows) % 3
+    probs = torch.full((rows, 3), 0.3, dtype=torch.float64)
+    return probs.scatter(1, target.unsqueeze(1), 0.4), target
+
+
 PATIENTS = torch.arange(900) // 6
 DECISIONS = torch.arange(900) % 3
 PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
@@ -127,6 +134,7 @@ PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
         "certain, but 10 % wrong",
         lambda _: scored((torch.eye(3).double()[(DECISIONS + (torch.arange(900) % 10 == 0)) % 3], DECISIONS)),
     ),
+    ("E3", "decisions by cost that cost more", lambda _: scored(underconfident(400))),
     ("E3", "overconfident, of patients", lambda _: scored(drawn(3000, times=3.0), clusters=torch.arange(3000) // 5)),
     ("E4", "no malignant case", lambda _: scored(rare(0))),
     ("E4", "1 malignant case", lambda _: scored(rare(1))),

@@ -105,6 +105,16 @@ def test_models_that_cost_the_same_are_shown_to_differ_in_few_samples(
     assert shown <= 16  # 5 % of 200, and chance
 
 
+def test_of_three_models_the_best_must_be_shown_against_each_other_one() -> None:
+    generator = torch.Generator().manual_seed(0)
+    best = torch.rand(400, generator=generator, dtype=torch.float64) * 0.2
+    noise = torch.randn(400, generator=generator, dtype=torch.float64).clamp(-3, 3)
+    slightly, noisy = best + 0.08, best + noise - noise.mean() + 0.1
+    assert verdict._least(torch.stack([best, slightly]), None, 4.0)[1]
+    assert not verdict._least(torch.stack([best, noisy]), None, 4.0)[1]
+    assert verdict._least(torch.stack([best, slightly, noisy]), None, 4.0) == (0, False)
+
+
 def test_rows_of_a_cluster_count_once() -> None:
     costs = torch.stack([torch.zeros(200), torch.arange(200) < 40]).double()
     assert verdict._least(costs, None, 1.0) == (0, True)

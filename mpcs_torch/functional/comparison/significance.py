@@ -202,13 +202,15 @@ def _summary(measure: str, rows: Sequence[Comparison]) -> str:
         rest = [name for name in worse if name not in lost]
         unshown = f"; the data do not show that it is better than {_listed(rest)}" if rest else ""
         return f"By {measure}, {best[0]} is better than {_listed(lost)}{unshown}."
-    verb = "are each" if len(worse) > 1 else "is"
-    sentence = f"By {measure}, the data do not show which of {_listed(best)} is best"
-    return f"{sentence}; {_listed(worse)} {verb} worse than {_listed(best, 'or')}."
+    better = {name: [row.better for row in rows if row.better and name in (row.first, row.second)] for name in worse}
+    of_each = (
+        f"{name} is worse than {_listed([one for one in others if one != name])}" for name, others in better.items()
+    )
+    return f"By {measure}, the data do not show which of {_listed(best)} is best; {'; '.join(of_each)}."
 
 
-def _listed(names: Sequence[str], word: str = "and") -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def better_of(
