@@ -71,12 +71,15 @@ def worst_first(classes: Sequence[OfClass]) -> list[OfClass]:
     return sorted(classes, key=lambda each: (-each.dearest, -each.errors / max(each.rows, 1)))
 
 
-def harm_sentence(classes: Sequence[OfClass], *, are_all: bool, counted: str = "rows") -> str:
+def harm_sentence(
+    classes: Sequence[OfClass], *, are_all: bool, ends: Interval | None = None, counted: str = "rows"
+) -> str:
     """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
 
     Args:
         classes: All classes.
         are_all: Whether every error is dangerous.
+        ends: The 95 % interval of their share of all rows; None if it is not known.
         counted: What is counted.
     """
     wanted = [each for each in worst_first(classes) if each.dearest > 0]
@@ -90,7 +93,7 @@ def harm_sentence(classes: Sequence[OfClass], *, are_all: bool, counted: str = "
     unknown = f" No {counted.removesuffix('s')} is {' or '.join(absent[:TOLD])}: errors there are not known."
     count, rows = (sum(numbers) for numbers in zip(*((each.errors, each.rows) for each in classes), strict=True))
     verb = "is wrong on" if are_all else "makes dangerous errors on"
-    in_all = f"{count} of {rows} {counted} in all ({percent(count, rows)})"
+    in_all = f"{count} of {rows} {counted} in all ({percent(count, rows, ends)})"
     return f"{verb} {told or 'none'}; {in_all}.{unknown if absent else ''}"
 
 

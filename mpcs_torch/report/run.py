@@ -12,7 +12,7 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.verdict import KeptRows
-from mpcs_torch.functional import Comparison, summarize_comparisons
+from mpcs_torch.functional import Comparison, clopper_pearson, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.plots.trends import metric_trend
@@ -132,7 +132,9 @@ def counts_of(runs: Mapping[str, TrainedRun], judged: Mapping[str, Judged]) -> s
 def harm_of(name: str, judged: Judged) -> str:
     """Say how many test samples of which classes are dangerous errors, with intervals for independent samples."""
     classes = classes_of(judged.confusion, judged.concern, judged.concern.classes)
-    return f"{name} {harm_sentence(classes, are_all=_are_all(judged.concern), counted='test samples')}"
+    ends = clopper_pearson(judged.errors[1], len(judged.labels))
+    told = harm_sentence(classes, are_all=_are_all(judged.concern), ends=ends, counted="test samples")
+    return f"{name} {told}"
 
 
 def _are_all(concern: ConcernSpec) -> bool:

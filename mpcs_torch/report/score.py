@@ -102,7 +102,8 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
     scores, model, classes = result.models[name], printable(name), _classes(name, result, concern)
     if not classes:
         return f"{model}: {scores.rows} rows with {len(scores.class_names)} classes."
-    told = harm_sentence(classes, are_all=concern is None)
+    ends, of_wrong = (scores.intervals.get(name) for name in ("dangerous_rate", "misclassification_rate"))
+    told = harm_sentence(classes, are_all=concern is None, ends=of_wrong if concern is None else ends)
     if scores.confusion is None:
         decided = f"{model} decides {100 * scores.values['coverage']:.3g} % of {scores.rows} rows and refers the others"
         return f"{decided}; it {told}"
@@ -111,7 +112,7 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
     errors, dangerous = errors_of(scores.confusion, concern)
     if errors == dangerous:
         return f"{model} {told}"
-    return f"{model} {told} It is wrong on {errors} of {scores.rows} rows ({percent(errors, scores.rows)})."
+    return f"{model} {told} It is wrong on {errors} of {scores.rows} rows ({percent(errors, scores.rows, of_wrong)})."
 
 
 def _classes(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[OfClass]:

@@ -170,10 +170,13 @@ def test_scores_are_shown_under_their_names(
         dangerous = scores["metrics"]["dangerous"]
         assert 0 < dangerous < errors < plain["rows"] - errors, "else the counts are not told apart"
         if number == 1:
-            [units] = [fact for fact in facts if fact.startswith("cost of errors, 1: always deciding ")]
+            [units] = [fact for fact in facts if fact.startswith("cost of errors, as a share of always deciding ")]
             assert facts.pop(units) == f"{scores['metrics']['expected_concern']:.3g}"
             assert facts == {"errors": str(errors), "dangerous errors": str(dangerous)}
-            shares = [f"{100 * count / plain['rows']:.3g} %" for count in (dangerous, errors)]
+            shares = []
+            for count, metric in ((dangerous, "dangerous_rate"), (errors, "misclassification_rate")):
+                low, high = (100 * end for end in scores["intervals"][metric])
+                shares.append(f"{100 * count / plain['rows']:.3g} % [{low:.3g}, {high:.3g}]")
             in_all = f"{dangerous} of 150 rows in all ({shares[0]}). It is wrong on {errors} of 150 rows ({shares[1]})."
             assert f"; {in_all}" in page.plain_text
             of_classes = re.findall(
