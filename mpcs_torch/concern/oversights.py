@@ -27,9 +27,11 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
     if spec.weights is None and spec.factor == 1 and count:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
-        one_way = (released & ~released.t()).nonzero().tolist()
+        # Costs are often meant to differ by direction, unless one of them is 0.
+        kind, free = ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.matrix() == 0)
+        one_way = (free & released & ~released.t()).nonzero().tolist()
         yield from (
-            f"{names[true]} for {names[other]} is tolerable, {names[other]} for {names[true]} is dangerous: "
+            f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
             "one direction of a pair is released"
             for true, other in one_way[:MOST_PAIRS]
         )
