@@ -130,7 +130,7 @@ class Choices:
         """Return what the judging seeds train."""
         return list(dict.fromkeys([*self.chosen.values(), self.baseline, self.plain_referring, *self.recipe]))
 
-    def recipes(self) -> dict[str, "CandidateArms"]:
+    def recipes(self) -> dict[str, CandidateArms]:
         """Return the models among which `recommended` chooses under each judging seed: its own, and a plain one."""
         recipes = {
             "recommended": CandidateArms(self.recipe),

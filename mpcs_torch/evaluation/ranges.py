@@ -75,7 +75,7 @@ class RangeSums:
 
 @dataclass(frozen=True)
 class OverCosts:
-    """What is known of the costs of models' decisions, for costs that are known as ranges.
+    """Bound the costs of models' decisions, for costs that are known as ranges.
 
     Statements for all costs are about the rows that were evaluated: other rows may differ by chance.
     """

@@ -41,7 +41,7 @@ class Result(Generic[ScoresT]):
     cautions: Sequence[EvaluationWarning] = ()
     """Warnings of what makes the values misleading."""
     over_costs: OverCosts | None = None
-    """What holds at all costs, if costs are known as ranges."""
+    """Statements for all costs, if costs are known as ranges."""
 
     @property
     def first(self) -> ScoresT:

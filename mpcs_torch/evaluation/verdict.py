@@ -1,4 +1,4 @@
-"""Which model, or which way of deciding, costs least over a grid of costs: the picture of a verdict."""
+"""Compare the mean costs of models, or of ways of deciding, over a grid of costs: the picture of a verdict."""
 
 from collections.abc import Mapping, Sequence
 from math import log10
@@ -39,7 +39,7 @@ class KeptRows:
 
     def __init__(self) -> None:
         self.bits = 0
-        """How often the sample was halved."""
+        """The number of times that the sample was halved."""
         self._kept: list[Kept] = []
 
     def add(self, scores: Tensor, target: Tensor, ids: Tensor) -> None:
@@ -76,7 +76,7 @@ def _sampled(rows: Kept, bits: int) -> Kept:
 
 
 class Verdict(NamedTuple):
-    """What costs least at each point of a grid of costs, relative to the highest cost of a dangerous error.
+    """Hold what costs least at each point of a grid of costs, relative to the highest cost of a dangerous error.
 
     Where no error is released, the dearest errors stand for the dangerous ones.
     """
@@ -94,7 +94,7 @@ class Verdict(NamedTuple):
     now: tuple[float | None, float | None]
     """The costs of the concern; None for one that it does not have."""
     against: str
-    """Which errors cost 1 at most: "dangerous" ones, or where none is released, the "dearest" ones."""
+    """The errors that cost 1 at most: "dangerous" ones, or where none is released, the "dearest" ones."""
     rows: int
 
 

@@ -1,4 +1,4 @@
-"""What costs least over the costs of released errors and of a referral."""
+"""Draw what costs least over the costs of released errors and of a referral."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.plots.canvas import BLACK, DARK_GREY, SYSTEMS, WHITE, canvas, legend_below, literal
 
 PALE = 0.35
-"""How much of its colour a cell keeps that is not shown."""
+"""The share of its colour that a cell keeps where nothing is shown."""
 MOST_NAMED = 5
 """The most names in the legend."""
 

@@ -27,7 +27,7 @@ class OfClass(NamedTuple):
     ends: Interval | None
     """The 95 % interval of their share; None if it is not known."""
     dearest: float
-    """What the dearest dangerous error of the class costs; 0 if none of its errors is dangerous."""
+    """The cost of the dearest dangerous error of the class; 0 if none of its errors is dangerous."""
     right: int | None = None
     """The number of its rows that are decided right; None if it is not known."""
     recall_ends: Interval | None = None

@@ -1,8 +1,6 @@
 """The page of `mpcs explore` in a browser: its numbers against the package's, its files, and what it asks for."""
 
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.learning.choice import FACTORS, decide, harm_of
 from mpcs_torch.learning.rule_limit import report_on
 from mpcs_torch.report.explore import write_explorer
-from tests.browser.chromium import Page, find_chromium, opened_page
+from tests.browser.chromium import Page
 from tests.browser.test_reports import CHECKS, SCHEMES, WIDTHS
 
 CASES = 1000
@@ -39,16 +37,6 @@ HOSTILE = [
     "'single' \"double\"",
     "ü\u2028 0x1",
 ]
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    browser = find_chromium()
-    if browser is None:
-        assert os.environ.get("CI") != "true", "CI must have chromium: .ci/run installs it"
-        pytest.skip("no chromium")
-    with opened_page(browser) as opened:
-        yield opened
 
 
 def held(
@@ -109,7 +97,7 @@ def random_state(generator: np.random.Generator, classes: int, frequencies: Tens
 
 
 def expected(rows: HeldRows, probs: Tensor, state: dict[str, Any]) -> dict[str, Any]:
-    """What the package says of a state: decisions by public functions, and means by `report_on`."""
+    """Compute what the package says of a state: decisions by public functions, and means by `report_on`."""
     classes = len(rows.class_names)
     dangerous = [
         [NAMES[i], *(NAMES[j] for j in range(classes) if state["dangerous"][i][j])]

@@ -1,32 +1,20 @@
 """Every report in a browser: at three widths, in both themes, for the eye, the keyboard and a screen reader."""
 
 import io
-import os
 import re
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from mpcs_torch.plots.canvas import BLACK, BLUE, ON_DARK, RED
-from tests.browser.chromium import Page, find_chromium, opened_page
+from tests.browser.chromium import Page
 from tests.browser.reports import make_reports
 
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 WIDTHS, SCHEMES = (1280, 800, 400), ("light", "dark")
 MOST_BYTES = 3_000_000
-
-
-@pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    browser = find_chromium()
-    if browser is None:
-        assert os.environ.get("CI") != "true", "CI must have chromium: .ci/run installs it"
-        pytest.skip("no chromium")
-    with opened_page(browser) as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

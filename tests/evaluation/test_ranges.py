@@ -1,4 +1,4 @@
-"""What evaluations say of costs that are known as ranges: against 10 000 draws of costs, and on 24 sets."""
+"""Statements of evaluations for costs that are known as ranges: against 10 000 draws of costs, and on 24 sets."""
 
 import json
 import re

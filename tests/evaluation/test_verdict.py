@@ -1,4 +1,4 @@
-"""What costs least over a grid of costs: against plain Python, for samples of rows, clusters, and by chance alone."""
+"""The cheapest over a grid of costs: against plain Python, for samples of rows, clusters, and by chance alone."""
 
 from pathlib import Path
 

@@ -135,10 +135,11 @@
   // --- Computing --------------------------------------------------------------------------------------------------
 
   const usual = models.map((model) => explorer.mostProbable(rows, model));
+  const cellsOfUsual = usual.map((decisions) => explorer.countRows(rows, decisions, decisions)); // no state changes them
   const compute = (sure) => models.map((model, place) => {
     const used = explorer.inUse(state), decisions = explorer.decisionsOf(rows, model, used);
     const cells = explorer.countRows(rows, decisions, usual[place]);
-    const usualCells = explorer.countRows(rows, usual[place], usual[place]);
+    const usualCells = cellsOfUsual[place];
     const keptDecisions = state.kept && keptOf(model, place);
     const kept = keptDecisions && explorer.summarize(rows, explorer.countRows(rows, keptDecisions, usual[place]), used);
     return { decisions, cells, usualCells, ...explorer.summarize(rows, cells, used, sure), usual: explorer.summarize(rows, usualCells, used, sure), kept };
