@@ -1,7 +1,9 @@
 """Laws that every public Metric obeys; a Metric that is not listed in `tests.metrics.cases` fails."""
 
+import copy
 import itertools
 import pickle
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -142,8 +144,8 @@ def test_reset_clears_the_states(case: MetricCase) -> None:
 
 def test_pickles_and_clones_hold_the_state(case: MetricCase) -> None:
     metric = updated(case, batch=part(case, 0, 10))
-    for copy in (pickle.loads(pickle.dumps(metric)), metric.clone()):
-        assert values_of(updated(case, copy, part(case, 10, 40)).compute()) == expected(case)
+    for other in (pickle.loads(pickle.dumps(metric)), metric.clone()):
+        assert values_of(updated(case, other, part(case, 10, 40)).compute()) == expected(case)
     assert values_of(metric.compute()) == expected(case, part(case, 0, 10))
 
 
@@ -257,8 +259,102 @@ def test_bad_values_on_a_gpu_are_refused_by_compute(case: MetricCase, monkeypatc
     assert values_of(updated(case, metric).compute()) == expected(case)
 
 
+def in_small_batches(case: MetricCase) -> SumMetric:
+    """Return a metric that has seen all samples, most of them in batches that wait."""
+    metric = case.make()
+    for start in range(0, SIZE, 4):
+        metric.update(*part(case, start, start + 4))
+    return metric
+
+
+READERS: dict[str, Callable[[SumMetric, MetricCase], SumMetric]] = {
+    "compute": lambda metric, _: metric,
+    "pickle": lambda metric, _: pickle.loads(pickle.dumps(metric)),
+    "clone": lambda metric, _: metric.clone(),
+    "deepcopy": lambda metric, _: copy.deepcopy(metric),
+    "move": lambda metric, _: metric.to("cpu"),
+    "merge": lambda metric, case: merged(case.make(), metric),
+    "merge states": lambda metric, case: merged(case.make(), metric.metric_state),
+    "merge into it": lambda metric, case: merged(metric, case.make()),
+    "state_dict": lambda metric, case: loaded(case.make(), metric),
+}
+"""What reads the states of a metric; each returns one with the same samples."""
+
+
+def merged(metric: SumMetric, other: SumMetric | dict[str, Any]) -> SumMetric:
+    metric.merge_state(other)
+    return metric
+
+
+def loaded(metric: SumMetric, other: SumMetric) -> SumMetric:
+    other.persistent(True)
+    metric.load_state_dict(other.state_dict())
+    return metric
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_batches_that_wait_are_seen_by_all_that_reads_states(case: MetricCase, reader: str) -> None:
+    metric = READERS[reader](in_small_batches(case), case)
+    assert values_of(metric.compute()) == expected(case)
+    assert metric.batch_count == SIZE // 4
+    assert values_of(updated(case, metric).compute()) == expected(case, tuple(map(twice, whole(case))))
+
+
+def test_small_batches_share_calls_of_the_kernel(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric, calls = case.make(), []
+    update = type(metric).update
+    monkeypatch.setattr(type(metric), "update", lambda self, *args: (calls.append(len(args[0])), update(self, *args)))
+    for _ in range(300):
+        metric.update(*part(case, 0, 4))
+    assert len(calls) <= 4
+    assert sum(calls) < 300 * 4  # the first batch of a kind is added at once, by the update that was wrapped
+    assert metric.batch_count == 300
+    assert len(calls) <= 5
+
+
+def bad_batch_that_waits(case: MetricCase) -> Batch:
+    if not case.make().lets_wait:
+        pytest.skip("its batches never wait")
+    preds, target = (bad.to(good.dtype) for bad, good in zip(case.fed.bad, whole(case), strict=True))
+    return preds, target
+
+
+def test_a_bad_batch_that_waited_is_named_and_the_others_count(case: MetricCase) -> None:
+    metric, bad = case.make(), bad_batch_that_waits(case)
+    for start in range(0, SIZE, 10):
+        metric.update(*part(case, start, start + 10))
+        if start == 20:
+            metric.update(*bad)
+    with pytest.raises(ValueError, match=rf"^update 4: {case.fed.rule}, but sample 1 has {case.fed.quoted}"):
+        metric(*bad)
+    with pytest.raises(ValueError, match=rf"^{case.fed.rule}, but sample 1 has {case.fed.quoted}"):
+        metric(*bad)
+    metric.update(*part(case, 0, 0))
+    assert values_of(metric.compute()) == expected(case)
+
+
+def test_an_error_waits_for_the_first_look(case: MetricCase) -> None:
+    metric, bad = updated(case), bad_batch_that_waits(case)
+    metric.update(*bad)
+    with pytest.raises(ValueError, match=rf"^update 2: {case.fed.rule}, but sample 1 has {case.fed.quoted}"):
+        metric.compute()
+    assert values_of(metric.compute()) == expected(case)
+    assert metric.batch_count == 1
+
+
+def test_a_reset_forgets_batches_that_wait_but_not_what_is_wrong_with_them(case: MetricCase) -> None:
+    metric, bad = updated(case, updated(case)), bad_batch_that_waits(case)
+    metric.reset()
+    assert values_of(updated(case, metric).compute()) == expected(case)
+    metric.update(*bad)
+    with pytest.raises(ValueError, match=case.fed.rule):
+        metric.reset()
+    metric.reset()
+    assert values_of(updated(case, metric).compute()) == expected(case)
+
+
 def test_a_refused_batch_leaves_the_metric_as_it_was(case: MetricCase) -> None:
-    metric = updated(case)
+    metric = updated(case, case.make(validate_args="eager"))
     with pytest.raises(ValueError, match=rf"{case.fed.rule}, but sample 1 has {case.fed.quoted}"):
         metric.update(*case.fed.bad)
     with pytest.raises(ValueError, match=case.fed.rule):
@@ -390,8 +486,12 @@ def test_core_compiles_without_a_graph_break(case: MetricCase) -> None:
         assert torch.equal(ours, plain)
 
 
-def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase) -> None:
+@pytest.mark.parametrize("waits", [False, True])
+def test_changing_a_batch_afterwards_does_not_change_the_metric(case: MetricCase, waits: bool) -> None:
     metric, batch = case.make(), whole(case)
+    if waits:
+        metric.update(*(tensor[:1] for tensor in batch))
+        batch = (batch[0][1:], batch[1][1:])
     metric.update(*batch)
     for tensor in batch:
         tensor.zero_()

@@ -149,6 +149,7 @@ def train(
     assert task.model is not None
     torch.manual_seed(seed)
     model = task.model(parts.train.inputs.shape[1:], len(problem.class_counts) + method.extra_outputs)
+    model = model.to(memory_format=torch.channels_last)  # a step of a CNN takes a quarter less
     patience, decay = setting.pop("patience", 0), setting.pop("averaging", 0.0)
     loss = method.loss(problem, **setting)
     weights: list[Tensor] = list(model.parameters())

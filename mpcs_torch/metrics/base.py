@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -11,6 +12,10 @@ from torchmetrics import Metric
 
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
+from mpcs_torch.metrics.waiting import Batch, WaitingBatches, joined
+
+ValidateArgs = bool | Literal["eager"]
+"""Whether to check the values of batches; ``"eager"``: in each `SumMetric.update`, instead of many batches at once."""
 
 
 def fingerprint(settings: dict[str, Any]) -> Tensor:
@@ -25,6 +30,11 @@ def _plain(setting: Any) -> Any:
     if setting.layout == torch.sparse_coo:
         return setting.indices().tolist(), setting.values().tolist()
     return setting.tolist()
+
+
+def _apart(state: Any) -> Any:
+    """Return a state that can be added to without changing the given one: no tensor is changed in place."""
+    return list(state) if isinstance(state, list) else state
 
 
 FEW_VALUES = 3
@@ -65,15 +75,21 @@ NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 class SumMetric(Metric):
     """A metric whose states are sums over samples, so that batches, merged metrics and processes are added up.
 
-    On the CPU, `update` refuses a batch with bad values at once and leaves the states as they were. On other devices
-    looking at values would stall the device, so `update` counts the bad samples and `compute`, which waits for the
-    device anyway, raises the error.
+    Small batches wait until there are many of them, or until a state is read, as by `compute`, `forward`, `state_dict`,
+    pickling, `merge_state`, a sync or `reset`: then one call of the kernel serves all of them.
+
+    On the CPU, a batch with bad values is refused and leaves the states as they were: at once, if it is large, if it
+    differs from the last one in more than its number of rows, or with ``validate_args="eager"``; otherwise when
+    its turn comes, by an error that names the update. On other devices looking at values would stall the device, so bad
+    samples are counted, and `compute`, which waits for the device anyway, raises the error.
     """
 
     full_state_update = False
     is_differentiable = False
     higher_is_better: bool | None = False
     plot_lower_bound: float | None = 0.0
+    lets_wait = True
+    """Whether small batches may wait: not where a batch means more than its rows."""
 
     batch_count: Tensor
     """Scalar, int64: the number of batches."""
@@ -95,7 +111,10 @@ class SumMetric(Metric):
             state_settings: The names of the attributes that the states depend on. Default: all settings.
         """
         super().__init__(**arguments["kwargs"])
-        self.validate_args = arguments["validate_args"]
+        self._waiting = WaitingBatches()
+        self._settled: dict[str, Any] = {}
+        """The states without the batches that wait. While there are some, they are not attributes of the metric."""
+        self.validate_args: ValidateArgs = arguments["validate_args"]
         self._lost: dict[str, tuple[Tensor, Tensor]] = {}
         """By state in float32: its sum, and by how much rounding has made that too large."""
         self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
@@ -116,11 +135,89 @@ class SumMetric(Metric):
 
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any:
-            """Tell type checkers that the settings are attributes."""
-
         def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
             """Tell type checkers that the value of a batch is a tensor; torchmetrics says Any."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Add the batches that wait before a state is read."""
+        if name in self.__dict__.get("_settled", ()):
+            self.settle()
+            return self.__dict__[name]
+        return super().__getattr__(name)
+
+    def __hash__(self) -> int:
+        """Return the hash of the object, as modules have it: loops ask for it at each step, and it reads no state."""
+        return id(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled or copied, with the batches that wait added to the states."""
+        self.settle()
+        state: dict[str, Any] = super().__getstate__()
+        return state
+
+    def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
+        """Let small batches wait."""
+
+        @wraps(update)
+        def hold_or_update(*args: Any, **kwargs: Any) -> None:
+            if not self._holds(args, kwargs):
+                self.settle()
+                update(*args, **kwargs)
+            elif self._waiting.is_full:
+                self.settle()
+
+        wrapped: Callable[..., None] = super()._wrap_update(hold_or_update)
+        return wrapped
+
+    def _holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Let a batch wait if it can, and tell whether it does."""
+        if torch.compiler.is_compiling() or self.validate_args == "eager" or self.compute_on_cpu or not self.lets_wait:
+            return False
+        if not self._waiting.hold((*args, *kwargs.values()), tuple(kwargs), self._update_count):
+            return False
+        if not self._settled:
+            self._settled = {name: self.__dict__.pop(name) for name in self._defaults}
+        return True
+
+    def settle(self) -> None:
+        """Add the batches that wait to the states.
+
+        Raises:
+            ValueError: If values of a batch break a rule; the other batches have been added.
+        """
+        if not self._settled:
+            return
+        states, self._settled = self._settled, {}
+        self.__dict__.update(
+            {name: list(state) if isinstance(state, list) else state for name, state in states.items()}
+        )
+        batches = self._waiting.take()
+        with torch.no_grad():
+            try:
+                self._add_batch(joined(batches))
+                self.__dict__["batch_count"] = self.batch_count + (len(batches) - 1)
+            except Exception:  # the batch with the fault raises it again
+                self.__dict__.update(states)
+                self._add_each(batches)
+
+    def _add_batch(self, values: tuple[Any, ...]) -> None:
+        """Add a batch that has waited."""
+        names = self._waiting.names
+        by_place = len(values) - len(names)
+        type(self).update(self, *values[:by_place], **dict(zip(names, values[by_place:], strict=True)))
+
+    def _add_each(self, batches: Sequence[Batch]) -> None:
+        """Add batches one by one, and then raise the first error, if there is one."""
+        first: Exception | None = None
+        for batch in batches:
+            try:
+                self._add_batch(batch.values)
+            except Exception as error:
+                if isinstance(error, ValueError):
+                    error.args = (f"update {batch.number}: {error}",)
+                first = first or error
+        if first is not None:
+            raise first
 
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
         """Declare a state that starts at 0, and that is summed over batches, merged metrics and processes."""
@@ -189,14 +286,19 @@ class SumMetric(Metric):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return the value of this batch; a refused batch leaves the metric as it was."""
+        self.settle()
         # No update changes a tensor in place, so references to the states are enough to restore them.
-        states = {name: list(state) if isinstance(state, list) else state for name, state in self.metric_state.items()}
-        before = {**self.__dict__, **states}
+        before = {**self.__dict__, **{name: _apart(state) for name, state in self.metric_state.items()}}
         try:
             return super().forward(*args, **kwargs)
         except Exception:
             self.__dict__.update(before)  # torchmetrics resets the states before it updates
             raise
+
+    def reset(self) -> None:
+        """Forget all batches; those that wait are checked before."""
+        super().reset()
+        self._waiting.forget_kind()  # so that each epoch adds up in the same order, also in a resumed run
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
         """Add the sums of another metric with the same settings, or of its `metric_state`."""
@@ -255,7 +357,13 @@ class SumMetric(Metric):
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(device)
 
-        return super()._apply(move, exclude_state)
+        states, self._settled = self._settled, {}
+        self.__dict__.update(states)  # frameworks move metrics at each step: batches that wait move, and wait on
+        module = super()._apply(move, exclude_state)
+        if states:
+            self._waiting.apply(move)
+            self._settled = {name: self.__dict__.pop(name) for name in states}
+        return module
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         saved = [name for name in self._defaults if prefix + name in state_dict]

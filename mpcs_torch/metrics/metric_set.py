@@ -112,6 +112,8 @@ class MetricSet:
             if isinstance(saved, Metric):
                 group.metrics.update(dict.fromkeys(group.metrics, saved))
             else:
+                assert isinstance(group.first, SumMetric)
+                group.first.settle()
                 group.first.__dict__.update(_unpacked(saved))
 
     def merge(self, states: States) -> None:

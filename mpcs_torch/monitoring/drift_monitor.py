@@ -9,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range
 from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
@@ -26,7 +27,8 @@ class DriftMonitor(Monitor):
         concern: The classes and coarse answers.
         confidence: 1 minus the highest acceptable probability of a false alarm.
         reference: A `DriftMonitor` that was updated with reference samples. Default: nothing is tested.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
+            values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
@@ -50,7 +52,7 @@ class DriftMonitor(Monitor):
         *,
         confidence: float = 0.95,
         reference: "DriftMonitor | None" = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         decided = [*concern.classes, *(" or ".join(names) for names, _ in concern.answers)]

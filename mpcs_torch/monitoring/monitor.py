@@ -53,6 +53,7 @@ class Monitor(SumMetric):
     A subclass says what the values are, and adds them in ``update``.
     """
 
+    lets_wait = False  # the evidence grows batch by batch, and an alarm is wanted at once
     sides = 1
     """2 if means have lowest acceptable values, too."""
     loss: Tensor

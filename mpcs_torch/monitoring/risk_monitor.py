@@ -13,6 +13,7 @@ from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, fla
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
@@ -68,7 +69,8 @@ class RiskMonitor(Monitor):
             within the ``confidence``.
         least_chance: The lowest chance with which a sample is labelled. With 1, all are.
         ignore_index: Label of samples without a label, which are left out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
+            values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -102,7 +104,7 @@ class RiskMonitor(Monitor):
         reference: "RiskMonitor | None" = None,
         least_chance: float = 1.0,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         if not 0 < least_chance <= 1:

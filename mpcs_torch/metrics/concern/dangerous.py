@@ -16,6 +16,7 @@ from mpcs_torch.functional.concern.dangerous import (
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.base import ValidateArgs
 
 
 class SeverityMetric(AdditiveMetric):
@@ -69,7 +70,8 @@ class DangerousErrors(SeverityMetric):
             samples), ``"decided"`` for dangerous errors per sample that is not referred (NaN if all are), ``"errors"``
             for dangerous errors per error (0 without errors; the paper's destructive rate).
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
+            values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -95,7 +97,7 @@ class DangerousErrors(SeverityMetric):
         concern: ConcernSpec | Tensor | None = None,
         normalize: DangerousNormalize = None,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         check_choice("normalize", normalize, DangerousNormalize)

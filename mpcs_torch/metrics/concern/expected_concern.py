@@ -20,6 +20,7 @@ from mpcs_torch.functional.concern.expected_concern import (
 from mpcs_torch.functional.inputs.arrays import costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
 from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.base import ValidateArgs
 
 
 class ExpectedConcern(AdditiveMetric):
@@ -41,7 +42,8 @@ class ExpectedConcern(AdditiveMetric):
         normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern
             per sample.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
+        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
+            values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
@@ -74,7 +76,7 @@ class ExpectedConcern(AdditiveMetric):
         priors: Tensor | None = None,
         normalize: bool = True,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)

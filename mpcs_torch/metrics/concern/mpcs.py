@@ -25,6 +25,7 @@ from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, flatten_given, sample_rules, scale_of
 from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.metrics.base import ValidateArgs
 
 MOST_GUESSED = 1000
 """The score of a uniform guess is left out of figures of more classes: it takes C x C numbers."""
@@ -73,7 +74,8 @@ class MetaPatternConcernScore(AdditiveMetric):
         ignore_index: Label of samples to leave out.
         average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,), as torchmetrics'
             `ClasswiseWrapper` needs it.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong score silently.
+        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
+            values give a wrong score silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -109,7 +111,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         correct_concern: CorrectConcern = "sum",
         ignore_index: int | None = None,
         average: ScoreAverage = "micro",
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         k = default_k(num_classes) if k is None else k

@@ -11,7 +11,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estim
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.base import SumMetric, ValidateArgs
 
 IGNORED = -1
 """Stands for the loss of a sample that is left out."""
@@ -50,7 +50,7 @@ class RiskCoverageArea(SumMetric):
         concern: ConcernSpec | Tensor | None = None,
         from_logits: bool = True,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)

@@ -22,7 +22,7 @@ from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.base import SumMetric, ValidateArgs
 
 Rates = tuple[float, float]
 """The false-alarm rate and the miss rate."""
@@ -125,7 +125,7 @@ class PlainDetectionMetric(DetectionMetric):
         *,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())

@@ -17,6 +17,7 @@ from mpcs_torch.functional.detection.cost import (
 )
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
+from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
@@ -92,7 +93,7 @@ class MinDetectionCost(CostMetric):
         normalize: bool = True,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())
@@ -188,7 +189,7 @@ class ActualDetectionCost(_ThresholdCost):
         normalize: bool = True,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())
@@ -221,7 +222,7 @@ class HalfTotalErrorRate(_ThresholdCost):
         num_classes: int | None = None,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         super().__init__({**locals(), "points": HALF_TOTAL, "normalize": False})

@@ -19,7 +19,7 @@ from mpcs_torch.functional.probability.measured import (
     measure_counts,
 )
 from mpcs_torch.functional.probability.probability_accuracy import check_cells, compare_means
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.base import SumMetric, ValidateArgs
 
 
 class ProbabilityAccuracy(SumMetric):
@@ -82,7 +82,7 @@ class ProbabilityAccuracy(SumMetric):
         span: Span = "data",
         cells: int | None = None,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)

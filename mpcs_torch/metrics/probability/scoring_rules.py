@@ -17,6 +17,7 @@ from mpcs_torch.functional.probability.scoring_rules import (
     entropy_sums,
 )
 from mpcs_torch.metrics.additive import ProbabilityMetric
+from mpcs_torch.metrics.base import ValidateArgs
 
 
 class BrierScore(ProbabilityMetric):
@@ -48,7 +49,7 @@ class BrierScore(ProbabilityMetric):
         over_classes: OverClasses = "sum",
         from_logits: bool = True,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         check_choice("over_classes", over_classes, OverClasses)
@@ -105,7 +106,7 @@ class CrossEntropy(ProbabilityMetric):
         from_logits: bool = True,
         normalized: bool = False,
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)

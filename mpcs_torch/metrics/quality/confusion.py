@@ -8,7 +8,7 @@ from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.functional.quality.confusion import ClassCounts, class_counts, count_classes, count_pairs
 from mpcs_torch.metrics.additive import AdditiveMetric, Scale
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.base import SumMetric, ValidateArgs
 
 
 class ConfusionMetric(AdditiveMetric):
@@ -25,7 +25,7 @@ class ConfusionMetric(AdditiveMetric):
     """(C, C), float64: the weights of the samples of each pair (true class, predicted class), summed."""
 
     def __init__(
-        self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
+        self, num_classes: int, *, ignore_index: int | None = None, validate_args: ValidateArgs = True, **kwargs: Any
     ) -> None:
         check_num_classes(num_classes)
         SumMetric.__init__(

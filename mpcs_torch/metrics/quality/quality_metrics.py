@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.functional.quality.quality_metrics import check_quality_settings, quality_of
+from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
 
@@ -20,7 +21,7 @@ class _Quality(ConfusionMetric):
         beta: float = 1.0,
         zero_division: float = float("nan"),
         ignore_index: int | None = None,
-        validate_args: bool = True,
+        validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
         check_quality_settings(beta, zero_division)
