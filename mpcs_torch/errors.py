@@ -21,6 +21,10 @@ class MpcsError(Exception):
     """Whether another process of the same run prints the message."""
 
 
+class DataError(MpcsError, RuntimeError):
+    """A data set is missing, broken, or cannot be split as asked."""
+
+
 class _Short(reprlib.Repr):
     """`repr` that stops early: a hostile value may be huge or deeply nested."""
 

@@ -94,6 +94,15 @@ def test_importing_the_package_alone_loads_nothing() -> None:
     assert "torch" not in loaded_by("import mpcs_torch")
 
 
+@pytest.mark.parametrize("command", ["metrics", "data list", "concern check traffic-lights"])
+def test_commands_that_compute_nothing_start_without_torch(command: str) -> None:
+    call = [sys.executable, "-X", "importtime", "-m", "mpcs_torch", *command.split()]
+    imports = subprocess.run(call, capture_output=True, text=True, check=True).stderr
+    names = {line.rpartition("|")[2].strip() for line in imports.splitlines()}
+    assert "typer" in names
+    assert not names & {"torch", "torchmetrics", "sklearn", "pyarrow", "matplotlib"}
+
+
 def test_importing_integrations_loads_no_framework() -> None:
     frameworks = {"accelerate", "ignite", "lightning", "pytorch_lightning", "sklearn", "transformers"}
     assert not loaded_by("import mpcs_torch.integrations") & (frameworks | {"torch"})

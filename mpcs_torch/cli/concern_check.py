@@ -39,9 +39,9 @@ def check(
 
     spec = load_concern(file)
     with refused_values(f"{file}: "):  # too many classes
-        released, warnings = spec.released(), list(oversights(spec))
+        released, warnings = spec.released_array(), list(oversights(spec))
     if as_json:
-        pairs = [[spec.classes[i] for i in pair] for pair in released.nonzero().tolist()]
+        pairs = [[spec.classes[i] for i in pair] for pair in zip(*released.nonzero(), strict=True)]
         print_json({**concern_as_plain(spec), "released": pairs, "warnings": warnings})
         return
     size = len(spec.classes)
@@ -55,10 +55,10 @@ def check(
 
 
 def _matrix(spec: "ConcernSpec") -> Table:
-    dangerous = spec.dangerous_pairs().tolist()
+    dangerous = spec.dangerous_array().tolist()
     rows = [
         [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
-        for i, (name, costs) in enumerate(zip(spec.classes, spec.matrix().tolist(), strict=True))
+        for i, (name, costs) in enumerate(zip(spec.classes, spec.matrix_array().tolist(), strict=True))
     ]
     return Table(["true \\ predicted", *spec.classes], rows)
 
@@ -66,9 +66,9 @@ def _matrix(spec: "ConcernSpec") -> Table:
 def _released_table(spec: "ConcernSpec") -> Table:
     names = spec.classes
     rows = []
-    for name, row in zip(names, spec.released(), strict=True):
+    for name, row in zip(names, spec.released_array(), strict=True):
         if row.any():
-            others = [names[other] for other in row.nonzero().flatten().tolist()]
+            others = [names[other] for other in row.nonzero()[0]]
             rows.append([name, str(len(others)), ", ".join(others)])
     if len(rows) > MOST_ROWS:
         rows = [*rows[:MOST_ROWS], [f"and {len(rows) - MOST_ROWS} others", "", ""]]

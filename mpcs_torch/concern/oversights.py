@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from mpcs_torch.concern.spec import ConcernSpec
 
 MOST_PAIRS = 10
@@ -18,7 +20,7 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         >>> list(oversights(ConcernSpec(["red", "green"], releases=[["red", "green"]])))
         ['red for green is tolerable, green for red is dangerous: one direction of a pair is released']
     """
-    released, names = spec.released(), spec.classes
+    released, names = spec.released_array(), spec.classes
     count, pairs = int(released.sum()), len(names) * (len(names) - 1)
     if count == 0:
         yield "no error is released, so every error is dangerous"
@@ -28,8 +30,8 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
         # Costs are often meant to differ by direction, unless one of them is 0.
-        kind, free = ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.matrix() == 0)
-        one_way = (free & released & ~released.t()).nonzero().tolist()
+        kind, free = ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.matrix_array() == 0)
+        one_way = np.argwhere(free & released & ~released.T).tolist()
         yield from (
             f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
             "one direction of a pair is released"

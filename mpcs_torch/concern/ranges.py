@@ -1,15 +1,19 @@
 """`ConcernRange`: costs that are known as ranges, or that differ between the people who know them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Pairs, Problem
 from mpcs_torch.errors import quoted
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class UncertainCost(NamedTuple):
@@ -60,7 +64,7 @@ class ConcernRange:
             raise ConcernError([Problem((), problem)])
 
     @classmethod
-    def of_people(cls, people: "Mapping[str, ConcernSpec | ConcernRange]") -> "ConcernRange":
+    def of_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
         """Return the costs of several people, by their names, each with or without ranges.
 
         Raises:
@@ -103,13 +107,19 @@ class ConcernRange:
         if self._shares_releases():
             factor = _mean([spec.factor for spec in specs])
             return replace(first, factor=factor, refer=refer, answers=tuple(answers.items()))
-        weights = torch.stack([spec.matrix().fill_diagonal_(0) for spec in specs]).mean(0).tolist()
+        mean = np.mean([spec.matrix_array() for spec in specs], axis=0)
+        np.fill_diagonal(mean, 0)
         dangerous: Pairs | float | None = first.dangerous
         is_number = isinstance(dangerous, int | float)  # a weight that the mean may miss, and an end reach
         if is_number or any(spec.weights is None or spec.dangerous != dangerous for spec in specs):
-            dangerous = torch.stack([spec.dangerous_pairs() for spec in specs]).any(0).nonzero().tolist()
+            dangerous = np.argwhere(np.any([spec.dangerous_array() for spec in specs], axis=0)).tolist()
         return ConcernSpec(
-            first.classes, weights=weights, dangerous=dangerous, refer=refer, answers=answers, concession=concession
+            first.classes,
+            weights=mean.tolist(),
+            dangerous=dangerous,
+            refer=refer,
+            answers=answers,
+            concession=concession,
         )
 
     def bounds(self) -> tuple[Tensor, Tensor]:
@@ -118,6 +128,8 @@ class ConcernRange:
         They are what `mpcs_torch.functional.minimax_regret_decision` takes. A factor and a cost of a referral, which
         have one value at a time, are at one of their ends in each box.
         """
+        import torch
+
         boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes_of(*pair)]
         low, high = (torch.stack([spec.costs() for spec in specs]) for specs in zip(*boxes, strict=True))
         if self.low[0].answers:  # the worst of several costs is not linear in them
@@ -130,10 +142,12 @@ class ConcernRange:
         Args:
             matters: ``(C, K)``, bool: of which costs, because there are very many with many classes.
         """
+        import torch
+
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
         specs, is_open = [*self.low, *self.high], lowest < highest
-        groups = list[tuple[str, Tensor]]()
+        groups: list[tuple[str, Tensor]] = []
         if not specs[0].answers:
             size = len(self.classes)
             if self._shares_releases():

@@ -1,17 +1,25 @@
-"""`ConcernSpec`: the costs of confusions of classes, and the rules that they must keep."""
+"""`ConcernSpec`: the costs of confusions of classes, and the rules that they must keep.
+
+PyTorch is imported where a tensor is asked for, so that commands which read a spec start without it.
+"""
+
+from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
-from typing import Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from mpcs_torch.errors import MpcsError, has_control, quoted, shown
 from mpcs_torch.tables import html_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
 
 MAX_CLASSES = 10_000_000
 """A larger number is probably a mistake."""
@@ -45,7 +53,7 @@ class ConcernError(MpcsError, ValueError):
         more = ["... and more"] if len(problems) > MAX_PROBLEMS else []
         super().__init__("\n".join([*map(str, problems[:MAX_PROBLEMS]), *more]))
 
-    def __reduce__(self) -> tuple[type["ConcernError"], tuple[tuple[Problem, ...]]]:
+    def __reduce__(self) -> tuple[type[ConcernError], tuple[tuple[Problem, ...]]]:
         return ConcernError, (self.problems,)  # the default would pickle the text instead of the problems
 
 
@@ -60,7 +68,7 @@ def indices_of(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tu
     return tuple(tuple(entry if isinstance(entry, int) else places[entry] for entry in entries) for entries in pairs)
 
 
-def find_problems(spec: "ConcernSpec") -> Iterator[Problem]:
+def find_problems(spec: ConcernSpec) -> Iterator[Problem]:
     """Find every rule that the arguments of a spec break; their types are not known yet."""
     class_problems = list(_class_problems(spec.classes))
     yield from class_problems
@@ -153,7 +161,7 @@ def _weight_problems(weights: object, names: tuple[str, ...] | None) -> Iterator
         yield Problem(("weights",), "must have a weight above 0 off the diagonal: errors without any cost need no spec")
 
 
-def _dangerous_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> Iterator[Problem]:
+def _dangerous_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
     dangerous = spec.dangerous
     if spec.releases:
         yield Problem(("dangerous",), "cannot be combined with releases: every error that is not released is dangerous")
@@ -198,7 +206,7 @@ def _refer_problems(refer: object, names: tuple[str, ...] | None) -> Iterator[Pr
             yield Problem(("refer", i), f"must be a finite cost >= 0, but got {quoted(cost)}")
 
 
-def _answer_problems(spec: "ConcernSpec", names: tuple[str, ...] | None) -> Iterator[Problem]:
+def _answer_problems(spec: ConcernSpec, names: tuple[str, ...] | None) -> Iterator[Problem]:
     answers: object = spec.answers
     if not isinstance(answers, Mapping):
         rule = f"must be a mapping such as {{'red{OR}yellow': 0.3}}"
@@ -334,10 +342,17 @@ class ConcernSpec:
 
     def matrix(self) -> Tensor:
         """Return the concern of each true class (row) predicted as each class (column), float64 (C, C), diagonal 1."""
-        if self.weights is not None:
-            return torch.tensor(self.weights, dtype=torch.float64).fill_diagonal_(1.0)
-        factor, one = torch.tensor([self.factor, 1.0], dtype=torch.float64)
-        return torch.where(self.released(), factor, one)
+        import torch
+
+        return torch.from_numpy(self.matrix_array())
+
+    def matrix_array(self) -> NDArray[np.float64]:
+        """Return the `matrix` as an array of NumPy."""
+        if self.weights is None:
+            return np.where(self.released_array(), self.factor, 1.0)
+        matrix = np.array(self.weights, dtype=np.float64)
+        np.fill_diagonal(matrix, 1.0)
+        return matrix
 
     def sparse_matrix(self) -> Tensor:
         """Return the concern of released pairs, for MPCS with many classes.
@@ -350,9 +365,10 @@ class ConcernSpec:
         """
         if self.weights is not None or self.dangerous is not None:
             raise ValueError("sparse_matrix needs a spec with releases, but this one has weights or dangerous pairs.")
-        rows, columns = _places(self.releases)
+        import torch
+
         size = (len(self.classes),) * 2
-        places = torch.unique(torch.stack([rows, columns]), dim=1)
+        places = torch.unique(torch.from_numpy(np.stack(_places(self.releases))), dim=1)
         factors = torch.full(places.shape[1:], self.factor, dtype=torch.float64)
         # torch 2.11 warns where the argument check_invariants alone says it.
         with torch.sparse.check_sparse_tensor_invariants(True):  # type: ignore[no-untyped-call]
@@ -370,6 +386,8 @@ class ConcernSpec:
             float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): the costs of the
             coarse answers follow, and that of a referral in the last column.
         """
+        import torch
+
         errors = self.matrix().fill_diagonal_(0)
         if self.refer is None:
             return errors
@@ -378,12 +396,16 @@ class ConcernSpec:
 
     def with_answers(self, errors: Tensor, *, scale: float = 1.0) -> Tensor:
         """Return costs of errors (C, C) with those of coarse answers, whose prices are scaled: (C, C + A)."""
+        import torch
+
         members, prices = self.members(), torch.tensor([cost for _, cost in self.answers], dtype=torch.float64)
         costs = self.over_answers(errors)
         return torch.cat([errors, torch.where(members.T, scale * prices, costs[:, len(errors) :])], dim=1)
 
     def members(self) -> Tensor:
         """Return which classes each coarse answer holds: bool (A, C)."""
+        import torch
+
         answers = [answer.split(OR) for answer, _ in self.answers]
         rows = [[name in answer for name in self.classes] for answer in answers]
         return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
@@ -393,6 +415,8 @@ class ConcernSpec:
 
         A coarse answer without the true class has the highest value of its classes, and one with it has 0.
         """
+        import torch
+
         columns = [
             torch.where(member, torch.zeros_like(pairs[:, 0]), pairs[:, member].amax(dim=1))
             for member in self.members()
@@ -401,25 +425,40 @@ class ConcernSpec:
 
     def dangerous_pairs(self) -> Tensor:
         """Return the dangerous confusions, bool (C, C): rows true classes, columns predicted ones, diagonal False."""
+        import torch
+
+        return torch.from_numpy(self.dangerous_array())
+
+    def dangerous_array(self) -> NDArray[np.bool_]:
+        """Return the `dangerous_pairs` as an array of NumPy."""
         if isinstance(self.dangerous, Sequence):
             dangerous = self._mask(self.dangerous)
         elif self.weights is None:
             dangerous = ~self._mask(self.releases)
         else:
-            weights = self.matrix()
+            weights = self.matrix_array()
             dangerous = weights > 0 if self.dangerous is None else weights >= self.dangerous
-        return dangerous.fill_diagonal_(False)
+        np.fill_diagonal(dangerous, False)
+        return dangerous
 
     def released(self) -> Tensor:
         """Return the confusions that are not dangerous, bool (C, C), diagonal False."""
-        return (~self.dangerous_pairs()).fill_diagonal_(False)
+        import torch
+
+        return torch.from_numpy(self.released_array())
+
+    def released_array(self) -> NDArray[np.bool_]:
+        """Return what is `released` as an array of NumPy."""
+        released = ~self.dangerous_array()
+        np.fill_diagonal(released, False)
+        return released
 
     def _repr_html_(self) -> str:
         """Return the concern of each pair as an HTML table, which a notebook shows; dangerous pairs are in bold."""
         names = self.classes
         if len(names) > MOST_SHOWN:
             return f"<pre>{escape(repr(self))}</pre>"
-        weights, dangerous = self.matrix().tolist(), self.dangerous_pairs().tolist()
+        weights, dangerous = self.matrix_array().tolist(), self.dangerous_array().tolist()
         cells = [["" if i == j else f"{weights[i][j]:g}" for j in range(len(names))] for i in range(len(names))]
         rows = [
             [f'<th scope="row">{escape(name)}</th>']
@@ -429,21 +468,20 @@ class ConcernSpec:
         header = ["<th>true \\ predicted</th>", *(f'<th scope="col">{escape(name)}</th>' for name in names)]
         return html_table(header, rows, "Concern of each error; dangerous ones in bold")
 
-    def _mask(self, pairs: Pairs) -> Tensor:
+    def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
         classes = len(self.classes)
         if classes > MAX_MATRIX_CLASSES:
             raise ValueError(
                 f"classes must be at most {MAX_MATRIX_CLASSES} for a matrix of all pairs, but got {classes}: "
                 "MetaPatternConcernScore takes the spec, or its sparse_matrix()."
             )
-        mask = torch.zeros(classes, classes, dtype=torch.bool)
-        if pairs:
-            mask[_places(pairs)] = True
+        mask = np.zeros((classes, classes), dtype=np.bool_)
+        mask[_places(pairs)] = True
         return mask
 
 
-def _places(pairs: Pairs) -> tuple[Tensor, Tensor]:
-    """Return the rows and the columns of pairs of class indices, int64."""
+def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows and the columns of pairs of class indices."""
     places = [(int(true), int(other)) for true, *others in pairs for other in others]
-    rows, columns = torch.tensor(places, dtype=torch.int64).reshape(-1, 2).unbind(1)
+    rows, columns = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return rows, columns

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.data import sources
+from mpcs_torch.trainer.sources import published as sources
 from tests.cli.test_cli import run
 from tests.trainer.http_server import Server, serve
 

@@ -5,9 +5,11 @@ import torch
 from torchmetrics.classification import MulticlassCalibrationError
 
 from mpcs_torch import metrics
+from mpcs_torch.cli.verbs.metrics import LISTING
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.metrics.by_name import BY_NAME, ENTRIES, MetricEntry, Takes, find_entry
 from mpcs_torch.metrics.metric_set import MetricSet
+from tests.metrics.listing import listing
 
 NO_SCALAR = {metrics.ClassErrorRates, metrics.DetectionCurve, metrics.MulticlassQualityMetrics, metrics.SoftFBeta}
 """A value for each class, a curve, what ten entries give one by one, and a metric whose beta has no default."""
@@ -104,3 +106,7 @@ def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
     measured.update({"decisions": LOGITS.argmax(1)}, TARGET)
     with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
         measured.results()
+
+
+def test_the_listing_is_that_of_the_register() -> None:
+    assert LISTING.read_text(encoding="utf-8") == listing(), "run python -m tests.metrics.listing"

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch.trainer.data import DATASETS, DataError, DataSplits
-from mpcs_torch.trainer.data.sources import SHA256
+from mpcs_torch.trainer.sources.checksums import SHA256
 
 
 def load(name: str, root: Path = Path(), **arguments: Any) -> DataSplits:

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from torchvision.datasets import MNIST
 
+from mpcs_torch.errors import DataError
 from mpcs_torch.io import untrusted_files
-from mpcs_torch.trainer.data import DataError, sources
-from mpcs_torch.trainer.data import download as download_module
-from mpcs_torch.trainer.data.download import CHUNK_BYTES, download
 from mpcs_torch.trainer.data.ucr import load_ucr
+from mpcs_torch.trainer.sources import download as download_module
+from mpcs_torch.trainer.sources import published as sources
+from mpcs_torch.trainer.sources.download import CHUNK_BYTES, download
 from tests.trainer.http_server import Server, serve
 
 BODY = bytes(range(256)) * 4000

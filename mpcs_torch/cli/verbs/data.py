@@ -8,7 +8,7 @@ import typer
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, text_of
 from mpcs_torch.cli.options import AsJson, DataRoot, Quiet
-from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
+from mpcs_torch.trainer.sources.checksums import SHA256, UCR_SHA256
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -44,7 +44,7 @@ def get(
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from mpcs_torch.trainer.data.sources import get as get_set
+    from mpcs_torch.trainer.sources.published import get as get_set
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     is_shown = sys.stderr.isatty() and not COMMAND_LINE.is_quiet
@@ -65,7 +65,7 @@ def get(
 def show(data_root: DataRoot = Path("data"), as_json: AsJson = False) -> None:
     """List the data sets in the data root, and whether their checksums are correct."""
     from mpcs_torch.tables import Table
-    from mpcs_torch.trainer.data.sources import status
+    from mpcs_torch.trainer.sources.published import status
 
     sets = status(data_root)
     if as_json:

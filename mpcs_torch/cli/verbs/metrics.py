@@ -1,11 +1,15 @@
 """``mpcs metrics``: the register of metrics."""
 
-import inspect
+import json
 import sys
+from pathlib import Path
 
 from mpcs_torch.cli.console import print_table
 from mpcs_torch.cli.options import AsJson
 from mpcs_torch.tables import Table
+
+LISTING = Path(__file__).parents[1] / "metrics.json"
+"""What the register says, so that it is listed without PyTorch: ``python -m tests.metrics.listing`` writes it."""
 
 
 def metrics(as_json: AsJson = False) -> None:
@@ -20,13 +24,8 @@ def register_table(*, code: str = "`") -> Table:
     Args:
         code: Stands before and after names; the default is that of Markdown.
     """
-    from mpcs_torch.metrics.by_name import ENTRIES
-
-    better = {"min": "lower", "max": "higher", None: ""}
     rows = []
-    for entry in ENTRIES:
-        settings = ", ".join(f"{name}={value!r}" for name, value in entry.settings.items())
-        made = f"{code}{entry.metric.__name__}{code}" + (f" ({settings})" if settings else "")
-        about = (inspect.getdoc(entry.metric) or "").splitlines()[0]
-        rows.append([f"{code}{entry.name}{code}", made, better[entry.direction], entry.takes.replace("_", " "), about])
+    for entry in json.loads(LISTING.read_text(encoding="utf-8")):
+        made = f"{code}{entry['metric']}{code}" + (f" ({entry['settings']})" if entry["settings"] else "")
+        rows.append([f"{code}{entry['name']}{code}", made, entry["better"], entry["takes"], entry["computes"]])
     return Table(["name", "metric", "better", "takes", "computes"], rows)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
+from mpcs_torch.errors import DataError
 from mpcs_torch.trainer.data.add import load_add
 from mpcs_torch.trainer.data.mnist import load_mnist
 from mpcs_torch.trainer.data.sklearn_sets import load_breast_cancer, load_digits, load_iris, load_wine
-from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
+from mpcs_torch.trainer.data.splits import DataSplits, Split
 from mpcs_torch.trainer.data.ucr import load_ucr
 
 DATASETS: dict[str, Callable[..., DataSplits]] = {

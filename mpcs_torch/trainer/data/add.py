@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import printable, quoted
+from mpcs_torch.errors import DataError, printable, quoted
 from mpcs_torch.io.npy_files import map_array
 from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_regular
-from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
+from mpcs_torch.trainer.data.splits import DataSplits, Split
 
 SHAPE, CLASSES = (40, 2), 3
 """Of a trajectory: positions at 40 times; the classes of trajectories."""

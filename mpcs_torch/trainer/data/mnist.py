@@ -5,9 +5,9 @@ from pathlib import Path
 import torch
 from torchvision.datasets import MNIST
 
-from mpcs_torch.errors import printable
+from mpcs_torch.errors import DataError, printable
 from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, check_regular
-from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
+from mpcs_torch.trainer.data.splits import DataSplits, Split
 
 
 def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:

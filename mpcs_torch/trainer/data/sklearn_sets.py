@@ -9,7 +9,8 @@ from pydantic import Field
 from sklearn import datasets
 from sklearn.model_selection import train_test_split
 
-from mpcs_torch.trainer.data.splits import DataError, DataSplits, Split
+from mpcs_torch.errors import DataError
+from mpcs_torch.trainer.data.splits import DataSplits, Split
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]

@@ -7,11 +7,7 @@ import torch
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 from torch import Tensor
 
-from mpcs_torch.errors import MpcsError
-
-
-class DataError(MpcsError, RuntimeError):
-    """A data set is missing, broken, or cannot be split as asked."""
+from mpcs_torch.errors import DataError
 
 
 class Split(NamedTuple):

@@ -1,4 +1,4 @@
-"""Checksums of the published data files, apart from the code that reads them: the command lists names without torch."""
+"""Checksums of the published data files."""
 
 SHA256 = {
     "mnist": {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mpcs_torch.trainer.data.splits import DataError
+from mpcs_torch.errors import DataError
 
 Progress = Callable[[str, int, int | None], None]
 """Told the name of a file, the bytes of it that are here, and how many there are in all, if the server says."""

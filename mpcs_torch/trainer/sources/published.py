@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpcs_torch.errors import DataError
 from mpcs_torch.io.untrusted_files import MOST_DATA_BYTES, FileRuleError, check_member
-from mpcs_torch.trainer.checksums import SHA256, UCR_SHA256
-from mpcs_torch.trainer.data.download import Progress, download
-from mpcs_torch.trainer.data.splits import DataError, DataSplits
-from mpcs_torch.trainer.data.ucr import LAYOUTS, check_name, load_ucr
+from mpcs_torch.trainer.sources.checksums import SHA256, UCR_SHA256
+from mpcs_torch.trainer.sources.download import Progress, download
+from mpcs_torch.trainer.sources.ucr_files import LAYOUTS, UcrSet, check_name, read_ucr
 
 ADD_URL = (
     "https://raw.githubusercontent.com/FlaAI/MPCS/7a52a46e17e2b4a1c4dad6587ea2bd7b2b599c1e/"
@@ -70,11 +70,12 @@ def status(root: Path) -> Iterator[Status]:
         yield Status(f"ucr/{name}", _ucr_state(name, root) if name in folders else "not there")
 
 
-def ucr_checksum(data: DataSplits) -> str:
+def ucr_checksum(data: UcrSet) -> str:
     """Compute the SHA-256 of the samples and labels of training and test split, as float32 and int64."""
     digest = hashlib.sha256()
-    for tensor in (data.train.inputs, data.train.labels, data.test.inputs, data.test.labels):
-        digest.update(tensor.contiguous().numpy().tobytes())
+    for part in (data.train, data.test):
+        digest.update(part.inputs.tobytes())
+        digest.update(part.labels.tobytes())
     return digest.hexdigest()
 
 
@@ -120,7 +121,7 @@ def _get_ucr(name: str, root: Path, progress: Progress) -> None:
     check_name(name)
     folder = root / "UCR" / name
     if {path.stem for path in folder.glob(f"{name}_T*")} >= {f"{name}_TRAIN", f"{name}_TEST"}:
-        load_ucr(root, set=name)  # says what is wrong with files that are there
+        read_ucr(root, name)  # says what is wrong with files that are there
         return
     url = f"{UCR_URL}/{name}.zip"
     scratch = _downloads(root / "UCR")
@@ -131,7 +132,7 @@ def _get_ucr(name: str, root: Path, progress: Progress) -> None:
     unpacked.mkdir(parents=True)
     try:
         _unpack_parts(packed, name, unpacked)
-        data = load_ucr(scratch, set=name)
+        data = read_ucr(scratch, name)
         if name in UCR_SHA256 and ucr_checksum(data) != UCR_SHA256[name]:
             raise DataError("it does not hold the values of the published set")
         folder.mkdir(exist_ok=True)
@@ -168,7 +169,7 @@ def _unpack_parts(packed: Path, name: str, folder: Path) -> None:
 
 def _ucr_state(name: str, root: Path) -> str:
     try:
-        data = load_ucr(root, set=name)
+        data = read_ucr(root, name)
     except DataError as error:
         return str(error)
     if name not in UCR_SHA256:
