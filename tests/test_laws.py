@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 from torch import Tensor, nn
+from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker, MinMaxMetric
@@ -478,6 +479,20 @@ def test_states_can_be_shared_between_processes(case: MetricCase) -> None:
     metric = case.make()
     metric.share_memory()
     assert all(tensor.is_shared() for tensor in tensors(metric))
+
+
+@pytest.mark.parametrize("name", ["MetaPatternConcernScore", "BrierScore", "MacroF1", "SoftF1", "EqualErrorRate"])
+def test_a_compiled_loop_has_no_graph_break_and_two_graphs_for_two_sizes(name: str) -> None:
+    case = BY_NAME[name]
+    torch.compiler.reset()
+    counters.clear()
+    metric = case.make()
+    compiled = torch.compile(metric.update, fullgraph=True, backend="eager")
+    for start, stop in itertools.islice(itertools.cycle([(0, 12), (12, SIZE)]), 100):
+        compiled(*part(case, start, stop))
+    assert counters["stats"]["unique_graphs"] == 2
+    assert metric.batch_count == 100
+    assert values_of(metric.compute()) == expected(case)
 
 
 def test_core_compiles_without_a_graph_break(case: MetricCase) -> None:

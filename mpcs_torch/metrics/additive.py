@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_given, sample_rules, terms_of
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
@@ -129,9 +129,13 @@ class ProbabilityMetric(AdditiveMetric):
         rules = sample_rules(num_classes, scale=arguments["scale"])
         super().__init__(arguments, value_rules=rules, state_settings=state_settings)
 
-    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
-        """Return a batch as flat samples."""
-        return flatten_samples(
+    @abstractmethod
+    def term_of(self, samples: Samples) -> Tensor:
+        """Return the number that the metric makes of the scores of each sample: (M,)."""
+
+    def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
+        """Return a batch as flat samples with these numbers."""
+        given = flatten_given(
             detached(preds),
             target,
             num_classes=self.num_classes,
@@ -139,3 +143,4 @@ class ProbabilityMetric(AdditiveMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
+        return terms_of(given, self.term_of)

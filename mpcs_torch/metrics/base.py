@@ -12,6 +12,7 @@ from torchmetrics import Metric
 
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
+from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.metrics.waiting import Batch, WaitingBatches, joined
 
 ValidateArgs = bool | Literal["eager"]
@@ -157,6 +158,7 @@ class SumMetric(Metric):
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
         """Let small batches wait."""
+        update = in_own_threads(update)
 
         @wraps(update)
         def hold_or_update(*args: Any, **kwargs: Any) -> None:
@@ -166,12 +168,24 @@ class SumMetric(Metric):
             elif self._waiting.is_full:
                 self.settle()
 
-        wrapped: Callable[..., None] = super()._wrap_update(hold_or_update)
-        return wrapped
+        counted = super()._wrap_update(hold_or_update)
+
+        @wraps(update)
+        def run(*args: Any, **kwargs: Any) -> None:
+            if not torch.compiler.is_compiling():
+                counted(*args, **kwargs)
+                return
+            self.settle()
+            self._computed = None
+            self._update_count = self._update_count or 1  # a number that grows would be compiled anew at each update
+            with torch.no_grad():
+                update(*args, **kwargs)
+
+        return run
 
     def _holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Let a batch wait if it can, and tell whether it does."""
-        if torch.compiler.is_compiling() or self.validate_args == "eager" or self.compute_on_cpu or not self.lets_wait:
+        if self.validate_args == "eager" or self.compute_on_cpu or not self.lets_wait:
             return False
         if not self._waiting.hold((*args, *kwargs.values()), tuple(kwargs), self._update_count):
             return False
@@ -200,6 +214,7 @@ class SumMetric(Metric):
                 self.__dict__.update(states)
                 self._add_each(batches)
 
+    @in_own_threads
     def _add_batch(self, values: tuple[Any, ...]) -> None:
         """Add a batch that has waited."""
         names = self._waiting.names
@@ -263,7 +278,7 @@ class SumMetric(Metric):
         """Count a batch. With ``validate_args``, find its bad values: raise on the CPU, count them elsewhere."""
         if self.validate_args:
             faults = find_faults()
-            if self.batch_count.is_cpu:
+            if self.batch_count.is_cpu and not torch.compiler.is_compiling():
                 raise_first(faults)
             else:
                 self.add(faults=count_faults(faults))

@@ -1,12 +1,21 @@
 """Random batches for the metrics of classifiers, and how metrics refuse bad ones."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples, Scale, flatten_given, flatten_samples
+from mpcs_torch.functional.inputs.probabilities import (
+    GivenSamples,
+    RowTerms,
+    Samples,
+    Scale,
+    flatten_given,
+    flatten_samples,
+    terms_of,
+)
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 from tests.metrics.case import Batch, Fed
 
@@ -33,6 +42,11 @@ def decided(preds: Tensor, target: Tensor) -> Decisions:
 
 def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
     return flatten_samples(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
+
+
+def termed(term: Callable[[Samples], Tensor], preds: Tensor, target: Tensor, scale: Scale = "logits") -> RowTerms:
+    given = flatten_given(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
+    return terms_of(given, term)
 
 
 def given(preds: Tensor, target: Tensor) -> GivenSamples:

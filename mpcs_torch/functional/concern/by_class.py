@@ -9,25 +9,26 @@ from torch import Tensor
 from mpcs_torch.functional.concern.terms import (
     MANY_SAMPLES,
     TABLED_INTERVALS,
-    PatternTerms,
+    PatternScores,
     intervals_of,
     join,
-    sum_members,
+    score_members,
     true_punishment,
     weight_of_classes,
     wrong_punishment,
     wrong_punishments,
 )
+from mpcs_torch.functional.inputs.parts import of_parts
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
 
-MANY_CHUNK = 2**20
-"""The number of scores that are worked on at once, in about 24 MB, or 40 MB for float64."""
+CPU_PART = 2**18
+"""The number of scores that are worked on at once: the many operations on small parts would wait for Python."""
 SOFTMAX_ERROR = 5e-6
 """More than the relative difference between float32 softmaxes over 32 classes in different orders of summation."""
 
 
 class _Kept(local):
-    """The memory that a thread keeps for its next call: at most 40 bytes for each of MANY_CHUNK scores."""
+    """The memory that a thread keeps for its next call: at most 40 bytes for each score of a part."""
 
     def __init__(self) -> None:
         self.make(0)
@@ -64,19 +65,20 @@ class _Room(NamedTuple):
         return _Room(*(matrix[: classes * size].view(classes, size) for matrix in self))
 
 
-def terms_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    """Sum over the members of the prediction patterns of M samples, with the concern (C, C)."""
+def scores_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
+    """Score the prediction patterns of M samples, with the concern (C, C)."""
     classes = samples.labels.num_classes
-    size = min(MANY_CHUNK // classes, len(samples.scores))
-    room = _Room.of(classes * size, samples.upcast_dtype)
-    parts = []
-    for given in samples.split(size):
-        matrices = room.of_shape(classes, len(given.scores))
-        parts.append(_terms_of_chunk(given.upcast(), matrices, k=k, t=t, concern=concern))
-    return join(parts)
+
+    def scores_of(rows: slice) -> PatternScores:
+        given = samples.at(rows)
+        size = len(given.scores)
+        room = _Room.of(classes * size, samples.upcast_dtype).of_shape(classes, size)
+        return _scores_of_part(given.upcast(), room, k=k, t=t, concern=concern)
+
+    return join(of_parts(scores_of, samples.scores, size=CPU_PART // classes))
 
 
-def _terms_of_chunk(samples: Samples, room: _Room, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
+def _scores_of_part(samples: Samples, room: _Room, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
     target = samples.labels.target
     true = target.unsqueeze(0)
     if samples.scale == "logits" and samples.scores.dtype == torch.float32:
@@ -91,7 +93,7 @@ def _terms_of_chunk(samples: Samples, room: _Room, *, k: int, t: int, concern: T
     index = room.spare.view(torch.int32 if room.spare.dtype == torch.float32 else torch.int64)
     index.copy_(room.interval.mul_(wrong)).clamp_(0, t)  # interval 0 is not punished; bad confidences lie outside
     torch.index_select(wrong_punishments(t, true.device), 0, index.view(-1), out=room.punishment.view(-1))
-    return sum_members(
+    return score_members(
         room.punishment,
         wrong,
         None if concern is None else weight_of_classes(concern, target),
@@ -144,24 +146,26 @@ CHUNK = 2**26
 """The number of comparisons between probabilities that are made at once."""
 
 
-def terms_by_class(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    """Sum over the members of the prediction patterns of M samples, with the concern (C, C)."""
+def scores_by_class(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
+    """Score the prediction patterns of M samples, with the concern (C, C)."""
     if torch.compiler.is_compiling():
-        return _terms(samples.upcast(), k=k, t=t, concern=concern)
+        return _scores(samples.upcast(), k=k, t=t, concern=concern)
     if samples.scores.is_cpu and len(samples.scores) >= MANY_SAMPLES and t <= TABLED_INTERVALS:
-        return terms_of_many(samples, k=k, t=t, concern=concern)
+        return scores_of_many(samples, k=k, t=t, concern=concern)
     size = CHUNK // samples.labels.num_classes**2
-    return join([_terms(part.upcast(), k=k, t=t, concern=concern) for part in samples.split(size)])
+    return join(
+        of_parts(lambda rows: _scores(samples.at(rows).upcast(), k=k, t=t, concern=concern), samples.scores, size=size)
+    )
 
 
-def _terms(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
+def _scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
     probs, target = samples.probs().t(), samples.labels.target
     true = target.unsqueeze(0)
     interval = intervals_of(probs, t)
     member = _members(probs, k, interval.dtype)
     true_present = member.gather(0, true).squeeze(0)
     wrong = member.scatter_(0, true, 0)
-    return sum_members(
+    return score_members(
         wrong_punishment(interval * wrong, t),  # interval 0 is not punished
         wrong,
         None if concern is None else weight_of_classes(concern, target),

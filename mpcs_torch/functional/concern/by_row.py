@@ -1,18 +1,18 @@
 """Prediction patterns of many classes: the most probable classes of each row of (M, C)."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.terms import (
-    PatternTerms,
+    PatternScores,
     intervals_of,
-    sum_members,
+    join,
+    score_members,
     true_punishment,
     wrong_punishment,
 )
 from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.parts import of_parts
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
 
 MOST_ROUNDS = 16
@@ -21,13 +21,12 @@ LABEL_BITS = 29
 """The bits that the mantissa of a float64 has beyond that of a float32."""
 
 
-def most_probable(probs: Tensor, k: int, *, keys: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def most_probable(probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k highest probabilities of each row, and their classes; of equal ones the lower class comes first.
 
     Args:
         probs: (M, C) without -0.0, which equals 0.0 but has other bits.
         k: At most C.
-        keys: Memory from `key_room` for at least M samples.
 
     Returns:
         Probabilities (k, M), in descending order, and classes (k, M), int64. In a row with NaN a class may be too high.
@@ -37,7 +36,7 @@ def most_probable(probs: Tensor, k: int, *, keys: Tensor | None = None) -> tuple
         highest, label = probs.sort(dim=1, descending=True, stable=True)
         return highest[:, :k].t(), label[:, :k].t()
     last, _ = _sizes(classes)
-    keys = key_room(samples, classes, probs.device) if keys is None else keys[:samples]
+    keys = _key_room(samples, classes, probs.device)
     # A key is the float64 of a probability, whose lowest bits, 0 in that of a float32, hold the complement of the
     # class. So keys are all different, in the order of the probabilities, and among equal ones in that of the classes.
     keys.view(torch.float64)[:, :classes].copy_(probs)
@@ -47,7 +46,7 @@ def most_probable(probs: Tensor, k: int, *, keys: Tensor | None = None) -> tuple
     return (highest >> LABEL_BITS << LABEL_BITS).view(torch.float64), ~highest & last
 
 
-def key_room(samples: int, classes: int, device: torch.device) -> Tensor:
+def _key_room(samples: int, classes: int, device: torch.device) -> Tensor:
     """Return memory for the keys of samples, with at least one place more than classes: int64."""
     _, columns = _sizes(classes)
     return torch.empty(samples, (classes // columns + 1) * columns, dtype=torch.int64, device=device)
@@ -76,23 +75,32 @@ def _take_highest(keys: Tensor, k: int, classes: int) -> list[Tensor]:
     return found
 
 
-CHUNK = {"cpu": 2**19, "cuda": 2**26}
-"""The number of scores that are worked on at once: what fits the caches of a CPU, or keeps a GPU busy."""
+CPU_PART = 2**19
+"""The number of scores that are worked on at once: the many operations on small parts would wait for Python."""
 
 
-def terms_by_row(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    """Sum over the members of the prediction patterns of M samples, with the concern (C, C), which may be sparse."""
-    confidence, label, true_confidence, is_bad = _patterns(samples, k)
+def scores_by_row(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
+    """Score the prediction patterns of M samples, with the concern (C, C), which may be sparse."""
+    size = max(1, CPU_PART // samples.labels.num_classes) if samples.scores.is_cpu else None
+    return join(
+        of_parts(lambda rows: _scores(samples.at(rows).upcast(), k=k, t=t, concern=concern), samples.scores, size=size)
+    )
+
+
+def _scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
     target = samples.labels.target
+    # In probabilities, -0.0 becomes 0.0.
+    probs = samples.scores + 0.0 if samples.scale == "probs" else samples.scores.softmax(dim=1)
+    confidence, label = most_probable(probs, k)
     wrong = (label != target).to(widest_float(target.device))
-    return sum_members(
+    return score_members(
         wrong_punishment(intervals_of(confidence, t) * wrong, t),  # interval 0 is not punished
         wrong,
         None if concern is None else weight_of_pairs(concern, target, label.clamp(max=concern.shape[1] - 1)),
         k=k,
         true_present=k - wrong.sum(dim=0),
-        true_punishment=true_punishment(intervals_of(true_confidence, t), t),
-        is_bad=is_bad,
+        true_punishment=true_punishment(intervals_of(samples.of_true_class(probs), t), t),
+        is_bad=samples.is_bad(probs),
     )
 
 
@@ -106,42 +114,3 @@ def weight_of_pairs(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
     keys, wanted = rows * concern.shape[1] + columns, true * concern.shape[1] + predicted
     place = torch.searchsorted(keys, wanted.contiguous()).clamp_(max=len(keys) - 1)
     return torch.where(keys[place] == wanted, concern.values()[place], 1)
-
-
-class _Patterns(NamedTuple):
-    confidence: Tensor
-    """(k, M)"""
-    label: Tensor
-    """(k, M), int64; up to twice C where scores are bad"""
-    true_confidence: Tensor
-    """(M,)"""
-    is_bad: Tensor
-    """(M,), bool"""
-
-
-def _patterns(samples: GivenSamples, k: int) -> _Patterns:
-    classes = samples.labels.num_classes
-    size = max(1, CHUNK.get(samples.scores.device.type, 2**22) // classes)
-    if torch.compiler.is_compiling() or len(samples.scores) <= size:
-        return _patterns_of_part(samples.upcast(), k)
-    # All parts go through the same memory, because a CPU takes longer to get fresh memory than to compute.
-    probs = torch.empty(size, classes, dtype=samples.upcast_dtype, device=samples.scores.device)
-    keys = key_room(size, classes, probs.device)
-    parts = [_patterns_of_part(part.upcast(), k, probs=probs, keys=keys) for part in samples.split(size)]
-    confidence, label, true_confidence, is_bad = zip(*parts, strict=True)
-    return _Patterns(
-        torch.cat(confidence, dim=1), torch.cat(label, dim=1), torch.cat(true_confidence), torch.cat(is_bad)
-    )
-
-
-def _patterns_of_part(
-    samples: Samples, k: int, *, probs: Tensor | None = None, keys: Tensor | None = None
-) -> _Patterns:
-    """Find the patterns of some samples, in given memory."""
-    out = None if probs is None else probs[: len(samples.scores)]
-    if samples.scale == "probs":
-        probs = torch.add(samples.scores, 0.0, out=out)  # -0.0 becomes 0.0
-    else:
-        probs = torch.softmax(samples.scores, dim=1, out=out)
-    highest = most_probable(probs, k, keys=keys)
-    return _Patterns(*highest, samples.of_true_class(probs), samples.is_bad(probs))

@@ -9,6 +9,7 @@ from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.parts import in_own_threads
 
 DANGEROUS = 2
 """The severity of a dangerous error; that of another error is 1, and of no error 0."""
@@ -78,6 +79,7 @@ def dangerous_errors(
     return normalized_count(counts, normalize)
 
 
+@in_own_threads
 def dangerous_errors_details(
     preds: Tensor,
     target: Tensor,

@@ -12,7 +12,8 @@ from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check
 from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
+from mpcs_torch.functional.inputs.parts import in_own_threads
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_given, sample_rules, scale_of, terms_of
 
 DecideBy = Literal["most_probable", "least_concern"]
 
@@ -26,6 +27,7 @@ class CostSums(NamedTuple):
     """1 for each sample."""
 
 
+@in_own_threads
 def expected_concern(
     preds: Tensor,
     target: Tensor,
@@ -130,7 +132,7 @@ def decide(
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
-        samples = flatten_samples(
+        given = flatten_given(
             preds,
             target,
             num_classes=num_classes,
@@ -138,9 +140,13 @@ def decide(
             ignore_index=ignore_index,
             sample_weight=sample_weight,
         )
-        probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
-        predicted = probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
-        return Decided(predicted, samples.labels, samples.find_faults)
+
+        def decision_of(samples: Samples) -> Tensor:
+            probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
+            return probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
+
+        terms = terms_of(given, decision_of)
+        return Decided(terms.term, terms.labels, terms.find_faults)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
     decisions = flatten_decisions(

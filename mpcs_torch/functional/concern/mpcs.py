@@ -6,13 +6,14 @@ from typing import Literal, cast
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.by_class import terms_by_class
-from mpcs_torch.functional.concern.by_row import terms_by_row
-from mpcs_torch.functional.concern.terms import CorrectConcern, PatternTerms, score_terms
+from mpcs_torch.functional.concern.by_class import scores_by_class
+from mpcs_torch.functional.concern.by_row import scores_by_row
+from mpcs_torch.functional.concern.terms import CorrectConcern, PatternScores
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Scale, flatten_given, scale_of
 
 DEFAULT_INTERVALS = 200
@@ -75,8 +76,8 @@ def dense_concern(concern: Tensor) -> Tensor:
 
 
 @torch.no_grad()  # the score is piecewise constant
-def pattern_terms(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    """Sum over the members of the prediction pattern of each sample, with the concern (C, C), 1 everywhere if None."""
+def pattern_scores(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
+    """Score the prediction pattern of each sample, with the concern (C, C), 1 everywhere if None."""
     if concern is not None:
         concern = concern.to(widest_float(concern.device))
         if concern.layout == torch.sparse_coo:
@@ -84,19 +85,19 @@ def pattern_terms(samples: GivenSamples, *, k: int, t: int, concern: Tensor | No
     if torch.compiler.is_compiling() and samples.scores.is_cpu and (concern is None or concern.layout == torch.strided):
         labels = samples.labels
         counted = labels.counted if labels.ignores else None
-        return PatternTerms(
-            *_terms_op(samples.scores, labels.target, counted, concern, k, t, labels.num_classes, samples.scale)
+        return PatternScores(
+            *_scores_op(samples.scores, labels.target, counted, concern, k, t, labels.num_classes, samples.scale)
         )
-    return _terms_of(samples, k=k, t=t, concern=concern)
+    return _scores_of(samples, k=k, t=t, concern=concern)
 
 
-def _terms_of(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternTerms:
-    terms_of = terms_by_class if samples.labels.num_classes <= FEW_CLASSES else terms_by_row
-    return terms_of(samples, k=k, t=t, concern=concern)
+def _scores_of(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
+    scores_of = scores_by_class if samples.labels.num_classes <= FEW_CLASSES else scores_by_row
+    return scores_of(samples, k=k, t=t, concern=concern)
 
 
-@torch.library.custom_op("mpcs_torch::pattern_terms", mutates_args=(), device_types="cpu")
-def _terms_op(
+@torch.library.custom_op("mpcs_torch::pattern_scores", mutates_args=(), device_types="cpu")
+def _scores_op(
     scores: Tensor,
     target: Tensor,
     counted: Tensor | None,
@@ -105,23 +106,25 @@ def _terms_op(
     t: int,
     num_classes: int,
     scale: str,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Make compiled code call the kernel as it is: what a compiler makes of its steps takes ten times as long."""
     ones = torch.ones_like(target, dtype=torch.bool) if counted is None else counted
     labels = Labels(target, ones.double(), ones, target, num_classes, counted is None, counted is not None)
-    return _terms_of(GivenSamples(scores, labels, cast(Scale, scale)), k=k, t=t, concern=concern)
+    by_sum, by_count, is_bad = _scores_of(GivenSamples(scores, labels, cast(Scale, scale)), k=k, t=t, concern=concern)
+    return by_sum, by_count.clone() if by_count is by_sum else by_count, is_bad  # outputs must not share memory
 
 
-@_terms_op.register_fake
-def _(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    concern, punishment, present, of_true = (scores.new_empty(target.shape, dtype=torch.float64) for _ in range(4))
-    return concern, punishment, present, of_true, torch.empty_like(target, dtype=torch.bool)
+@_scores_op.register_fake
+def _(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
+    by_sum, by_count = (scores.new_empty(target.shape, dtype=torch.float64) for _ in range(2))
+    return by_sum, by_count, torch.empty_like(target, dtype=torch.bool)
 
 
 Reduction = Literal["mean", "sum", "none"]
 ScoreAverage = Literal["micro", "none"]
 
 
+@in_own_threads
 def meta_pattern_concern_score(
     preds: Tensor,
     target: Tensor,
@@ -213,10 +216,10 @@ def meta_pattern_concern_score(
         ignore_index=ignore_index,
         sample_weight=sample_weight,
     )
-    terms = pattern_terms(samples, k=k, t=t, concern=weights)
-    raise_first(samples.find_faults(terms.is_bad))
+    scores = pattern_scores(samples, k=k, t=t, concern=weights)
+    raise_first(samples.find_faults(scores.is_bad))
     labels = samples.labels
-    weighted = score_terms(terms, k=k, correct_concern=correct_concern) * labels.weight
+    weighted = scores.of(correct_concern) * labels.weight
     if reduction == "none":
         return weighted.reshape(target.shape)
     total = sum_scores(weighted, labels, average)

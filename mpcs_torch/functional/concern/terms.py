@@ -1,4 +1,4 @@
-"""The terms of MPCS for each sample, from intervals of confidences, and the score that they make."""
+"""The score of each sample by MPCS, from intervals of confidences."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -15,22 +15,22 @@ MANY_SAMPLES = 1024
 """From this number of samples on, the work on them outweighs the cost of calling operations."""
 
 
-class PatternTerms(NamedTuple):
-    """The terms of the score of M samples, before the true class gets its concern; (M,) each."""
+class PatternScores(NamedTuple):
+    """The scores of M samples, (M,) each (Eq. 9)."""
 
-    others_concern: Tensor
-    """Widest float: sum of the concern of the wrong classes in the pattern."""
-    others_punishment: Tensor
-    """Widest float: sum of their punishments, each multiplied by its concern."""
-    true_present: Tensor
-    """Widest float: 1 if the pattern holds the true class, else 0."""
-    true_punishment: Tensor
-    """Widest float."""
+    by_sum: Tensor
+    """Widest float: where the true class has the sum of the concern of the others."""
+    by_count: Tensor
+    """Widest float: where it has their number; the same tensor if all concern is 1."""
     is_bad: Tensor
     """Bool: whether the scores of the sample are off their scale."""
 
+    def of(self, correct_concern: CorrectConcern) -> Tensor:
+        """Return the scores with one of both."""
+        return self.by_sum if correct_concern == "sum" else self.by_count
 
-def sum_members(
+
+def score_members(
     punishment: Tensor,
     wrong: Tensor,
     weight: Tensor | None,
@@ -39,8 +39,8 @@ def sum_members(
     true_present: Tensor,
     true_punishment: Tensor,
     is_bad: Tensor,
-) -> PatternTerms:
-    """Sum over the wrong classes of each pattern.
+) -> PatternScores:
+    """Score the prediction patterns of M samples.
 
     Args:
         punishment: (classes, M), widest float: the punishment of wrong classes in the pattern, and 0 for others. It is
@@ -57,7 +57,17 @@ def sum_members(
     else:
         weight = torch.where(true_present.bool(), weight, 1).mul_(wrong)  # Alg. 1 line 7
         others_concern, punishment = _sum_in_order(weight), punishment.mul_(weight)
-    return PatternTerms(others_concern, _sum_in_order(punishment), true_present, true_punishment, is_bad)
+    others_punishment = _sum_in_order(punishment)
+
+    def score(true_concern: Tensor) -> Tensor:
+        return (others_punishment + true_concern * true_punishment) / (others_concern + true_concern)
+
+    if k == 1:  # the sum of the others is 0 for a pattern that is the true class alone
+        alone = score(true_present)
+        return PatternScores(alone, alone, is_bad)
+    by_sum = score(true_present * others_concern)
+    by_count = by_sum if weight is None else score(true_present * (k - 1))
+    return PatternScores(by_sum, by_count, is_bad)
 
 
 def weight_of_classes(concern: Tensor, target: Tensor) -> Tensor:
@@ -77,21 +87,14 @@ def _sum_in_order(values: Tensor) -> Tensor:
     return total
 
 
-def score_terms(terms: PatternTerms, *, k: int, correct_concern: CorrectConcern) -> Tensor:
-    """Return the score of each sample (Eq. 9): (M,)."""
-    if k == 1:  # the sum of the others is 0 for a pattern that is the true class alone
-        true_concern = terms.true_present
-    elif correct_concern == "count":
-        true_concern = terms.true_present * (k - 1)
-    else:
-        true_concern = terms.true_present * terms.others_concern
-    total = terms.others_concern + true_concern
-    return (terms.others_punishment + true_concern * terms.true_punishment) / total
-
-
-def join(parts: Sequence[PatternTerms]) -> PatternTerms:
-    """Concatenate the terms of batches."""
-    return parts[0] if len(parts) == 1 else PatternTerms(*(torch.cat(part) for part in zip(*parts, strict=True)))
+def join(parts: Sequence[PatternScores]) -> PatternScores:
+    """Concatenate the scores of parts."""
+    if len(parts) == 1:
+        return parts[0]
+    by_sum, by_count, is_bad = zip(*parts, strict=True)
+    joined = torch.cat(by_sum)
+    is_same = by_sum[0] is by_count[0]
+    return PatternScores(joined, joined if is_same else torch.cat(by_count), torch.cat(is_bad))
 
 
 LEAST = 1e-7

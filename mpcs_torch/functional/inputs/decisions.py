@@ -9,6 +9,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.parts import of_parts
 
 REFERRED = -1
 """Stands for a sample that is referred to somebody else, among decisions for classes."""
@@ -20,8 +21,8 @@ class Decisions(NamedTuple):
     predicted: Tensor
     """(M,), int64, in [0, C) for classes; from C on the further decisions, the last of which is a referral."""
     labels: Labels
-    preds: Tensor
-    """(N, ...) classes or (N, C, ...) scores, as they were given."""
+    given: Tensor
+    """(M,): the classes that were given, int64, or the highest of the scores, NaN if one of them is."""
     further: int
     """The number of decisions beside the C classes: 0, 1 for a referral (given as -1), or more with coarse answers,
     which are given as C and the numbers that follow."""
@@ -29,15 +30,14 @@ class Decisions(NamedTuple):
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `decision_rules`, in that order."""
         num_classes = self.labels.num_classes
-        if self.preds.is_floating_point():
-            quoted = self.preds.amax(dim=1).reshape(-1)  # NaN if any score is NaN
-            broken = quoted.isnan()
+        if self.given.is_floating_point():
+            broken = self.given.isnan()
         else:
-            quoted = self.preds.reshape(-1).long()
-            broken = (quoted < (REFERRED if self.further else 0)) | (quoted >= num_classes + max(0, self.further - 1))
+            lowest, after_last = REFERRED if self.further else 0, num_classes + max(0, self.further - 1)
+            broken = (self.given < lowest) | (self.given >= after_last)
         label_fault, weight_fault = self.labels.find_faults()
         _, rule, _ = decision_rules(num_classes, self.further)
-        return label_fault, Fault(rule, self.labels.counted & broken, quoted), weight_fault
+        return label_fault, Fault(rule, self.labels.counted & broken, self.given), weight_fault
 
 
 def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
@@ -75,7 +75,7 @@ def flatten_decisions(
                 "pass decisions such as (preds > 0.5).long() of the probabilities of class 1."
             )
         check_scores(preds, target, num_classes)
-        predicted = preds.argmax(dim=1).reshape(-1)
+        given, predicted = highest_scores(preds)
     else:
         if preds.is_complex():
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")
@@ -85,4 +85,17 @@ def flatten_decisions(
         if further:
             predicted = torch.where(given == REFERRED, num_classes + further - 1, predicted)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
-    return Decisions(predicted, labels, preds, further)
+    return Decisions(predicted, labels, given, further)
+
+
+def highest_scores(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the highest score of each sample, NaN if one is, and its class, the lowest of several: (M,) each."""
+
+    def of_part(rows: slice) -> tuple[Tensor, Tensor]:
+        part = scores[rows]
+        part = part.float() if part.element_size() < 4 and part.is_cpu else part  # several times as quick
+        highest, place = part.max(dim=1)
+        return highest.reshape(-1), place.reshape(-1)
+
+    highest, place = (torch.cat(parts) for parts in zip(*of_parts(of_part, scores.detach()), strict=True))
+    return highest, place

@@ -1,6 +1,6 @@
 """Scores and labels of any supported shape as one flat list of samples."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,6 +10,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.faults import Fault, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.parts import of_parts
 
 Scale = Literal["logits", "log_probs", "probs"]
 
@@ -35,14 +36,9 @@ class GivenSamples(NamedTuple):
             scores = torch.where(self.labels.counted.unsqueeze(1), scores, 1 / self.labels.num_classes)
         return Samples(scores, self.labels, self.scale, self.scores.dtype)
 
-    def split(self, size: int) -> Iterator["GivenSamples"]:
-        """Give the samples in batches of at most a size."""
-        if len(self.scores) <= size:
-            yield self
-        else:
-            for start in range(0, len(self.scores), size):
-                rows = slice(start, start + size)
-                yield GivenSamples(self.scores[rows], self.labels.at(rows), self.scale)
+    def at(self, rows: slice) -> "GivenSamples":
+        """Return some of the samples."""
+        return GivenSamples(self.scores[rows], self.labels.at(rows), self.scale)
 
     def find_faults(self, is_bad: Tensor) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `sample_rules`, in that order, given whose scores do: (M,), bool."""
@@ -94,6 +90,52 @@ class Samples(NamedTuple):
             return ~(self.scores.logsumexp(dim=1).abs() <= tolerance)
         scores = self.scores if probs is None else probs  # these may be laid out better
         return ~(((scores.sum(dim=1) - 1).abs() <= tolerance) & (scores.amin(dim=1) >= 0))
+
+
+class RowTerms(NamedTuple):
+    """A batch of M samples with the number that a metric makes of the scores of each."""
+
+    term: Tensor
+    """(M,), float32 or wider."""
+    labels: Labels
+    given: GivenSamples
+    is_bad: Tensor
+    """(M,), bool: whether the scores of a sample are off their scale."""
+
+    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+        """Find the samples that break each rule of `sample_rules`, in that order."""
+        return self.given.find_faults(self.is_bad)
+
+
+def terms_of(given: GivenSamples, term: Callable[[Samples], Tensor]) -> RowTerms:
+    """Compute a number for each sample, (M,), without looking at a value."""
+
+    def of_part(rows: slice) -> tuple[Tensor, Tensor]:
+        samples = given.at(rows).upcast()
+        return term(samples), samples.is_bad()
+
+    terms, is_bad = (torch.cat(parts) for parts in zip(*of_parts(of_part, given.scores), strict=True))
+    return RowTerms(terms, given.labels, given, is_bad)
+
+
+def checked_terms(
+    term: Callable[[Samples], Tensor],
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None,
+    *,
+    num_classes: int,
+    scale: Scale,
+    ignore_index: int | None,
+) -> RowTerms:
+    """Flatten a batch, compute a number for each sample, and check the values. This waits for an accelerator."""
+    check_num_classes(num_classes)
+    given = flatten_given(
+        preds, target, num_classes=num_classes, scale=scale, ignore_index=ignore_index, sample_weight=sample_weight
+    )
+    terms = terms_of(given, term)
+    raise_first(terms.find_faults())
+    return terms
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:

@@ -1,5 +1,6 @@
 """Predictions and labels that are degrees of truth, of any supported shape, as one flat list of samples."""
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
+from mpcs_torch.functional.inputs.parts import of_parts
 
 SOFT_RULES = (
     "target must hold degrees of truth from 0 to 1",
@@ -20,37 +22,103 @@ ROUNDING = 1e-6
 
 
 class SoftSamples(NamedTuple):
-    """A batch of M samples of C classes, each a degree of truth; float32, or float64 if an input is."""
+    """A batch of M samples of C classes, each a degree of truth."""
 
-    predicted: Tensor
-    """(M, C), in [0, 1]: 0 where ignored."""
-    actual: Tensor
-    """(M, C), in [0, 1]: 0 where ignored."""
-    counted: Tensor
-    """(M, C), bool: False where ignored."""
+    preds: Tensor
+    """(M, C), floating point, as they were given."""
+    target: Tensor
+    """(M, C), as it was given."""
+    ignored: Tensor | None
+    """(M, C), bool; None if no element is."""
     weight: Tensor | None
     """(M, 1), widest float; None stands for 1 everywhere."""
-    given: tuple[Tensor, Tensor]
-    """(M, C) each: labels and predictions before they were clamped."""
     bins: Bins | None = None
     """The bin of each sample; None if sums are over all of them."""
+
+    @property
+    def predicted(self) -> Tensor:
+        """The predictions in [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
+        return self._counted(self.preds).clamp(0, 1)
+
+    @property
+    def actual(self) -> Tensor:
+        """The labels in [0, 1], and 0 where ignored: (M, C), float32, or float64 if an input is."""
+        return self._counted(self.target).clamp(0, 1)
+
+    @property
+    def counted(self) -> Tensor:
+        """Whether an element is not ignored: (M, C), bool."""
+        return torch.ones_like(self.preds, dtype=torch.bool) if self.ignored is None else ~self.ignored
+
+    def _counted(self, values: Tensor) -> Tensor:
+        wide = torch.float64 if torch.float64 in (self.preds.dtype, self.target.dtype) else torch.float32
+        values = values.to(wide)
+        return values if self.ignored is None else torch.where(self.ignored, 0.0, values)
+
+    def at(self, rows: slice) -> "SoftSamples":
+        """Return some of the samples."""
+        return SoftSamples(
+            self.preds[rows],
+            self.target[rows],
+            None if self.ignored is None else self.ignored[rows],
+            None if self.weight is None else self.weight[rows],
+            None if self.bins is None else self.bins.at(rows),
+        )
 
     def find_faults(self) -> tuple[Fault, ...]:
         """Find the samples that break each rule of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
-        weight = torch.ones_like(self.predicted[:, 0]) if self.weight is None else self.weight.squeeze(1)
+        weight = self.preds.new_ones(len(self.preds)) if self.weight is None else self.weight.squeeze(1)
+
+        def of_part(rows: slice) -> list[Tensor]:
+            part = self.at(rows)
+            return [_is_off(part._counted(values.detach())) for values in (part.target, part.preds)]
+
+        bad = [torch.cat(parts) for parts in zip(*of_parts(of_part, self.preds.detach()), strict=True)]
         return (
-            *(
-                Fault(rule, ~((values >= -ROUNDING) & (values <= 1 + ROUNDING)).all(dim=1), values.detach())
-                for rule, values in zip((target_rule, preds_rule), self.given, strict=True)
-            ),
+            Fault(target_rule, bad[0], self.target.detach()),
+            Fault(preds_rule, bad[1], self.preds.detach()),
             find_bad_weights(weight),
         )
 
-    def sum(self, values: Tensor, dtype: torch.dtype) -> Tensor:
-        """Sum values (M, C) over the samples with their weights, in a wide dtype: (C,), or (B, C) with bins."""
+    def sums(self, of_elements: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
+        """Sum values of elements over the samples with their weights, in a wide dtype.
+
+        Args:
+            of_elements: Returns the values (M, C) of each sum for some of the samples.
+            dtype: Of the sums.
+
+        Returns:
+            (C,) each, or (B, C) with bins.
+        """
+
+        def of_part(rows: slice) -> list[Tensor]:
+            part = self.at(rows)
+            return [part._sum(values, dtype) for values in of_elements(part)]
+
+        if self.bins is not None:
+            return of_part(slice(None))
+        parts = of_parts(of_part, self.preds, self.target)
+        return parts[0] if len(parts) == 1 else [torch.stack(sums).sum(0) for sums in zip(*parts, strict=True)]
+
+    def elements(self, dtype: torch.dtype) -> Tensor:
+        """Sum the weights of the elements that are not ignored: (C,), or (B, C) with bins."""
+        if self.ignored is not None:
+            (elements,) = self.sums(lambda part: [part.counted], dtype)
+            return elements
+        total = self._sum(self.preds.new_ones(len(self.preds), 1, dtype=dtype), dtype)
+        return total.expand(*total.shape[:-1], self.preds.shape[1])
+
+    def _sum(self, values: Tensor, dtype: torch.dtype) -> Tensor:
         weighted = values if self.weight is None else values * self.weight
-        return weighted.sum(dim=0, dtype=dtype) if self.bins is None else self.bins.sum(weighted.to(dtype))
+        # A sum that casts would take several times as long as a cast and a sum.
+        return weighted.to(dtype).sum(dim=0) if self.bins is None else self.bins.sum(weighted.to(dtype))
+
+
+def _is_off(degrees: Tensor) -> Tensor:
+    """Tell for each sample whether a degree of truth is outside [0, 1] or NaN: (M,)."""
+    # Both are NaN if a degree is; aminmax would take ten times as long.
+    return ~((degrees.amin(dim=1) >= -ROUNDING) & (degrees.amax(dim=1) <= 1 + ROUNDING))
 
 
 def flatten_soft(
@@ -77,15 +145,11 @@ def flatten_soft(
         )
     if num_classes is not None and num_classes != (preds.shape[1] if preds.ndim > 1 else 1):
         raise ValueError(f"preds must hold {num_classes} classes, but got shape {tuple(preds.shape)}.")
-    wide = torch.float64 if torch.float64 in (preds.dtype, target.dtype) else torch.float32
-    counted = torch.ones_like(preds, dtype=torch.bool) if ignore is None else ~ignore
-    p, y, rows = (_by_class(tensor) for tensor in (preds.to(wide), target.to(wide), counted))
-    p, y = torch.where(rows, p, 0.0), torch.where(rows, y, 0.0)
     weight = None
     if sample_weight is not None:
-        every = torch.ones_like(rows[:, 0])
-        weight = flatten_weight(sample_weight, every, preds.shape[:1] + preds.shape[2:]).unsqueeze(1)
-    return SoftSamples(p.clamp(0, 1), y.clamp(0, 1), rows, weight, (y, p))
+        every = torch.ones(preds.shape[:1] + preds.shape[2:], dtype=torch.bool, device=preds.device)
+        weight = flatten_weight(sample_weight, every.reshape(-1), every.shape).unsqueeze(1)
+    return SoftSamples(_by_class(preds), _by_class(target), None if ignore is None else _by_class(ignore), weight)
 
 
 def _by_class(tensor: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional.inputs.checks import LossSettings, check_loss_inputs, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, scale_of
+from mpcs_torch.functional.inputs.parts import in_own_threads
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
 NEARLY_ZERO = 1e-8
 """Below it, powers are taken as 0: their means differ by less than rounding would change the mean of such a power."""
@@ -167,10 +168,15 @@ def robustness(
     return _reported(preds, target, sample_weight, ROBUST, num_classes, from_logits, epsilon, ignore_index)
 
 
-def power_sums_of(samples: Samples, power: float, epsilon: float) -> PowerSums:
+def prob_of_true_class(samples: Samples) -> Tensor:
+    """Return the probability of the true class of each sample: (M,)."""
+    return samples.of_true_class(samples.probs())
+
+
+def power_sums_of(terms: RowTerms, power: float, epsilon: float) -> PowerSums:
     """Sum the powers of the probabilities of true classes, without looking at a value."""
-    labels = samples.labels
-    powers = weighted_powers(samples.of_true_class(samples.probs()), labels.weight, power, epsilon)
+    labels = terms.labels
+    powers = weighted_powers(terms.term, labels.weight, power, epsilon)
     return PowerSums(labels.sum(powers), labels.sum(labels.weight))
 
 
@@ -208,6 +214,7 @@ def check_floor(epsilon: float) -> None:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
 
+@in_own_threads
 def _reported(
     preds: Tensor,
     target: Tensor,
@@ -219,10 +226,16 @@ def _reported(
     ignore_index: int | None,
 ) -> Tensor:
     check_floor(epsilon)
-    samples = checked_samples(
-        preds, target, sample_weight, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
+    terms = checked_terms(
+        prob_of_true_class,
+        preds,
+        target,
+        sample_weight,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=ignore_index,
     )
-    return mean_of(*power_sums_of(samples, power, epsilon), power)
+    return mean_of(*power_sums_of(terms, power, epsilon), power)
 
 
 def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, ignore_index: int = -100) -> Tensor:

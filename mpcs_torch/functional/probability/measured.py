@@ -1,13 +1,15 @@
 """Measured accuracy against reported probability: counts in bins, and generalized means of both over all powers."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite, nextafter
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.parts import in_own_threads, of_parts
 from mpcs_torch.functional.inputs.probabilities import checked_samples, scale_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, check_floor, log_generalized_mean, means_of
 
@@ -36,6 +38,7 @@ class MeasuredProbabilities(NamedTuple):
         return self.correct / (self.correct + self.incorrect)
 
 
+@in_own_threads
 def measured_probabilities(
     preds: Tensor,
     target: Tensor,
@@ -116,32 +119,89 @@ def measure(
     probs: Tensor, labels: Tensor, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
     """Return the bins and means of probabilities (N, C) with labels (N,)."""
-    probs = probs.to(widest_float(probs.device))
-    is_true = torch.zeros_like(probs, dtype=torch.bool).scatter(1, labels.unsqueeze(1), True)
-    correct, incorrect = probs[is_true], probs[~is_true]
+    wide = widest_float(probs.device)
+    correct = probs.gather(1, labels.unsqueeze(1)).squeeze(1).to(wide)
     bins = min(n_bins, len(correct))
-    groups = []
+    cells, rest = list[int](), correct
     if delta is not None and bins:
-        cells = round(1 / delta)
-        of_correct, of_incorrect = ((p / delta).long().clamp(max=cells - 1) for p in (correct, incorrect))
-        n, m = (torch.bincount(cell, minlength=cells) for cell in (of_correct, of_incorrect))
-        overfull = n * bins > len(correct)
-        low = torch.arange(cells, device=probs.device)[overfull].to(probs) * delta
-        groups.append((low, low + delta, n[overfull], m[overfull]))
-        correct, incorrect = correct[~overfull[of_correct]], incorrect[~overfull[of_incorrect]]
-        bins -= int(overfull.sum())
-    if len(correct):
-        values, n = torch.unique(correct, return_counts=True)
-        nearest = torch.searchsorted(values, incorrect, right=True) - 1
-        if span == "data":
-            nearest = nearest[(nearest >= 0) & (incorrect <= values[-1])]
-        m = torch.bincount(nearest.clamp(min=0), minlength=len(values))
-        start = equal_population(n, bins)
-        bounds = torch.cat([values[start], values[-1:]])
-        if span == "unit":
-            bounds[0], bounds[-1] = 0, 1
-        groups.append((bounds[:-1], bounds[1:], sums_from(n, start), sums_from(m, start)))
-    return from_bins(groups, epsilon, probs.device)
+        number = round(1 / delta)
+        of_correct = (correct / delta).long().clamp(max=number - 1)
+        overfull = torch.bincount(of_correct, minlength=number) * bins > len(correct)
+        cells, rest = overfull.nonzero().flatten().tolist(), correct[~overfull[of_correct]]
+        bins -= len(cells)
+    bounds = rest.new_zeros(0)
+    if len(rest):
+        values, n = torch.unique(rest, return_counts=True)
+        bounds = torch.cat([values[equal_population(n, bins)], values[-1:]])
+    pieces = _Pieces.of(bounds, cells, delta or 1.0, span)
+    of_true = pieces.counts_of(correct.unsqueeze(1))
+    of_others = pieces.counts_of(probs) - of_true
+    if span == "unit" and len(bounds):
+        bounds[0], bounds[-1] = 0, 1
+    low = torch.tensor(cells, dtype=wide, device=probs.device) * (delta or 1.0)
+    groups = [(low, low + (delta or 1.0)), (bounds[:-1], bounds[1:])]
+    sums = [pieces.of_bins(counts) for counts in (of_true, of_others)]
+    split = [len(cells), max(0, len(bounds) - 1)]
+    columns = zip(groups, *(torch.split(total, split) for total in sums), strict=True)
+    return from_bins([(*edges, n, m) for edges, n, m in columns], epsilon, probs.device)
+
+
+class _Pieces(NamedTuple):
+    """The pieces that the edges of cells and bins divide the numbers into, and the bin that each belongs to."""
+
+    edges: Tensor
+    """(E,), ascending; the first piece lies below all of them."""
+    owner: Tensor
+    """(E + 1,), int64: the place of a cell, or after these of a bin, or after all of them: left out."""
+    number: int
+    """The number of cells and bins."""
+
+    @classmethod
+    def of(cls, bounds: Tensor, cells: Sequence[int], delta: float, span: Span) -> "_Pieces":
+        """Divide numbers by the bounds of bins (B + 1,), the last of which belongs to the last bin, and by cells."""
+        starts, last = bounds[:-1].tolist(), float(bounds[-1]) if len(bounds) else 0.0
+        ends = [nextafter(last, inf)] if span == "data" and len(bounds) else []
+        ranges = [
+            (_start_of(cell, delta), inf if cell + 1 == round(1 / delta) else _start_of(cell + 1, delta))
+            for cell in cells
+        ]
+        edges = sorted({*starts, *ends, *(edge for pair in ranges for edge in pair if edge < inf)})
+        number = len(cells) + len(starts)
+        owners = []
+        for edge in (-inf, *edges):
+            cell = next((place for place, (low, high) in enumerate(ranges) if low <= edge < high), None)
+            place = bisect_right(starts, edge) - 1
+            if cell is not None:
+                owners.append(cell)
+            elif not starts or (span == "data" and not (place >= 0 and edge <= last)):
+                owners.append(number)
+            else:
+                owners.append(len(cells) + max(0, place))
+        device = bounds.device
+        return cls(bounds.new_tensor(edges), torch.tensor(owners, device=device), number)
+
+    def counts_of(self, values: Tensor) -> Tensor:
+        """Count the values (M, K) in each piece: int64 (E + 1,)."""
+
+        def of_part(rows: slice) -> Tensor:
+            piece = torch.bucketize(values[rows].flatten().to(self.edges), self.edges, out_int32=True, right=True)
+            return torch.bincount(piece, minlength=len(self.owner))
+
+        return torch.stack(of_parts(of_part, values)).sum(0)
+
+    def of_bins(self, counts: Tensor) -> Tensor:
+        """Sum counts of pieces over those of each cell and bin: (number,)."""
+        return counts.new_zeros(self.number + 1).index_add_(0, self.owner, counts)[: self.number]
+
+
+def _start_of(cell: int, delta: float) -> float:
+    """Return the lowest number whose quotient by delta is not below that of a cell, as division rounds it."""
+    start = cell * delta
+    while start / delta >= cell:
+        start = nextafter(start, -inf)
+    while start / delta < cell:
+        start = nextafter(start, inf)
+    return start
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:

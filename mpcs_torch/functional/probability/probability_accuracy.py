@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.functional.inputs.probabilities import checked_samples, scale_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
 from mpcs_torch.functional.probability.measured import (
@@ -14,6 +15,7 @@ from mpcs_torch.functional.probability.measured import (
 )
 
 
+@in_own_threads
 def probability_accuracy(
     preds: Tensor,
     target: Tensor,

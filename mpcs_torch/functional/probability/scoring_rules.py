@@ -5,8 +5,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_samples, scale_of
+from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.parts import in_own_threads
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, Scale, checked_terms, scale_of
 
 OverClasses = Literal["sum", "mean"]
 
@@ -20,6 +21,7 @@ class BrierSums(NamedTuple):
     """1 for each sample."""
 
 
+@in_own_threads
 def brier_score(
     preds: Tensor,
     target: Tensor,
@@ -47,24 +49,31 @@ def brier_score(
         tensor(0.3125, dtype=torch.float64)
     """
     check_choice("over_classes", over_classes, OverClasses)
-    samples = checked_samples(
-        preds, target, sample_weight, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
+    terms = checked_terms(
+        squared_error,
+        preds,
+        target,
+        sample_weight,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=ignore_index,
     )
-    return brier_of(brier_sums(samples), num_classes, over_classes)
+    return brier_of(brier_sums(terms), num_classes, over_classes)
 
 
-def brier_sums(samples: Samples) -> BrierSums:
-    """Sum the squared differences of probabilities and one-hot labels, without looking at a value."""
+def squared_error(samples: Samples) -> Tensor:
+    """Sum the squared differences of the probabilities of each sample and its one-hot label: (M,), widest float."""
     # The last digit differs from that of a softmax: records of training runs hold this value.
     probs = samples.scores if samples.scale == "probs" else samples.log_probs().exp()
-    label, weight = samples.labels.target.unsqueeze(1), samples.labels.weight
+    label = samples.labels.target.unsqueeze(1)
     squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
-    if samples.labels.bins is not None:
-        squared_error = samples.labels.sum(squares.sum(1, dtype=weight.dtype) * weight)
-        return BrierSums(squared_error, samples.labels.sum(weight))
-    if not samples.labels.is_unweighted:  # a product with ones would only be a larger tensor
-        squares = squares * weight.unsqueeze(1)
-    return BrierSums(squares.sum(dtype=weight.dtype), weight.sum())
+    return squares.to(widest_float(squares.device)).sum(1)  # quicker than a sum that casts
+
+
+def brier_sums(terms: RowTerms) -> BrierSums:
+    """Sum the squared errors of samples."""
+    labels = terms.labels
+    return BrierSums(labels.sum(terms.term * labels.weight), labels.sum(labels.weight))
 
 
 def brier_of(sums: BrierSums, num_classes: int, over_classes: OverClasses) -> Tensor:
@@ -81,6 +90,7 @@ class EntropySums(NamedTuple):
     """1 for each sample."""
 
 
+@in_own_threads
 def cross_entropy(
     preds: Tensor,
     target: Tensor,
@@ -108,10 +118,16 @@ def cross_entropy(
         tensor(0.4581, dtype=torch.float64)
     """
     scale = entropy_scale(from_logits=from_logits, normalized=normalized)
-    samples = checked_samples(
-        preds, target, sample_weight, num_classes=num_classes, scale=scale, ignore_index=ignore_index
+    terms = checked_terms(
+        log_prob,
+        preds,
+        target,
+        sample_weight,
+        num_classes=num_classes,
+        scale=scale,
+        ignore_index=ignore_index,
     )
-    sums = entropy_sums(samples)
+    sums = entropy_sums(terms)
     return sums.entropy / sums.samples
 
 
@@ -122,12 +138,16 @@ def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
     return "log_probs" if normalized else "logits" if from_logits else "probs"
 
 
-def entropy_sums(samples: Samples) -> EntropySums:
-    """Sum -log of the probability of the true class, without looking at a value."""
-    weight = samples.labels.weight
+def log_prob(samples: Samples) -> Tensor:
+    """Return the logarithm of the probability of the true class of each sample: (M,), widest float."""
+    wide = widest_float(samples.scores.device)
     if samples.scale == "probs":
-        log_prob = samples.of_true_class(samples.scores).to(weight.dtype).log()
-    else:
-        log_prob = samples.of_true_class(samples.log_probs()).to(weight.dtype)
-    weighed = torch.where(weight > 0, -log_prob * weight, 0.0)  # a weight of 0 would not cancel an infinity
-    return EntropySums(samples.labels.sum(weighed), samples.labels.sum(weight))
+        return samples.of_true_class(samples.scores).to(wide).log()
+    return samples.of_true_class(samples.log_probs()).to(wide)
+
+
+def entropy_sums(terms: RowTerms) -> EntropySums:
+    """Sum -log of the probability of the true class."""
+    weight = terms.labels.weight
+    weighed = torch.where(weight > 0, -terms.term * weight, 0.0)  # a weight of 0 would not cancel an infinity
+    return EntropySums(terms.labels.sum(weighed), terms.labels.sum(weight))

@@ -8,6 +8,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.parts import in_own_threads
 
 
 class ClassCounts(NamedTuple):
@@ -63,6 +64,7 @@ def confusion_matrix(
     return confusion.long() if sample_weight is None else confusion
 
 
+@in_own_threads
 def weighted_confusion(
     preds: Tensor, target: Tensor, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
 ) -> Tensor:

@@ -57,11 +57,16 @@ def soft_kl_divergence(
 
 def divergence_sums(samples: SoftSamples, epsilon: float) -> DivergenceSums:
     """Sum the binary divergences of the elements that count, without looking at a value."""
-    wide = widest_float(samples.predicted.device)  # float32 has no 1 - 1e-8
-    p, y = samples.predicted.to(wide), samples.actual.to(wide)
-    p = p.clamp(epsilon, 1 - epsilon) if epsilon else p
-    values = torch.where(samples.counted, _divergence(p, y) + _divergence(1 - p, 1 - y), 0.0)
-    return DivergenceSums(*(samples.sum(summed, wide).sum(-1) for summed in (values, samples.counted)))
+    wide = widest_float(samples.preds.device)  # float32 has no 1 - 1e-8
+
+    def of_elements(part: SoftSamples) -> tuple[Tensor]:
+        p, y = part.predicted.to(wide), part.actual.to(wide)
+        p = p.clamp(epsilon, 1 - epsilon) if epsilon else p
+        values = _divergence(p, y) + _divergence(1 - p, 1 - y)
+        return (values if part.ignored is None else torch.where(part.ignored, 0.0, values),)
+
+    (divergence,) = samples.sums(of_elements, wide)
+    return DivergenceSums(divergence.sum(-1), samples.elements(wide).sum(-1))
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.sums import SoftSums, check_beta, check_soft_settings, soft_sums
+from mpcs_torch.functional.soft.sums import SoftSums, check_beta, check_soft_settings
 
 HARD_LABEL = 0.5
 """Soft labels above it are positive where labels have to be hard."""
@@ -16,11 +16,16 @@ HARD_LABEL = 0.5
 
 def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
     """Sum predictions and labels of 0 and 1 over the samples, without looking at a value."""
-    wide = widest_float(samples.predicted.device)
-    if isinstance(threshold, Tensor):
-        threshold = threshold.to(samples.predicted.device, wide)
-    predicted, actual = (samples.predicted > threshold) & samples.counted, samples.actual > HARD_LABEL
-    return soft_sums(samples._replace(predicted=predicted.float(), actual=actual.float()), wide)
+    wide = widest_float(samples.preds.device)
+    limit = threshold.to(samples.preds.device, wide) if isinstance(threshold, Tensor) else threshold
+
+    def of_elements(part: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
+        predicted, actual = part.predicted > limit, part.actual > HARD_LABEL
+        predicted = predicted if part.ignored is None else predicted & part.counted
+        return predicted & actual, predicted, actual
+
+    shared, predicted, actual = samples.sums(of_elements, wide)
+    return SoftSums(shared, predicted, actual, samples.elements(wide))
 
 
 def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
@@ -71,7 +76,7 @@ def best_f_thresholds(
     check_beta(beta)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=ignore)
     raise_first(samples.find_faults())
-    wide = widest_float(samples.predicted.device)
+    wide = widest_float(samples.preds.device)
     predicted, is_true = samples.predicted.detach().to(wide), samples.actual > HARD_LABEL
     columns = zip(predicted.unbind(1), is_true.unbind(1), samples.counted.unbind(1), strict=True)
     best = [_best_of_class(values[counted], truth[counted], beta) for values, truth, counted in columns]

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, check_zero_division, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
@@ -27,6 +28,7 @@ class SoftSums(NamedTuple):
     """Sum of 1 for each element that is not ignored."""
 
 
+@in_own_threads
 def checked_sums(
     preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:
@@ -34,15 +36,18 @@ def checked_sums(
     check_choice("t_norm", t_norm, TNorm)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
-    return soft_sums(samples, widest_float(samples.predicted.device), t_norm)
+    return soft_sums(samples, widest_float(samples.preds.device), t_norm)
 
 
 def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
     """Sum over the samples in a wide dtype, without looking at a value."""
-    shared = _both(samples.predicted, samples.actual, t_norm, dtype)
-    return SoftSums(
-        *(samples.sum(values, dtype) for values in (shared, samples.predicted, samples.actual, samples.counted))
-    )
+
+    def of_elements(part: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
+        predicted, actual = part.predicted, part.actual
+        return _both(predicted, actual, t_norm, dtype), predicted, actual
+
+    shared, predicted, actual = samples.sums(of_elements, dtype)
+    return SoftSums(shared, predicted, actual, samples.elements(dtype))
 
 
 def _both(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:

@@ -15,10 +15,10 @@ from mpcs_torch.functional.concern.mpcs import (
     default_k,
     dense_concern,
     meta_pattern_concern_score,
-    pattern_terms,
+    pattern_scores,
     sum_scores,
 )
-from mpcs_torch.functional.concern.terms import LEAST, CorrectConcern, PatternTerms, score_terms
+from mpcs_torch.functional.concern.terms import LEAST, CorrectConcern, PatternScores
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.faults import Fault
@@ -43,15 +43,15 @@ class ScoreSums(NamedTuple):
 
 
 class ScoredSamples(NamedTuple):
-    """A batch of M samples with the sums over their prediction patterns."""
+    """A batch of M samples with the scores of their prediction patterns."""
 
     labels: Labels
-    terms: PatternTerms
+    scores: PatternScores
     samples: GivenSamples
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule."""
-        return self.samples.find_faults(self.terms.is_bad)
+        return self.samples.find_faults(self.scores.is_bad)
 
 
 class MetaPatternConcernScore(AdditiveMetric):
@@ -138,18 +138,17 @@ class MetaPatternConcernScore(AdditiveMetric):
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
         )
-        terms = pattern_terms(samples, k=self.k, t=self.t, concern=self.concern)
-        return ScoredSamples(samples.labels, terms, samples)
+        scores = pattern_scores(samples, k=self.k, t=self.t, concern=self.concern)
+        return ScoredSamples(samples.labels, scores, samples)
 
     def sums_of(self, samples: ScoredSamples) -> ScoreSums:
         """Return the sums of samples."""
-        by_sum = score_terms(samples.terms, k=self.k, correct_concern="sum")
-        # Where all concern is 1, its sum is the count.
-        is_same = self.concern is None
-        by_count = by_sum if is_same else score_terms(samples.terms, k=self.k, correct_concern="count")
+        by_sum, by_count, _ = samples.scores
         weight = samples.labels.weight
-        weighted = (by_sum * weight, by_count * weight, weight)
-        return ScoreSums(*(sum_scores(values, samples.labels, self.average) for values in weighted))
+        of_sum, of_weight = (sum_scores(of, samples.labels, self.average) for of in (by_sum * weight, weight))
+        is_same = by_count is by_sum
+        of_count = of_sum if is_same else sum_scores(by_count * weight, samples.labels, self.average)
+        return ScoreSums(of_sum, of_count, of_weight)
 
     def value_of(self, sums: ScoreSums) -> Tensor:
         """Return the weighted mean score of samples, NaN without weight."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.probabilities import Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
 from mpcs_torch.functional.probability.generalized import (
     DECISIVE,
     GEOMETRIC,
@@ -14,6 +14,7 @@ from mpcs_torch.functional.probability.generalized import (
     check_floor,
     mean_of,
     power_sums_of,
+    prob_of_true_class,
 )
 from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 from mpcs_torch.metrics.base import ValidateArgs
@@ -66,7 +67,11 @@ class GeometricAccuracy(ProbabilityMetric):
         scale = scale_of(from_logits)
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
-    def sums_of(self, samples: Samples) -> PowerSums:
+    def term_of(self, samples: Samples) -> Tensor:
+        """Return the probability of the true class of each sample."""
+        return prob_of_true_class(samples)
+
+    def sums_of(self, samples: RowTerms) -> PowerSums:
         """Return the sums of samples."""
         return power_sums_of(samples, self.power, self.epsilon)
 

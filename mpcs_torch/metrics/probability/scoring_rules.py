@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.functional.inputs.probabilities import Samples, scale_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, scale_of
 from mpcs_torch.functional.probability.scoring_rules import (
     BrierSums,
     EntropySums,
@@ -15,6 +15,8 @@ from mpcs_torch.functional.probability.scoring_rules import (
     brier_sums,
     entropy_scale,
     entropy_sums,
+    log_prob,
+    squared_error,
 )
 from mpcs_torch.metrics.additive import ProbabilityMetric
 from mpcs_torch.metrics.base import ValidateArgs
@@ -56,7 +58,11 @@ class BrierScore(ProbabilityMetric):
         scale = scale_of(from_logits)
         super().__init__(locals(), ("num_classes", "from_logits", "ignore_index"))
 
-    def sums_of(self, samples: Samples) -> BrierSums:
+    def term_of(self, samples: Samples) -> Tensor:
+        """Return the squared error of each sample."""
+        return squared_error(samples)
+
+    def sums_of(self, samples: RowTerms) -> BrierSums:
         """Return the sums of samples."""
         return brier_sums(samples)
 
@@ -112,7 +118,11 @@ class CrossEntropy(ProbabilityMetric):
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)
         super().__init__(locals())
 
-    def sums_of(self, samples: Samples) -> EntropySums:
+    def term_of(self, samples: Samples) -> Tensor:
+        """Return the logarithm of the probability of the true class of each sample."""
+        return log_prob(samples)
+
+    def sums_of(self, samples: RowTerms) -> EntropySums:
         """Return the sums of samples."""
         return entropy_sums(samples)
 

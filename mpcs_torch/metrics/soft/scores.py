@@ -87,7 +87,7 @@ class _TNormScore(SoftScore):
 
     def sums_of(self, samples: SoftSamples) -> SoftSums:
         """Return the sums of a batch."""
-        return soft_sums(samples, widest_float(samples.predicted.device), self.t_norm)
+        return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
 
 
 class SoftFBeta(_TNormScore):

@@ -17,8 +17,7 @@ from mpcs_torch.functional import (
     meta_pattern_concern_score,
     softmax_margin_loss,
 )
-from mpcs_torch.functional.concern.mpcs import FEW_CLASSES, pattern_terms
-from mpcs_torch.functional.concern.terms import score_terms
+from mpcs_torch.functional.concern.mpcs import FEW_CLASSES, pattern_scores
 from mpcs_torch.functional.inputs.probabilities import flatten_given
 from tests.conftest import load_oracle
 
@@ -154,7 +153,7 @@ def test_the_core_compiles_once_for_all_batch_sizes(num_classes: int) -> None:
         samples = flatten_given(
             preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
         )
-        return score_terms(pattern_terms(samples, k=3, t=20, concern=None), k=3, correct_concern="sum")
+        return pattern_scores(samples, k=3, t=20, concern=None).by_sum
 
     counter = CompileCounter()
     compiled = torch.compile(core, fullgraph=True, dynamic=True, backend=counter)

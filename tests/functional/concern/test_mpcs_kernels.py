@@ -9,8 +9,7 @@ from torch import Tensor
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.concern import by_class, by_row
-from mpcs_torch.functional.concern.mpcs import FEW_CLASSES, pattern_terms
-from mpcs_torch.functional.concern.terms import score_terms
+from mpcs_torch.functional.concern.mpcs import FEW_CLASSES, pattern_scores
 from mpcs_torch.functional.inputs.probabilities import flatten_given
 from tests.oracles import simple_mpcs
 
@@ -62,16 +61,16 @@ def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.
         batches = zip(preds.split(size), target.split(size), strict=True)
         parts = [meta_pattern_concern_score(*batch, **settings) for batch in batches]
         assert torch.equal(torch.cat(parts), whole)
-    monkeypatch.setattr(by_class, "MANY_CHUNK", 1000 * classes)
-    monkeypatch.setitem(by_row.CHUNK, "cpu", 1000 * classes)
+    monkeypatch.setattr(by_class, "CPU_PART", 1000 * classes)
+    monkeypatch.setattr(by_row, "CPU_PART", 1000 * classes)
     assert torch.equal(meta_pattern_concern_score(preds, target, **settings), whole)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
 def test_samples_are_ignored_in_every_part(classes: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_class, "MANY_CHUNK", 1000 * classes)
-    monkeypatch.setitem(by_row.CHUNK, "cpu", 1000 * classes)
+    monkeypatch.setattr(by_class, "CPU_PART", 1000 * classes)
+    monkeypatch.setattr(by_row, "CPU_PART", 1000 * classes)
     preds, target, _ = drawn("normal", classes, 3001)
     preds, kept = preds.to(dtype), torch.arange(3001) % 3 > 0
     expected = meta_pattern_concern_score(preds[kept], target[kept], num_classes=classes, reduction="none")
@@ -115,7 +114,7 @@ def test_compiled_code_calls_the_same_kernel(classes: int, ignore_index: int | N
         samples = flatten_given(
             preds, target, num_classes=classes, scale="logits", ignore_index=ignore_index, sample_weight=None
         )
-        return score_terms(pattern_terms(samples, k=3, t=20, concern=concern), k=3, correct_concern="sum")
+        return pattern_scores(samples, k=3, t=20, concern=concern).by_sum
 
     compiled = torch.compile(core, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(preds, target), core(preds, target))

@@ -1,0 +1,106 @@
+"""Rows in parts: all of them, in order, in threads that leave those of PyTorch as they were."""
+
+import multiprocessing
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import brier_score, meta_pattern_concern_score
+from mpcs_torch.functional.inputs.parts import in_own_threads, of_parts
+
+ROWS = torch.arange(1000.0).unsqueeze(1)
+
+
+@pytest.fixture(params=[1, 2, 3])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@in_own_threads
+def doubled(values: Tensor, size: int = 7) -> tuple[Tensor, set[int]]:
+    """Return the doubled rows, and the number of threads that each part saw."""
+    parts = of_parts(lambda rows: (2 * values[rows], torch.get_num_threads()), values, size=size)
+    return torch.cat([part for part, _ in parts]), {seen for _, seen in parts}
+
+
+@pytest.mark.parametrize("size", [1, 7, 999, 1000, 5000])
+def test_all_rows_come_in_order(threads: int, size: int) -> None:
+    result, seen = doubled(ROWS, size)
+    assert torch.equal(result, 2 * ROWS)
+    assert seen == {1}
+    assert torch.get_num_threads() == threads
+
+
+def test_an_error_in_a_part_is_raised_and_leaves_the_threads_as_they_were(threads: int) -> None:
+    @in_own_threads
+    def failing(values: Tensor) -> None:
+        def work(rows: slice) -> None:
+            if rows.start > 500:
+                raise ValueError(f"rows from {rows.start} on")
+
+        of_parts(work, values, size=10)
+
+    with pytest.raises(ValueError, match=r"rows from \d+ on"):
+        failing(ROWS)
+    assert torch.get_num_threads() == threads
+    assert torch.equal(doubled(ROWS)[0], 2 * ROWS)
+
+
+def test_gradients_flow_through_one_part(threads: int) -> None:
+    values = ROWS.clone().requires_grad_()
+    doubled(values)[0].sum().backward()
+    assert values.grad is not None
+    assert (values.grad == 2).all()
+
+
+def test_the_mode_of_the_caller_holds_in_all_parts(threads: int) -> None:
+    with torch.inference_mode():
+        assert doubled(ROWS)[0].is_inference()
+    assert not doubled(ROWS)[0].requires_grad
+
+
+def test_threads_that_others_start_later_have_all_threads(threads: int) -> None:
+    doubled(ROWS)
+    seen = list[int]()
+    other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    other.start()
+    other.join()
+    assert seen == [threads]
+
+
+def _in_child() -> None:
+    assert torch.equal(doubled(ROWS)[0], 2 * ROWS)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(threads: int) -> None:
+    doubled(ROWS)
+    child = multiprocessing.get_context("fork").Process(target=_in_child)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.parametrize("classes", [10, 40])
+def test_a_value_does_not_depend_on_the_number_of_threads(classes: int) -> None:
+    before = torch.get_num_threads()
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(30_000, classes, generator=generator)
+    target = torch.randint(0, classes, (30_000,), generator=generator)
+    found = []
+    try:
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
+            scores = meta_pattern_concern_score(logits, target, num_classes=classes, reduction="none")
+            found.append((scores, brier_score(logits, target, num_classes=classes)))
+    finally:
+        torch.set_num_threads(before)
+    for scores, brier in found[1:]:
+        assert torch.equal(scores, found[0][0])
+        torch.testing.assert_close(brier, found[0][1], rtol=1e-13, atol=0)
