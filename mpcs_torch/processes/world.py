@@ -6,7 +6,7 @@ died (PyTorch 2.15). So the first process names each launch anew, and tells the 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.distributed.distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.processes.pool import die_with_parent
@@ -86,32 +87,60 @@ class World:
         """Return the rows of this process out of a number of rows; the shares differ by one row at most."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
-    def gather_rows(self, own: Tensor, count: int) -> Tensor:
-        """Return the rows of all processes, (count, ...), of which the rows of this one keep their gradient."""
+    def engine(self, model: nn.Module) -> nn.Module:
+        """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel`."""
         if self.size == 1:
-            return own
+            return model
+        with _reached():
+            return DistributedDataParallel(model, broadcast_buffers=False)  # each process has its own batch norm
+
+    def gather_rows(self, own: Tensor, count: int, flags: Sequence[bool] = ()) -> tuple[Tensor, tuple[bool, ...]]:
+        """Gather the rows of all processes, and tell which flags are set in any of them.
+
+        Every process computes the loss of all rows, so the gradient of its own rows is complete: the backward pass of
+        PyTorch's differentiable gather would exchange equal numbers.
+
+        Args:
+            own: The rows of this process, (m, K), floating point.
+            count: The number of rows of all processes.
+            flags: At most K.
+
+        Returns:
+            (count, K), of which the rows of this process keep their gradient, and the flags.
+        """
+        if self.size == 1:
+            return own, tuple(flags)
         shares = [World(rank, self.size).rows(count) for rank in range(self.size)]
         sizes = [share.stop - share.start for share in shares]
-        padded = own.new_zeros(max(sizes), *own.shape[1:])
+        padded = own.new_zeros(max(sizes) + 1, *own.shape[1:])
         padded[: len(own)] = own.detach()
+        padded[-1, : len(flags)] = own.new_tensor(flags)
         parts = [torch.empty_like(padded) for _ in shares]
         with _reached():
             distributed.all_gather(parts, padded)
+        seen = torch.stack([part[-1, : len(flags)] for part in parts]).amax(dim=0) if flags else own.new_zeros(0)
         parts = [part[:size] for part, size in zip(parts, sizes, strict=True)]
         parts[self.rank] = own
-        return torch.cat(parts)
+        return torch.cat(parts), tuple(flag > 0 for flag in seen.tolist())
 
-    def add_up(self, tensors: Sequence[Tensor], flags: Sequence[bool] = ()) -> tuple[bool, ...]:
-        """Replace tensors by their sums over the processes; return which flags are set in any of them."""
-        if self.size == 1 or not tensors:
-            return tuple(flags)
-        flat = torch.cat([*(tensor.reshape(-1) for tensor in tensors), tensors[0].new_tensor(flags)])
+    def summing(self, engine: nn.Module) -> AbstractContextManager[None]:
+        """Let the engine add up the gradients of this process alone: not yet before an optimizer step."""
+        return engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext()
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradients of the loss of the rows of all processes, a scalar."""
+        if self.size == 1:
+            loss.backward()  # type: ignore[no-untyped-call]
+            return
         with _reached():
-            distributed.all_reduce(flat)
-        *sums, seen = torch.split(flat, [*(tensor.numel() for tensor in tensors), len(flags)])
-        for tensor, total in zip(tensors, sums, strict=True):
-            tensor.copy_(total.view_as(tensor))
-        return tuple(flag > 0 for flag in seen.tolist())
+            (self.size * loss).backward()  # type: ignore[no-untyped-call]  # the engine takes the mean over processes
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace tensors by their sums over the processes."""
+        if self.size > 1:
+            with _reached():
+                for tensor in tensors:
+                    distributed.all_reduce(tensor)
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
         """Replace tensors by those of the first process."""
@@ -206,8 +235,3 @@ def _reached() -> Iterator[None]:
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise LostProcessError(f"another process of this run cannot be reached: {reason}") from error
-
-
-def gradients(model: nn.Module) -> list[Tensor]:
-    """Return the gradients of all weights that have one."""
-    return [weight.grad for weight in model.parameters() if weight.grad is not None]

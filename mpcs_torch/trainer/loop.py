@@ -1,7 +1,7 @@
 """The training loop: batches, optimizer steps, and epochs that evaluate and call the hooks."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
-from mpcs_torch.processes.world import ALONE, World, gradients
+from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
 from mpcs_torch.trainer.config.run import RunConfig
@@ -76,6 +76,8 @@ class LoopState:
     """The state of the loop: hooks may read all of it, and change model and optimizer."""
 
     model: nn.Module
+    engine: nn.Module
+    """What trains the model: in several processes one that exchanges gradients, else the model."""
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale
@@ -205,14 +207,15 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bo
     """
     if state.summed == 0:
         state.optimizer.zero_grad()
-    own = state.world.rows(len(target))
-    logits = state.world.gather_rows(forward_pass(state.model, inputs[own], state.precision), len(target))
-    loss = state.loss_scale(state.loss(logits, target))
-    (loss if state.accumulate == 1 else loss / state.accumulate).backward()  # type: ignore[no-untyped-call]
+    world, own = state.world, state.world.rows(len(target))
     state.summed = (state.summed + 1) % state.accumulate
+    with world.summing(state.engine) if state.summed else nullcontext():
+        logits = forward_pass(state.engine, inputs[own], state.precision)
+        logits, asked = world.gather_rows(logits, len(target), asked)
+        loss = state.loss_scale(state.loss(logits, target))
+        world.backward(loss if state.accumulate == 1 else loss / state.accumulate)
     if state.summed:
         return tuple(False for _ in asked)
-    asked = state.world.add_up(gradients(state.model), asked)
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
     state.optimizer.step()

@@ -42,7 +42,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     batches = ShuffledBatches(on_device.train, batch_size, world)
     with _config_errors(f"{config.name}: model does not fit {config.data}"):
         model = config.model.build(data).to(device, dtype)
-    world.copy_from_first([*model.parameters(), *model.buffers()])
+    engine = world.engine(model)  # which gives all processes the model of the first
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
     measured = on_device.train
@@ -74,7 +74,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     if training.averaging is not None:
         update = get_ema_multi_avg_fn(training.averaging)  # type: ignore[no-untyped-call]
         average = AveragedModel(model, multi_avg_fn=update, use_buffers=True)
-    state = LoopState(model, optimizer, loss, ConcernLossScale(), precision, world, average=average)
+    state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, world, average=average)
     state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:

@@ -29,8 +29,10 @@ def test_every_row_has_one_process(count: int, size: int) -> None:
 
 def test_a_process_alone_tells_itself() -> None:
     rows = torch.ones(3, 2)
-    assert ALONE.gather_rows(rows, 3) is rows
-    assert ALONE.add_up([rows], [True, False]) == (True, False)
+    gathered, flags = ALONE.gather_rows(rows, 3, [True, False])
+    assert gathered is rows
+    assert flags == (True, False)
+    ALONE.add_up([rows])
     assert rows.sum() == 6
     assert ALONE.told_by_first(lambda: 7) == 7
     assert ALONE.told_by_all(7) == [7]
