@@ -570,3 +570,15 @@ def test_a_process_may_have_no_batch() -> None:
     for by_rank in values_of_two_processes(batches):
         for name, value in by_rank.items():
             assert value == expected(BY_NAME[name])
+
+
+def test_a_sync_sends_the_sums_of_a_metric_in_one_message(case: MetricCase) -> None:
+    messages = []
+
+    def sent_and_received(state: Tensor, group: Any = None) -> list[Tensor]:  # noqa: ARG001  # as of torchmetrics
+        messages.append(state)
+        return [state, state]
+
+    metric = updated(case, case.make(dist_sync_fn=sent_and_received, distributed_available_fn=lambda: True))
+    assert values_of(metric.compute()) == expected(case, tuple(map(twice, whole(case))))
+    assert len(messages) <= 1 + sum(isinstance(state, list) for state in metric.metric_state.values())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 from torchmetrics import Metric
+from torchmetrics.utilities.distributed import gather_all_tensors
 
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
@@ -251,11 +252,26 @@ class SumMetric(Metric):
         kept: list[Tensor] | Tensor = getattr(self, name)
         return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync between processes it is a tensor
 
-    def _sync_dist(self, *args: Any, **kwargs: Any) -> None:
-        for name, (shape, dtype) in self._kept.items():  # a process without batches must send tensors like the others'
+    def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
+        """Gather the states of all processes: those of a fixed size in one message, and each kept one in another."""
+        group = process_group or self.process_group
+        fixed = {name: state for name, state in self.metric_state.items() if isinstance(state, Tensor)}
+        packed = torch.cat([state.reshape(-1).view(torch.uint8) for state in fixed.values()])
+        sizes = [state.nbytes for state in fixed.values()]
+        by_process = [torch.split(each, sizes) for each in dist_sync_fn(packed, group=group)]
+        for (name, state), parts in zip(fixed.items(), zip(*by_process, strict=True), strict=True):
+            # A clone begins where a number may begin.
+            states = [part.clone().view(state.dtype).reshape(state.shape) for part in parts]
+            reduction: Any = self._reductions[name]
+            stacked = torch.stack(states)
+            setattr(self, name, stacked if reduction is None else reduction(stacked))
+        for name in (
+            name for name in self._defaults if name not in fixed
+        ):  # a process without batches must send tensors like the others'
+            shape, dtype = self._kept.get(name, ((), None))
             nothing = torch.zeros(0, *shape, dtype=dtype or widest_float(self.device), device=self.device)
-            setattr(self, name, [torch.cat([nothing, *getattr(self, name)])])
-        super()._sync_dist(*args, **kwargs)
+            kept = torch.cat([nothing, *getattr(self, name)])
+            setattr(self, name, torch.cat(dist_sync_fn(kept, group=group)))
 
     def add(self, **sums: Tensor) -> None:
         """Add the sums of a batch to the states of the same names."""
