@@ -34,9 +34,9 @@ def _plain(setting: Any) -> Any:
     return setting.tolist()
 
 
-def _apart(state: Any) -> Any:
-    """Return a state that can be added to without changing the given one: no tensor is changed in place."""
-    return list(state) if isinstance(state, list) else state
+def _apart(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return states that can be added to without changing the given ones: no tensor is changed in place."""
+    return {name: list(state) if isinstance(state, list) else state for name, state in states.items()}
 
 
 FEW_VALUES = 3
@@ -91,7 +91,10 @@ class SumMetric(Metric):
     higher_is_better: bool | None = False
     plot_lower_bound: float | None = 0.0
     lets_wait = True
-    """Whether small batches may wait: not where a batch means more than its rows."""
+    """Whether small batches may wait: not where a batch means more than its rows.
+
+    Those of a subclass with an `update` of its own never do.
+    """
 
     batch_count: Tensor
     """Scalar, int64: the number of batches."""
@@ -147,6 +150,12 @@ class SumMetric(Metric):
             return self.__dict__[name]
         return super().__getattr__(name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Add the batches that wait before a state is replaced."""
+        if name in self.__dict__.get("_settled", ()):
+            self.settle()
+        super().__setattr__(name, value)
+
     def __hash__(self) -> int:
         """Return the hash of the object, as modules have it: loops ask for it at each step, and it reads no state."""
         return id(self)
@@ -159,7 +168,7 @@ class SumMetric(Metric):
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
         """Let small batches wait."""
-        update = in_own_threads(update)
+        update = in_own_threads(update) if self._is_ours() else update
 
         @wraps(update)
         def hold_or_update(*args: Any, **kwargs: Any) -> None:
@@ -186,13 +195,17 @@ class SumMetric(Metric):
 
     def _holds(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Let a batch wait if it can, and tell whether it does."""
-        if self.validate_args == "eager" or self.compute_on_cpu or not self.lets_wait:
+        if self.validate_args == "eager" or self.compute_on_cpu or not self.lets_wait or not self._is_ours():
             return False
         if not self._waiting.hold((*args, *kwargs.values()), tuple(kwargs), self._update_count):
             return False
         if not self._settled:
             self._settled = {name: self.__dict__.pop(name) for name in self._defaults}
         return True
+
+    def _is_ours(self) -> bool:
+        """Tell whether `update` is of this package: another may do what is not for batches together, or in a thread."""
+        return type(self).update.__module__.startswith(f"{__package__.partition('.')[0]}.")
 
     def settle(self) -> None:
         """Add the batches that wait to the states.
@@ -203,37 +216,52 @@ class SumMetric(Metric):
         if not self._settled:
             return
         states, self._settled = self._settled, {}
-        self.__dict__.update(
-            {name: list(state) if isinstance(state, list) else state for name, state in states.items()}
-        )
         batches = self._waiting.take()
-        with torch.no_grad():
-            try:
+        self.__dict__.update(_apart(states))
+        try:
+            with torch.no_grad():
                 self._add_batch(joined(batches))
-                self.__dict__["batch_count"] = self.batch_count + (len(batches) - 1)
-            except Exception:  # the batch with the fault raises it again
-                self.__dict__.update(states)
-                self._add_each(batches)
+            self.__dict__["batch_count"] = self.batch_count + (len(batches) - 1)
+        except Exception:  # the batch with the fault raises it again
+            self.__dict__.update(_apart(states))
+            self._add_each(batches)
+        except BaseException:  # Ctrl-C: they wait on
+            self._wait_again(states, batches)
+            raise
 
-    @in_own_threads
+    def _wait_again(self, states: dict[str, Any], batches: Sequence[Batch]) -> None:
+        for name in states:
+            self.__dict__.pop(name, None)
+        self._waiting.put_back(batches)
+        self._settled = states
+
     def _add_batch(self, values: tuple[Any, ...]) -> None:
         """Add a batch that has waited."""
         names = self._waiting.names
         by_place = len(values) - len(names)
-        type(self).update(self, *values[:by_place], **dict(zip(names, values[by_place:], strict=True)))
+        update: Callable[..., None] = in_own_threads(type(self).update)
+        update(self, *values[:by_place], **dict(zip(names, values[by_place:], strict=True)))
 
     def _add_each(self, batches: Sequence[Batch]) -> None:
         """Add batches one by one, and then raise the first error, if there is one."""
-        first: Exception | None = None
-        for batch in batches:
+        errors: list[tuple[int, Exception]] = []
+        for place, batch in enumerate(batches):
+            before = _apart({name: self.__dict__[name] for name in self._defaults})
             try:
-                self._add_batch(batch.values)
+                with torch.no_grad():
+                    self._add_batch(batch.values)
             except Exception as error:
-                if isinstance(error, ValueError):
-                    error.args = (f"update {batch.number}: {error}",)
-                first = first or error
-        if first is not None:
-            raise first
+                errors.append((batch.number, error))
+            except BaseException:
+                self._wait_again(before, batches[place:])
+                raise
+        if not errors:
+            return
+        (number, first), *others = errors
+        if isinstance(first, ValueError):
+            also = f" Updates {', '.join(str(other) for other, _ in others)} were refused, too." if others else ""
+            first.args = (f"update {number}: {first}{also}",)
+        raise first
 
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
         """Declare a state that starts at 0, and that is summed over batches, merged metrics and processes."""
@@ -319,7 +347,7 @@ class SumMetric(Metric):
         """Update with a batch and return the value of this batch; a refused batch leaves the metric as it was."""
         self.settle()
         # No update changes a tensor in place, so references to the states are enough to restore them.
-        before = {**self.__dict__, **{name: _apart(state) for name, state in self.metric_state.items()}}
+        before = {**self.__dict__, **_apart(self.metric_state)}
         try:
             return super().forward(*args, **kwargs)
         except Exception:
@@ -327,9 +355,12 @@ class SumMetric(Metric):
             raise
 
     def reset(self) -> None:
-        """Forget all batches; those that wait are checked before."""
-        super().reset()
-        self._waiting.forget_kind()  # so that each epoch adds up in the same order, also in a resumed run
+        """Forget all batches; bad values of those that waited are told afterwards."""
+        try:
+            self.settle()
+        finally:
+            super().reset()
+            self._waiting.forget_kind()  # so that each epoch adds up in the same order, also in a resumed run
 
     def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
         """Add the sums of another metric with the same settings, or of its `metric_state`."""
@@ -390,9 +421,10 @@ class SumMetric(Metric):
 
         states, self._settled = self._settled, {}
         self.__dict__.update(states)  # frameworks move metrics at each step: batches that wait move, and wait on
-        module = super()._apply(move, exclude_state)
-        if states:
+        try:
+            module = super()._apply(move, exclude_state)
             self._waiting.apply(move)
+        finally:
             self._settled = {name: self.__dict__.pop(name) for name in states}
         return module
 

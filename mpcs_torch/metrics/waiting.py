@@ -53,7 +53,8 @@ class WaitingBatches:
             rows, numbers = shape[0], numbers + value.numel()
             kind += (value.dtype, value.device, shape[1:])
         self.kind = tuple(kind)
-        if self.kind != last or not rows or 4 * numbers > MOST_NUMBERS:
+        is_transformed = torch._C._functorch.peek_interpreter_stack() is not None
+        if self.kind != last or not rows or 4 * numbers > MOST_NUMBERS or is_transformed:
             return False
         self.names = names
         self.batches.append(Batch(number, tuple(None if value is None else value.detach().clone() for value in values)))
@@ -75,6 +76,11 @@ class WaitingBatches:
             Batch(number, tuple(None if value is None else fn(value) for value in values))
             for number, values in self.batches
         ]
+
+    def put_back(self, batches: Sequence[Batch]) -> None:
+        """Hold batches that were taken."""
+        self.batches = list(batches)
+        self.numbers = sum(value.numel() for batch in batches for value in batch.values if value is not None)
 
     def take(self) -> list[Batch]:
         """Return the batches, and hold none."""

@@ -7,15 +7,13 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import Split
-
-REGISTER = 16
-"""The number of floats in the longest vector register of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -81,20 +79,6 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     if "probabilities" in takes:
         inputs["probabilities"] = inputs["log_probabilities"].exp()
     return inputs
-
-
-def log_softmax(logits: Tensor) -> Tensor:
-    """Compute the log-softmax of logits (N, C).
-
-    On the CPU, torch takes six times as long over rows that are shorter than a vector register as over columns. In
-    registers of 16 floats both give the same bits, if no column is left over for a scalar exponential.
-    """
-    samples, classes = logits.shape
-    if not logits.is_cpu or classes >= REGISTER:
-        return logits.log_softmax(dim=1)
-    columns = logits.new_zeros(classes, samples + -samples % REGISTER)
-    columns[:, :samples] = logits.t()
-    return columns.log_softmax(dim=0)[:, :samples].t().contiguous()
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:

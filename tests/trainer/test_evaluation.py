@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mpcs_torch.trainer.evaluation import log_softmax
+from mpcs_torch.functional.inputs.probabilities import log_softmax
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7, 10, 15, 16, 100])

@@ -1,17 +1,20 @@
 """Work on rows in parts that fit the cache of a CPU core, one thread for each part.
 
 PyTorch divides each operation between threads, which wait for each other at its end. A kernel of many small operations
-waits as often, and for long where other processes keep a core busy. Here each thread takes part after part on its own.
+waits as often, and for long where other processes keep a core busy. Here a kernel runs in threads of our own, whose
+operations PyTorch does not divide, and each of them takes part after part.
 """
 
 import os
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, wraps
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import wraps
 from itertools import pairwise
-from threading import Barrier, local
-from typing import ParamSpec, TypeVar
+from threading import Lock, Thread, local
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -21,38 +24,57 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PART = {"cpu": 2**17, "cuda": 2**26}
-"""The number of scores that are worked on at once: what fits the cache of a core, or keeps a GPU busy."""
+"""The number of scores that are worked on at once: what fits the cache of a core several times, or keeps a GPU busy."""
 OTHER_PART = 2**22
 """That on other devices."""
+LARGE = 2**15
+"""The number of scores from which on PyTorch divides an operation."""
 
 
-class _Caller(local):
-    threads = 0
-    """The threads that the caller of a kernel may use; 0 outside of kernels."""
+class _Own(local):
+    """What a thread of ours knows."""
+
+    pool: ThreadPoolExecutor | None = None
+    """The threads beside it; None in a thread that is not ours."""
+    threads = 1
+    """Their number."""
 
 
-_caller = _Caller()
+_own = _Own()
 
 
 def in_own_threads(kernel: Callable[P, T]) -> Callable[P, T]:
-    """Let a kernel divide its rows, by `of_parts`, instead of letting PyTorch divide its operations.
+    """Run a kernel in threads of our own, as many as PyTorch may use, if it gets many numbers on a CPU.
 
-    With gradients, for which `of_parts` divides nothing, and in `torch.compile`, PyTorch does.
+    With gradients, which belong to the caller's thread, and in `torch.compile` and `torch.func` it stays in that.
     """
 
     @wraps(kernel)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        if torch.compiler.is_compiling() or (threads := torch.get_num_threads()) == 1:
+        if torch.compiler.is_compiling() or _own.pool is not None or (threads := torch.get_num_threads()) == 1:
             return kernel(*args, **kwargs)
-        if torch.is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad for value in args):
+        given = (*args, *kwargs.values())
+        if not any(map(_is_large, given)) or not all(map(_may_move, given)) or not _is_plain():
             return kernel(*args, **kwargs)
-        _caller.threads = threads
-        torch.set_num_threads(1)  # of this thread
+        modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+        def lead() -> T:
+            with _modes(*modes):
+                return kernel(*args, **kwargs)
+
+        future: Future[T] | None = None
         try:
+            future = _pool(threads).submit(copy_context().run, lead)
+            return future.result()
+        except BrokenExecutor:  # no thread could be started
             return kernel(*args, **kwargs)
+        except RuntimeError:
+            if future is None:  # the interpreter is shutting down
+                return kernel(*args, **kwargs)
+            raise
         finally:
-            torch.set_num_threads(threads)
-            _caller.threads = 0
+            if future is not None:
+                wait([future])  # a Ctrl-C must not leave a kernel behind that goes on to change states
 
     return run
 
@@ -63,22 +85,20 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, size: 
     With gradients, `torch.compile` and `torch.func`, one part holds all rows.
 
     Args:
-        work: Called with the rows of a part; on a CPU perhaps in another thread, without gradients.
+        work: Called with the rows of a part; in a kernel of `in_own_threads` perhaps in another thread.
         values: (M, ...)
         *others: Further tensors that work reads, which may have gradients.
         size: The rows of a part, at most. Default: as many as hold `PART` numbers.
     """
     rows = len(values)
     size = size or max(1, PART.get(values.device.type, OTHER_PART) * rows // max(1, values.numel()))
-    threads = max(1, _caller.threads) if values.is_cpu else 1
-    if rows * threads <= size or not all(map(_can_be_divided, (values, *others))):
+    if rows <= size or not _is_plain() or not all(map(_may_be_divided, (values, *others))):
         return [work(slice(0, rows))]
+    threads = _own.threads if values.is_cpu else 1
     number = -(-rows // (size * threads)) * threads  # the same number of parts for each thread
-    parts = [slice(start, stop) for start, stop in pairwise(rows * i // number for i in range(number + 1))]
-    if threads == 1:
-        return [work(part) for part in parts]
+    bounds = [rows * i // number for i in range(number + 1)]
+    waiting = deque(enumerate(slice(start, stop) for start, stop in pairwise(bounds)))
     found: dict[int, T] = {}
-    waiting = deque(enumerate(parts))
 
     def take_parts() -> None:
         while waiting:
@@ -88,13 +108,18 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, size: 
                 return
             found[place] = work(part)
 
-    is_inference = torch.is_inference_mode_enabled()
+    modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
     def help_out() -> None:
-        with torch.inference_mode() if is_inference else torch.no_grad():  # both are settings of a thread
+        with _modes(*modes):
             take_parts()
 
-    helpers = [_threads(threads - 1).submit(help_out) for _ in range(threads - 1)]
+    helpers = list[Future[None]]()
+    try:
+        if threads > 1 and _own.pool is not None:
+            helpers += (_own.pool.submit(help_out) for _ in range(threads - 1))
+    except RuntimeError:  # no thread can be started
+        pass
     try:
         take_parts()
     finally:
@@ -102,34 +127,68 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, size: 
         for helper in helpers:
             if not helper.cancel():  # it has begun
                 helper.result()
-    return [found[place] for place in range(len(parts))]
+    return [found[place] for place in range(number)]
 
 
-def _can_be_divided(values: Tensor) -> bool:
-    return (
-        type(values) is Tensor
-        and not torch.compiler.is_compiling()
-        and not (values.requires_grad and torch.is_grad_enabled())
-        and not is_in_torch_dispatch_mode()
-        and torch._C._functorch.peek_interpreter_stack() is None
+@contextmanager
+def _modes(grad: bool, inference: bool) -> Iterator[None]:
+    """Take over settings that a thread has for itself."""
+    with torch.inference_mode(inference), torch.set_grad_enabled(grad):
+        yield
+
+
+def _is_large(value: Any) -> bool:
+    numbers = value.numel() if isinstance(value, Tensor) else getattr(value, "size", 0)
+    return isinstance(numbers, int) and numbers >= LARGE
+
+
+def _may_move(value: Any) -> bool:
+    """Tell whether another thread can compute with an argument of a kernel."""
+    return not isinstance(value, Tensor) or (value.is_cpu and _may_be_divided(value))
+
+
+def _may_be_divided(values: Tensor) -> bool:
+    return type(values) is Tensor and not (values.requires_grad and torch.is_grad_enabled())
+
+
+def _is_plain() -> bool:
+    """Tell whether nothing follows the operations of this thread: no compiler, transform or mode."""
+    return not (
+        torch.compiler.is_compiling()
+        or is_in_torch_dispatch_mode()
+        or torch._C._functorch.peek_interpreter_stack() is not None
     )
 
 
-@lru_cache(maxsize=1)
-def _threads(number: int) -> ThreadPoolExecutor:
-    """Return threads whose operations are not divided further."""
-    together = Barrier(number)
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""By number of threads."""
+_lock = Lock()
+
+
+def _pool(number: int) -> ThreadPoolExecutor:
+    """Return threads whose operations are not divided."""
 
     def start() -> None:
         torch.get_num_threads()  # reads the number of the process, which would otherwise be read later
-        torch.set_num_threads(1)
-        together.wait()
+        torch.set_num_threads(1)  # of this thread, but also of those that start later
+        repair = Thread(target=torch.set_num_threads, args=(number,))
+        repair.start()
+        repair.join()
+        _own.pool, _own.threads = pool, number
 
-    pool = ThreadPoolExecutor(number, thread_name_prefix="mpcs_torch", initializer=start)
-    for _ in range(number):
-        pool.submit(int)
-    pool.submit(int).result()
-    return pool
+    with _lock:
+        if number not in _pools:
+            pool = ThreadPoolExecutor(number, thread_name_prefix="mpcs_torch", initializer=start)
+            _pools[number] = pool
+        return _pools[number]
 
 
-os.register_at_fork(after_in_child=_threads.cache_clear)
+def _forget() -> None:
+    """Leave the threads of the parent process behind."""
+    global _lock
+    _lock = Lock()
+    _pools.clear()
+    _own.pool, _own.threads = None, 1
+
+
+os.register_at_fork(after_in_child=_forget)

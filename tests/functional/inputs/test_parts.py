@@ -1,6 +1,8 @@
 """Rows in parts: all of them, in order, in threads that leave those of PyTorch as they were."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -9,9 +11,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import brier_score, meta_pattern_concern_score
-from mpcs_torch.functional.inputs.parts import in_own_threads, of_parts
+from mpcs_torch.functional.inputs.parts import LARGE, in_own_threads, of_parts
 
-ROWS = torch.arange(1000.0).unsqueeze(1)
+ROWS = torch.arange(float(LARGE)).unsqueeze(1)
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -23,13 +25,13 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 @in_own_threads
-def doubled(values: Tensor, size: int = 7) -> tuple[Tensor, set[int]]:
+def doubled(values: Tensor, size: int = 777) -> tuple[Tensor, set[int]]:
     """Return the doubled rows, and the number of threads that each part saw."""
     parts = of_parts(lambda rows: (2 * values[rows], torch.get_num_threads()), values, size=size)
     return torch.cat([part for part, _ in parts]), {seen for _, seen in parts}
 
 
-@pytest.mark.parametrize("size", [1, 7, 999, 1000, 5000])
+@pytest.mark.parametrize("size", [70, 999, LARGE - 1, LARGE, 2 * LARGE])
 def test_all_rows_come_in_order(threads: int, size: int) -> None:
     result, seen = doubled(ROWS, size)
     assert torch.equal(result, 2 * ROWS)
@@ -44,7 +46,7 @@ def test_an_error_in_a_part_is_raised_and_leaves_the_threads_as_they_were(thread
             if rows.start > 500:
                 raise ValueError(f"rows from {rows.start} on")
 
-        of_parts(work, values, size=10)
+        of_parts(work, values, size=100)
 
     with pytest.raises(ValueError, match=r"rows from \d+ on"):
         failing(ROWS)
@@ -72,6 +74,64 @@ def test_threads_that_others_start_later_have_all_threads(threads: int) -> None:
     other.start()
     other.join()
     assert seen == [threads]
+
+
+def test_threads_that_others_start_meanwhile_have_all_threads(threads: int) -> None:
+    seen, stop = set[int](), threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            doubled(ROWS)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for _ in range(50):
+            other = threading.Thread(target=lambda: seen.add(torch.get_num_threads()))
+            other.start()
+            other.join()
+    finally:
+        stop.set()
+        worker.join()
+    assert seen == {threads}
+
+
+AT_THE_END = """
+import atexit, threading, time, torch
+from mpcs_torch.functional import brier_score
+torch.set_num_threads(2)
+logits, target = torch.zeros(60_000, 4), torch.zeros(60_000, dtype=torch.int64)
+score = lambda: print(f"{brier_score(logits, target, num_classes=4).item():.2f}", flush=True)
+def later():
+    time.sleep(0.5)
+    score()
+threading.Thread(target=later).start()
+atexit.register(score)
+score()
+"""
+
+
+def test_kernels_run_while_the_interpreter_ends() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["0.75"] * 3, done.stderr
+
+
+WITHOUT_THREADS = """
+import threading, torch
+from mpcs_torch.functional import brier_score
+torch.set_num_threads(4)
+def fail(self):
+    raise RuntimeError("can't start new thread")
+start, threading.Thread.start = threading.Thread.start, fail
+logits, target = torch.zeros(60_000, 4), torch.zeros(60_000, dtype=torch.int64)
+print(f"{brier_score(logits, target, num_classes=4).item():.2f}", flush=True)
+"""
+
+
+def test_a_kernel_runs_where_no_thread_can_be_started() -> None:
+    call = [sys.executable, "-c", WITHOUT_THREADS]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["0.75"], done.stderr
 
 
 def _in_child() -> None:
