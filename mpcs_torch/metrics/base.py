@@ -171,25 +171,27 @@ class SumMetric(Metric):
         update = in_own_threads(update) if self._is_ours() else update
 
         @wraps(update)
-        def hold_or_update(*args: Any, **kwargs: Any) -> None:
-            if not self._holds(args, kwargs):
-                self.settle()
-                update(*args, **kwargs)
-            elif self._waiting.is_full:
-                self.settle()
+        def settle_and_update(*args: Any, **kwargs: Any) -> None:
+            self.settle()
+            update(*args, **kwargs)
 
-        counted = super()._wrap_update(hold_or_update)
+        counted = super()._wrap_update(settle_and_update)
 
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
-            if not torch.compiler.is_compiling():
+            if torch.compiler.is_compiling():
+                self.settle()
+                self._computed = None
+                self._update_count = self._update_count or 1  # a number that grows would be compiled anew each time
+                with torch.no_grad():
+                    update(*args, **kwargs)
+            elif self._holds(args, kwargs):
+                # Not by setattr: the checks of names by torchmetrics and PyTorch take half as long as the rest.
+                self.__dict__.update(_computed=None, _update_count=self._update_count + 1)
+                if self._waiting.is_full:
+                    self.settle()
+            else:
                 counted(*args, **kwargs)
-                return
-            self.settle()
-            self._computed = None
-            self._update_count = self._update_count or 1  # a number that grows would be compiled anew at each update
-            with torch.no_grad():
-                update(*args, **kwargs)
 
         return run
 
@@ -197,7 +199,7 @@ class SumMetric(Metric):
         """Let a batch wait if it can, and tell whether it does."""
         if self.validate_args == "eager" or self.compute_on_cpu or not self.lets_wait or not self._is_ours():
             return False
-        if not self._waiting.hold((*args, *kwargs.values()), tuple(kwargs), self._update_count):
+        if not self._waiting.hold((*args, *kwargs.values()), tuple(kwargs), self._update_count + 1):
             return False
         if not self._settled:
             self._settled = {name: self.__dict__.pop(name) for name in self._defaults}

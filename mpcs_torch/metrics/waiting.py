@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-MOST_BATCHES = 128
+MOST_BATCHES = 512
 """The number of batches that wait at most."""
 MOST_NUMBERS = 2**16
 """The numbers in them, at most; a batch of a quarter of these is worth a call of its own."""
@@ -57,7 +57,9 @@ class WaitingBatches:
         if self.kind != last or not rows or 4 * numbers > MOST_NUMBERS or is_transformed:
             return False
         self.names = names
-        self.batches.append(Batch(number, tuple(None if value is None else value.detach().clone() for value in values)))
+        self.batches.append(
+            Batch(number, tuple([None if value is None else value.detach().clone() for value in values]))
+        )
         self.numbers += numbers
         return True
 
