@@ -1,17 +1,22 @@
 """Time every family against PyTorch and torchmetrics: `make bench`, or ``python -m tests.benchmarks.bench``.
 
-Ratios of medians of calls that are taken in turns, so that a noisy machine slows all of them alike. The table goes to
-docs/results/benchmarks.md; ratios more than a third above those of the table that was there are marked.
+Ratios of medians of calls that are taken in turns, so that a noisy machine slows all of them alike. The page goes to
+docs/results/benchmarks.md, with the commit and the kernels that were measured; a test fails where these have changed.
 """
 
 import argparse
+import ast
+import hashlib
+import os
 import platform
-import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torchmetrics
@@ -29,13 +34,54 @@ from tests.metrics.cases import CASES
 Call = Callable[[], object]
 
 SHAPES = ((64, 10), (60000, 10), (50000, 1000), (4096, 50257))
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-SECONDS = 0.3
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+SECONDS = 0.2
 """For each call, on average; at least three rounds are taken."""
 SQUARE = 2000
 """Metrics that hold a confusion matrix are timed up to this number of classes."""
-NOISE = 4 / 3
-TABLE = Path(__file__).parents[2] / "docs" / "results" / "benchmarks.md"
+MPCS_LIMIT, KERNEL_LIMIT, UPDATE_LIMIT, BUSY_LIMIT, START_LIMIT = 1.1, 1.5, 0.5, 1.5, 0.5
+LARGE = 10**5
+"""Numbers in a batch from which on the limits of kernels hold."""
+UPDATES = 1000
+STARTS = (["metrics"], ["data", "list"], ["concern", "check", "traffic-lights"])
+"""Commands that need no tensors."""
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "docs" / "results" / "benchmarks.md"
+KERNELS = ("functional", "metrics")
+"""The packages whose files are measured."""
+
+
+class Timed(NamedTuple):
+    """A call, and how many times as long as the first one of its table it may take."""
+
+    name: str
+    call: Call
+    limit: float | None = None
+
+
+def kernel_digests() -> dict[str, str]:
+    """Return a checksum of the code of each file that is measured, without comments and docstrings."""
+    package = ROOT / "mpcs_torch"
+    files = sorted(path for part in KERNELS for path in (package / part).rglob("*.py"))
+    return {path.relative_to(ROOT).as_posix(): _digest(path.read_text(encoding="utf-8")) for path in files}
+
+
+def _digest(code: str) -> str:
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if hasattr(node, "body") and isinstance(node.body, list):
+            node.body = [part for part in node.body if not _is_text(part)]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
+
+
+def _is_text(statement: ast.AST) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def measured_digests(page: str) -> dict[str, str]:
+    """Return the checksums that a page names."""
+    lines = page.partition("<!-- kernels\n")[2].partition("-->")[0].split("\n")
+    return dict(line.split() for line in lines if line)  # type: ignore[misc]
 
 
 def medians(calls: Sequence[Call], finish: Call) -> list[float]:
@@ -52,107 +98,174 @@ def medians(calls: Sequence[Call], finish: Call) -> list[float]:
     return [median(each[1:]) for each in seconds]
 
 
-def batch_calls(logits: Tensor, target: Tensor) -> Iterator[tuple[str, Call]]:
+def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     """Give the calls for a batch; the first is what they are compared with."""
     classes = logits.shape[1]
-    probs = logits.float().softmax(dim=1)
+    probs = logits.softmax(dim=1)
     spec = ConcernSpec(classes, releases=[[i, (i + 1) % 10] for i in range(10)])
     concern = spec.matrix() if classes <= SQUARE else spec.sparse_matrix()
     settings: dict[str, Any] = {"num_classes": classes}
     unchecked = {**settings, "validate_args": False}
+    mpcs, kernel = (MPCS_LIMIT, KERNEL_LIMIT) if logits.numel() >= LARGE else (None, None)
     score = ours.meta_pattern_concern_score
-    yield "F.cross_entropy", lambda: nn_functional.cross_entropy(logits, target)
-    yield "reading the logits once (amax)", lambda: logits.amax(dim=1)
-    yield "softmax", lambda: logits.softmax(dim=1)
-    yield "topk, k = 5, of probabilities", lambda: probs.topk(5)
-    if classes <= 100:
-        yield "sort of probabilities", lambda: probs.sort(dim=1)
-    yield "**MPCS from logits**", lambda: score(logits, target, **settings)
-    yield "**MPCS from logits, with a concern**", lambda: score(logits, target, **settings, concern=concern)
-    yield "**MPCS from probabilities**", lambda: score(probs, target, **settings, from_logits=False)
-    for title, checks in (("", True), (" without checks", False)):
-        metric = MetaPatternConcernScore(**settings, validate_args=checks).to(logits.device)
-        yield f"**MetaPatternConcernScore.update{title}**", lambda metric=metric: metric.update(logits, target)
-    if logits.device.type == "cpu" and logits.numel() >= 10**5 and logits.dtype == torch.float32:
+    yield Timed("F.cross_entropy", lambda: nn_functional.cross_entropy(logits, target))
+    yield Timed("reading the logits once (amax)", lambda: logits.amax(dim=1))
+    yield Timed("softmax", lambda: logits.softmax(dim=1))
+    yield Timed("**MPCS from logits**", lambda: score(logits, target, **settings), mpcs)
+    yield Timed(
+        "**MPCS from logits, with a concern**", lambda: score(logits, target, **settings, concern=concern), mpcs
+    )
+    yield Timed("**MPCS from probabilities**", lambda: score(probs, target, **settings, from_logits=False), mpcs)
+    metric = MetaPatternConcernScore(**settings).to(logits.device)
+    yield Timed("**MetaPatternConcernScore.update**", lambda: metric.update(logits, target), mpcs)
+    if logits.device.type == "cpu" and logits.numel() >= LARGE and logits.dtype == torch.float32:
         compiled = torch.compile(lambda x, y: score(x, y, **settings))
-        yield "**MPCS from logits, compiled**", lambda: compiled(logits, target)
-    if logits.dtype != torch.float32:
-        return
-    yield "brier_score", lambda: ours.brier_score(logits, target, **settings)
-    yield "cross_entropy", lambda: ours.cross_entropy(logits, target, **settings)
-    yield "geometric_accuracy", lambda: ours.geometric_accuracy(logits, target, **settings)
+        yield Timed("**MPCS from logits, compiled**", lambda: compiled(logits, target), mpcs)
+    yield Timed("brier_score", lambda: ours.brier_score(logits, target, **settings), kernel)
+    yield Timed("cross_entropy", lambda: ours.cross_entropy(logits, target, **settings), kernel)
+    yield Timed("geometric_accuracy", lambda: ours.geometric_accuracy(logits, target, **settings), kernel)
     if classes <= SQUARE:
         dense, dangerous = spec.costs(), spec.dangerous_pairs()
-        yield "probability_accuracy", lambda: ours.probability_accuracy(logits, target, **settings)
-        yield "expected_concern", lambda: ours.expected_concern(logits, target, **settings, concern=dense)
-        yield "dangerous_errors", lambda: ours.dangerous_errors(logits, target, **settings, concern=dangerous)
-        yield "multiclass_quality_metrics", lambda: ours.multiclass_quality_metrics(logits, target, **settings)
-    if classes <= 1000:
+        yield Timed("probability_accuracy", lambda: ours.probability_accuracy(logits, target, **settings), kernel)
+        yield Timed(
+            "expected_concern", lambda: ours.expected_concern(logits, target, **settings, concern=dense), kernel
+        )
+        yield Timed(
+            "dangerous_errors", lambda: ours.dangerous_errors(logits, target, **settings, concern=dangerous), kernel
+        )
+        yield Timed(
+            "multiclass_quality_metrics", lambda: ours.multiclass_quality_metrics(logits, target, **settings), kernel
+        )
         labels = nn_functional.one_hot(target, classes).to(probs.dtype)
-        yield "soft_f1", lambda: ours.soft_f1(probs, labels, **settings)
-    yield (
-        "torchmetrics multiclass_accuracy",
-        lambda: theirs.classification.multiclass_accuracy(logits, target, **unchecked),
-    )
-    yield (
+        clamped = probs.clamp(0, 1)
+        yield Timed("soft_f1", lambda: ours.soft_f1(clamped, labels, **settings), kernel)
+    yield Timed(
         "torchmetrics multiclass_f1_score",
         lambda: theirs.classification.multiclass_f1_score(logits, target, **unchecked),
     )
-    if classes <= SQUARE:
-        yield (
-            "torchmetrics multiclass_matthews_corrcoef",
-            lambda: theirs.classification.multiclass_matthews_corrcoef(logits, target, **unchecked),
-        )
-    yield (
+    yield Timed(
         "torchmetrics multiclass_calibration_error",
-        lambda: theirs.classification.multiclass_calibration_error(probs, target, **unchecked),
+        lambda: theirs.classification.multiclass_calibration_error(probs.float(), target, **unchecked),
     )
 
 
-def update_calls(device: torch.device) -> Iterator[tuple[str, Call]]:
-    """Give `update` of every metric on its batch of 64 samples of 4 classes."""
-    preds, target = (tensor.to(device) for tensor in CASES[MetaPatternConcernScore].fed.draw(64, 0))
-    reference = MulticlassF1Score(preds.shape[1], average="macro").to(device)
-    yield "torchmetrics MulticlassF1Score(average='macro')", lambda: reference.update(preds, target)
+def update_calls(device: torch.device) -> Iterator[Timed]:
+    """Give many updates of every metric with a batch of 64 samples, and a look at its states."""
+    logits, target = torch.randn(64, 10, device=device), torch.randint(0, 10, (64,), device=device)
+    reference = MulticlassF1Score(10, average="macro").to(device)
+    yield Timed("torchmetrics MulticlassF1Score(average='macro')", _updates(reference, (logits, target)))
     for kind, case in CASES.items():
         batch = [tensor.to(device) for tensor in case.fed.draw(64, 0)]
-        metric = case.make().to(device)
+        yield Timed(kind.__name__, _updates(case.make().to(device), batch), UPDATE_LIMIT)
 
-        def update(metric: Any = metric, batch: Sequence[Tensor] = batch) -> None:
-            metric.reset()  # some hold every score
+
+def _updates(metric: torchmetrics.Metric, batch: Sequence[Tensor]) -> Call:
+    def update() -> object:
+        metric.reset()  # some hold every score
+        for _ in range(UPDATES):
             metric.update(*batch)
+        return metric.metric_state
 
-        yield kind.__name__, update
-
-
-def ratios(named: Sequence[tuple[str, Call]], finish: Call) -> list[tuple[str, float, float]]:
-    """Return the names, milliseconds, and multiples of the first call."""
-    times = medians([call for _, call in named], finish)
-    return [(name, 1000 * time, time / times[0]) for (name, _), time in zip(named, times, strict=True)]
+    return update
 
 
-def earlier(text: str) -> dict[tuple[str, str], float]:
-    """Read the ratios of a table that this module wrote, by section and name."""
-    found, section = {}, ""
-    for line in text.splitlines():
-        if line.startswith("## "):
-            section = line
-        elif row := re.fullmatch(r"\| (.+?) \| [\d.]+ \| ([\d.]+)( .*)? \|", line):
-            found[section, row[1].strip()] = float(row[2])
-    return found
+@contextmanager
+def busy_processes(number: int) -> Iterator[None]:
+    """Keep this number of cores busy meanwhile."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
 
 
-def section_of(heading: str, rows: Sequence[tuple[str, float, float]], before: dict[tuple[str, str], float]) -> str:
-    """Return a table, with marks where ratios have grown beyond noise."""
-    heading = f"## {heading}"
+def threads_table() -> str:
+    """Time MPCS with several numbers of threads, also beside busy processes."""
+    most, rows = torch.get_num_threads(), []
+    for shape in SHAPES[1:3]:
+        logits, target = batch(shape, torch.float32, torch.device("cpu"))
+        score = lambda: ours.meta_pattern_concern_score(logits, target, num_classes=shape[1])  # noqa: B023, E731
+        reference = lambda: nn_functional.cross_entropy(logits, target)  # noqa: B023, E731
+        for others in (0, 2):
+            with busy_processes(others):
+                for threads in (1, 2, 4, 8):
+                    torch.set_num_threads(threads)
+                    first, second = medians([reference, score], lambda: None)
+                    limit = f"{MPCS_LIMIT if threads <= 2 else ''}" if not others else f"{BUSY_LIMIT}"
+                    rows.append(
+                        [f"{shape}", str(others), str(threads), f"{1000 * first:.3g}", f"{second / first:.2f}", limit]
+                    )
+    torch.set_num_threads(most)
+    header = ["float32 logits", "busy processes beside", "threads", "F.cross_entropy, ms", "MPCS, ratio", "at most"]
+    return f"## MPCS by threads, and beside others\n\n{Table(header, rows).markdown()}\n"
+
+
+MEMORY = """
+import sys, torch
+from torch.nn import functional
+from mpcs_torch import functional as ours
+logits, target = 3 * torch.randn(50000, 1000), torch.randint(0, 1000, (50000,))
+torch.randn(1000, 1000).softmax(1)
+calls = {
+    "F.cross_entropy": lambda: functional.cross_entropy(logits, target),
+    "MPCS from logits": lambda: ours.meta_pattern_concern_score(logits, target, num_classes=1000),
+    "brier_score": lambda: ours.brier_score(logits, target, num_classes=1000),
+    "dangerous_errors": lambda: ours.dangerous_errors(logits, target, num_classes=1000),
+    "probability_accuracy": lambda: ours.probability_accuracy(logits, target, num_classes=1000),
+}
+def resident(field):
+    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith(field))) / 1024
+open("/proc/self/clear_refs", "w").write("5")
+before = resident("VmRSS")
+calls[sys.argv[1]]()
+print(sys.argv[1], resident("VmHWM") - before, sep=",")
+"""
+"""Prints the MiB that a call takes beyond its input."""
+MEASURED = ("F.cross_entropy", "MPCS from logits", "brier_score", "dangerous_errors", "probability_accuracy")
+
+
+def memory_table() -> str:
+    """Measure the memory that calls take beyond their input, each in a process of its own."""
+    rows = []
+    for name in MEASURED:
+        call = [sys.executable, "-c", MEMORY, name]
+        printed = subprocess.run(call, check=True, capture_output=True, text=True, cwd=ROOT).stdout
+        rows.append([name, f"{float(printed.rpartition(',')[2]):.0f}"])
+    header = ["call", "MiB beyond the 191 MiB of the logits"]
+    return f"## Memory at (50000, 1000) float32\n\n{Table(header, rows).markdown()}\n"
+
+
+def starts_table() -> str:
+    """Time commands that need no tensors, from start to end."""
+    rows = []
+    for arguments in STARTS:
+        seconds = []
+        for _ in range(5):
+            start = perf_counter()
+            subprocess.run([sys.executable, "-m", "mpcs_torch", *arguments], check=True, stdout=subprocess.DEVNULL)
+            seconds.append(perf_counter() - start)
+        rows.append([f"mpcs {' '.join(arguments)}", f"{median(seconds):.2f}", f"{START_LIMIT}"])
+    return f"## Commands\n\n{Table(['command', 'seconds', 'at most'], rows).markdown()}\n"
+
+
+def batch(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return random logits and labels."""
+    generator = torch.Generator().manual_seed(0)
+    logits = (3 * torch.randn(shape, generator=generator)).to(device, dtype)
+    return logits, torch.randint(0, shape[1], shape[:1], generator=generator).to(device)
+
+
+def table_of(heading: str, timed: Sequence[Timed], finish: Call) -> str:
+    """Time calls, and return a table with multiples of the first."""
+    times = medians([call for _, call, _ in timed], finish)
     cells = []
-    for name, milliseconds, ratio in rows:
-        old = before.get((heading, name))
-        mark = f" (was {old:.2f})" if old is not None and ratio > NOISE * old else ""
-        cells.append(
-            [name, f"{milliseconds:.3g}" if milliseconds < 1000 else f"{milliseconds:.0f}", f"{ratio:.2f}{mark}"]
-        )
-    return f"{heading}\n\n{Table(['call', 'ms', 'ratio'], cells).markdown()}\n"
+    for (name, _, limit), time in zip(timed, times, strict=True):
+        ratio = time / times[0]
+        over = "" if limit is None else f"{limit}" + (" **exceeded**" if ratio > limit else "")
+        cells.append([name, f"{1000 * time:.3g}" if time < 1 else f"{1000 * time:.0f}", f"{ratio:.2f}", over])
+    return f"## {heading}\n\n{Table(['call', 'ms', 'ratio', 'at most'], cells).markdown()}\n"
 
 
 def devices() -> list[torch.device]:
@@ -161,33 +274,34 @@ def devices() -> list[torch.device]:
 
 
 def main() -> None:
-    """Write the tables."""
+    """Write the page."""
     parser = argparse.ArgumentParser(description="Time every family against PyTorch and torchmetrics.")
     parser.add_argument("--out", type=Path, default=TABLE)
     path = parser.parse_args().out
-    before = earlier(path.read_text(encoding="utf-8")) if path.exists() else {}
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    digests = "".join(f"{name} {digest}\n" for name, digest in kernel_digests().items())
     parts = [
         "# Benchmarks\n\n```\nmake bench\n```\n\nwrites this page: milliseconds, and multiples of the first line of "
         "each table, medians of calls in turns.\n\n"
         f"{platform.machine()}, {torch.get_num_threads()} threads{gpu}, Python {platform.python_version()}, "
-        f"PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__}.\n"
+        f"PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__}; load {os.getloadavg()[0]:.1f} at the "
+        f"start; the code after commit {commit.strip() or 'unknown'}.\n\n<!-- kernels\n{digests}-->\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
-    with counting_bar("bench", len(jobs) + len(devices())) as advance:
+    with counting_bar("bench", len(jobs) + len(devices()) + 3) as advance:
         for device, shape, name in jobs:
-            generator = torch.Generator().manual_seed(0)
-            logits = (3 * torch.randn(shape, generator=generator)).to(device, DTYPES[name])
-            target = torch.randint(0, shape[1], shape[:1], generator=generator).to(device)
             finish: Call = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
-            rows = ratios(list(batch_calls(logits, target)), finish)
-            parts.append(section_of(f"{shape} {name} on {device.type}", rows, before))
+            timed = list(batch_calls(*batch(shape, DTYPES[name], device)))
+            parts.append(table_of(f"{shape} {name} on {device.type}", timed, finish))
             advance()
         for device in devices():
             finish = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
-            parts.append(
-                section_of(f"update of 64 samples on {device.type}", ratios(list(update_calls(device)), finish), before)
-            )
+            heading = f"{UPDATES} updates of 64 samples on {device.type}"
+            parts.append(table_of(heading, list(update_calls(device)), finish))
+            advance()
+        for table in (threads_table, memory_table, starts_table):
+            parts.append(table())
             advance()
     path.write_text("\n".join(parts), encoding="utf-8")
     print(path.read_text(encoding="utf-8"))
