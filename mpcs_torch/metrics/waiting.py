@@ -12,7 +12,7 @@ MOST_NUMBERS = 2**16
 """The numbers in them, at most; a batch of a quarter of these is worth a call of its own."""
 
 Kind = tuple[object, ...]
-"""What batches that can be joined have in common: the names, dtypes, devices and shapes of arguments, but for rows."""
+"""The names, dtypes, devices and shapes but for rows of arguments: the same for batches that can be joined."""
 
 
 class Batch(NamedTuple):

@@ -77,7 +77,7 @@ class LoopState:
 
     model: nn.Module
     engine: nn.Module
-    """What trains the model: in several processes one that exchanges gradients, else the model."""
+    """The module that is trained: in several processes one that exchanges gradients, else the model."""
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale

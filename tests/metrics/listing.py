@@ -1,4 +1,4 @@
-"""What ``mpcs metrics`` lists of the register: ``python -m tests.metrics.listing`` writes it."""
+"""Write the listing of the register for ``mpcs metrics``: ``python -m tests.metrics.listing``."""
 
 import inspect
 import json

@@ -9,7 +9,7 @@ from mpcs_torch.cli.options import AsJson
 from mpcs_torch.tables import Table
 
 LISTING = Path(__file__).parents[1] / "metrics.json"
-"""What the register says, so that it is listed without PyTorch: ``python -m tests.metrics.listing`` writes it."""
+"""The entries of the register, to list them without PyTorch: ``python -m tests.metrics.listing`` writes it."""
 
 
 def metrics(as_json: AsJson = False) -> None:

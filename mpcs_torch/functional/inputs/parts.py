@@ -32,7 +32,7 @@ LARGE = 2**15
 
 
 class _Own(local):
-    """What a thread of ours knows."""
+    """Hold the state of a thread of ours."""
 
     pool: ThreadPoolExecutor | None = None
     """The threads beside it; None in a thread that is not ours."""

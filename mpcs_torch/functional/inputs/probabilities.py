@@ -114,7 +114,7 @@ class RowTerms(NamedTuple):
     """A batch of M samples with the number that a metric makes of the scores of each."""
 
     term: Tensor
-    """(M,), float32 or wider."""
+    """(M,): float32 or wider, or int64 for decisions."""
     labels: Labels
     given: GivenSamples
     is_bad: Tensor
