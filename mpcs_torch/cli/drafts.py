@@ -20,7 +20,7 @@ from torch import Tensor
 from mpcs_torch.cli.console import note
 from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.concern import ConcernError, ConcernSpec
-from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.suggest import (
     count_releases,
     neighbour_shares,

@@ -2,6 +2,7 @@
 
 from mpcs_torch.concern.files import load_concern, load_concern_range, save_concern
 from mpcs_torch.concern.ranges import ConcernRange
-from mpcs_torch.concern.spec import ConcernError, ConcernSpec
+from mpcs_torch.concern.rules import ConcernError
+from mpcs_torch.concern.spec import ConcernSpec
 
 __all__ = ["ConcernError", "ConcernRange", "ConcernSpec", "load_concern", "load_concern_range", "save_concern"]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mpcs_torch.concern.spec import ConcernError, ConcernSpec, Pairs, Problem
+from mpcs_torch.concern.rules import ConcernError, Pairs, Problem
+from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted
 
 if TYPE_CHECKING:

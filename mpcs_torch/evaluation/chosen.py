@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.evaluation.scores import sections_of
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, Takes

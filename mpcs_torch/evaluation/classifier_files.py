@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.spec import MAX_MATRIX_CLASSES
+from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_columns, file_names, lines_of, reading

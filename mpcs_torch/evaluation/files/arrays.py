@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.concern.spec import MAX_CLASSES
+from mpcs_torch.concern.rules import MAX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, reading, rows_at_a_time
 from mpcs_torch.io.npy_files import map_array, read_header

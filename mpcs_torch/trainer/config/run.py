@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, get_args
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from mpcs_torch.concern.spec import MAX_PROBLEMS
+from mpcs_torch.concern.rules import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
