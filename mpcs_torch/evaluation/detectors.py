@@ -142,16 +142,13 @@ def evaluate_detectors(
     of_clusters = None if clusters is None else group_codes("clusters", clusters, len(checked))
     trials = TrialUnits(checked, None if of_clusters is None else of_clusters.codes)
 
-    def detector_of(name: str, places: Tensor | slice) -> Detector:
+    def detector_of(name: str, places: Tensor | None = None) -> Detector:
         is_llr = llr if isinstance(llr, bool) else name in llr
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
-        part = trials.part(places)
-        limits = (p_fa, p_miss)
-        return Detector(
-            scores[name][places], part, points, is_llr=is_llr, fixed=fixed, limits=limits, max_p_fa=max_p_fa
-        )
+        part = (scores[name], trials) if places is None else (scores[name][places], trials.part(places))
+        return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), max_p_fa=max_p_fa)
 
-    detectors = {name: detector_of(name, slice(None)) for name in scores}
+    detectors = {name: detector_of(name) for name in scores}
     for detector in detectors.values():
         warn_if_reversed(detector.summary.area)
     values = {name: detector.scores_of(intervals=intervals) for name, detector in detectors.items()}
@@ -204,7 +201,6 @@ class Detector:
         counts = count_errors(scores, trials.labels)
         self.limiting = limiting_thresholds(counts, *limits)
         self.summary = summary_of(counts, area_under_roc(counts), points)
-        self._kinds = trials.kinds()
 
     def scores_of(self, *, intervals: bool) -> DetectorScores:
         """Return the values, and their intervals if they are asked for."""
@@ -273,33 +269,52 @@ class Detector:
     @cached_property
     def cllr(self) -> float:
         """The cost of log-likelihood ratios, in bits."""
-        return sum(self.costs_in_bits[kind].mean().item() for kind in self._kinds)
+        return sum(of_kind.mean().item() for of_kind in self.costs_in_bits)
 
     @cached_property
-    def costs_in_bits(self) -> Tensor:
-        """(N,): the part of each trial in the mean of its kind, of which Cllr is the sum."""
-        costs = softplus(torch.where(self.trials.labels, -self.scores, self.scores))
-        return mean_cost_of(costs, costs.new_zeros(()))
+    def costs_in_bits(self) -> list[Tensor]:
+        """The part of each trial in the mean of its kind, of which Cllr is the sum."""
+        nothing = self.scores.new_zeros(())
+        return [mean_cost_of(softplus(ratios), nothing) for ratios in self._wrong_ratios]
 
     @cached_property
-    def misranked(self) -> Tensor:
-        """(N,): the share of the trials of the other kind that are ranked wrongly with a trial; ties count 1/2."""
-        shares = torch.empty_like(self.scores)
-        ordered = [self.scores[kind].sort().values for kind in self._kinds]
-        for kind, others, is_target in zip(self._kinds, ordered[::-1], (True, False), strict=True):
-            below, upto = (torch.searchsorted(others, self.scores[kind], right=right) for right in (False, True))
-            share = (below + upto).double() / (2 * len(others))
-            shares[kind] = 1 - share if is_target else share
+    def _wrong_ratios(self) -> list[Tensor]:
+        """The log-likelihood ratio of each trial for the other kind than its own."""
+        targets, nontargets = self.trials.by_kind(self.scores)
+        return [-targets, nontargets]
+
+    @cached_property
+    def misranked(self) -> list[Tensor]:
+        """The share of the trials of the other kind that are ranked wrongly with a trial; ties count 1/2.
+
+        As the jackknife of DeLong, DeLong and Clarke-Pearson has it, by kind, in the order of the trials.
+        """
+        places = torch.searchsorted(self.summary.counts.thresholds, self.scores)
+        return [self._misranked_at(kind, of_kind) for kind, of_kind in enumerate(self.trials.by_kind(places))]
+
+    @property
+    def _ranked_misranked(self) -> list[Tensor]:
+        """The same, but in the order of the scores, so that no trial is looked up: for independent trials."""
+        shares, counts = list[Tensor](), self.summary.counts
+        for kind, numbers in enumerate((counts.misses.diff(), -counts.false_alarms.diff())):
+            places = numbers.nonzero().squeeze(1)
+            shares.append(self._misranked_at(kind, places).repeat_interleave(numbers[places]))
         return shares
+
+    def _misranked_at(self, kind: int, places: Tensor) -> Tensor:
+        """Return the share for targets (0) or non-targets (1) whose scores are these thresholds."""
+        counts = self.summary.counts
+        others = (counts.false_alarms, counts.misses)[kind]
+        return (others[places] + others[places + 1]).double() / (2 * (counts.nontargets, counts.targets)[kind])
 
     def value_at(self, fixed: FixedThreshold) -> float:
         """Return the value at a threshold."""
         return fixed.value_of(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
 
-    def weighted_errors(self, threshold: float, weights: tuple[float, float]) -> Tensor:
-        """Return the weight of a miss or of a false alarm for the trials that are one, else 0: (N,), float64."""
-        rejected, (miss, false_alarm) = self.scores < threshold, weights
-        return torch.where(self.trials.labels, miss * rejected.double(), false_alarm * (~rejected).double())
+    def weighted_errors(self, threshold: float, weights: tuple[float, float]) -> list[Tensor]:
+        """Return the weight of a miss or of a false alarm for the trials of each kind that are one, else 0."""
+        rejected_targets, rejected_nontargets = self.trials.by_kind(self.scores < threshold)
+        return [weights[0] * rejected_targets.double(), weights[1] * (~rejected_nontargets).double()]
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
         """Return the means of the weighted errors of targets and of non-targets at a threshold."""
@@ -309,11 +324,8 @@ class Detector:
             errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
             trials = counts.targets, counts.nontargets
             return [rate_of(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
-        wrong = self.weighted_errors(threshold, weights)
-        return [
-            mean_of(wrong[places], (0.0, weight), self.trials.clusters[places])
-            for places, weight in zip(self._kinds, weights, strict=True)
-        ]
+        wrong, clusters = self.weighted_errors(threshold, weights), self.trials.by_kind(self.trials.clusters)
+        return [mean_of(values, (0.0, weights[kind]), clusters[kind]) for kind, values in enumerate(wrong)]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval:
         if fixed.shown in ("miss rate", "false-alarm rate"):
@@ -321,28 +333,32 @@ class Detector:
         means = self._errors(fixed.threshold, fixed.weights)
         if self.trials.clusters is not None:  # which make both rates depend on each other
             possible = [(0.0, most) for most in fixed.weights]
-            means = means_of(self.weighted_errors(fixed.threshold, fixed.weights), possible, self.trials)
+            means = means_of(
+                self.weighted_errors(fixed.threshold, fixed.weights), possible, self.trials.clusters_by_kind
+            )
         return combined(self.value_at(fixed), means, (0.0, sum(fixed.weights)))
 
     def _area_interval(self) -> Interval | Reason:
-        area = self.summary.area.item()
-        if self.trials.clusters is None and effective(self.misranked, self.trials) >= FEWEST_MISRANKED:
-            return jackknife_interval(area, self.misranked, self.trials, "logit")
-        low, high = combined(1 - area, means_of(self.misranked, [RATE, RATE], self.trials), RATE)
+        area, clusters = self.summary.area.item(), self.trials.clusters_by_kind
+        misranked = self._ranked_misranked if clusters is None else self.misranked
+        if clusters is None and effective(misranked, None) >= FEWEST_MISRANKED:
+            return jackknife_interval(area, misranked, None, "logit")
+        low, high = combined(1 - area, means_of(misranked, [RATE, RATE], clusters), RATE)
         return 1 - high, 1 - low
 
     def _cllr_interval(self) -> Interval | Reason:
         """Return the interval of the jackknife, if rare trials with large costs are not missing by chance."""
-        unit = "trials" if self.trials.clusters is None else "clusters"
-        fewest = FEWEST_WRONG["mean"]
-        for kind, places in zip(("targets", "non-targets"), self._kinds, strict=True):
-            wrong = places[(self.scores[places] > 0) != self.trials.labels[places]]
-            units = wrong if self.trials.clusters is None else self.trials.clusters[wrong].unique()  # type: ignore[no-untyped-call]
-            if len(units) < fewest:
+        clusters, fewest = self.trials.clusters_by_kind, FEWEST_WRONG["mean"]
+        unit = "trials" if clusters is None else "clusters"
+        targets, nontargets = self._wrong_ratios
+        for place, wrong in enumerate((targets >= 0, nontargets > 0)):
+            number = wrong.sum() if clusters is None else len(clusters[place][wrong].unique())  # type: ignore[no-untyped-call]
+            if number < fewest:
+                kind = ("targets", "non-targets")[place]
                 return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
-        if fewest_effective(self.costs_in_bits, self.trials) < FEWEST:
+        if fewest_effective(self.costs_in_bits, clusters) < FEWEST:
             return f"fewer than {FEWEST} {unit} of a kind have other ratios than the rest, so rare ones may make it"
-        return jackknife_interval(self.cllr, self.costs_in_bits, self.trials, "log")
+        return jackknife_interval(self.cllr, self.costs_in_bits, clusters, "log")
 
     def _equal_error_interval(self) -> Interval:
         of_miss, of_alarm, of_both = self._shifted_equal_errors
@@ -361,8 +377,9 @@ class Detector:
 
         They are at the same end at all thresholds, so that curves are shifted as a whole.
         """
-        thresholds = self.summary.counts.thresholds
-        rates = self.summary.counts.rates()
+        counts = self.summary.counts
+        misses, alarms, thresholds = counts
+        targets, nontargets = counts.targets.item(), counts.nontargets.item()
 
         @cache
         def end_of_rate(place: int, kind: int, end: int) -> float:
@@ -370,7 +387,7 @@ class Detector:
 
         def crossing(shifted: Sequence[int], end: int) -> float:
             def rates_at(place: int) -> tuple[float, float]:
-                both = [rates.p_miss[place].item(), rates.p_fa[place].item()]
+                both = [misses[place].item() / targets, alarms[place].item() / nontargets]
                 for kind in shifted:
                     both[kind] = end_of_rate(place, kind, end)
                 return both[0], both[1]
@@ -413,27 +430,34 @@ def _compare(detectors: Mapping[str, Detector]) -> list[Comparison]:
 
 def _differences(one: Detector, other: Detector) -> Iterator[tuple[Measure, PairedDifference]]:
     """Yield the difference of a second detector from a first, for each metric that both have."""
-    trials = one.trials
+    clusters = one.trials.clusters_by_kind
     both = (one, one.equal_error_weights), (other, other.equal_error_weights)
     first, second = (each.weighted_errors(each.equal_error_threshold, weights) for each, weights in both)
     possible = [(-least, most) for least, most in zip(both[0][1], both[1][1], strict=True)]
-    apart = difference(one.equal_error, other.equal_error, second - first, possible, trials)
+    apart = difference(one.equal_error, other.equal_error, _apart(first, second), possible, clusters)
     yield Measure(INTERPOLATED, is_rate=True), apart
     areas = [each.summary.area.item() for each in (one, other)]
     possible = [(-1.0, 1.0), (-1.0, 1.0)]
-    apart = difference(areas[0], areas[1], one.misranked - other.misranked, possible, trials)
+    apart = difference(areas[0], areas[1], _apart(other.misranked, one.misranked), possible, clusters)
     yield Measure(AREA, lower_is_better=False), apart
     if one.is_llr and other.is_llr:
-        yield Measure(CLLR), difference(one.cllr, other.cllr, other.costs_in_bits - one.costs_in_bits, None, trials)
+        apart_in_bits = _apart(one.costs_in_bits, other.costs_in_bits)
+        yield Measure(CLLR), difference(one.cllr, other.cllr, apart_in_bits, None, clusters)
     of_other = {fixed.name: fixed for fixed in other.fixed if fixed.shown == "cost"}
     at_costs = [(fixed, of_other[fixed.name]) for fixed in one.fixed if fixed.name in of_other]
     for at, at_other in at_costs:
         weights, most = at.weights, sum(at.weights)
-        change = other.weighted_errors(at_other.threshold, weights) - one.weighted_errors(at.threshold, weights)
+        errors = one.weighted_errors(at.threshold, weights), other.weighted_errors(at_other.threshold, weights)
         values = one.value_at(at), other.value_at(at_other)
         possible = [(-weight, weight) for weight in weights]
-        yield Measure(at.name), difference(*values, change, possible, trials, (-most, most))
+        yield Measure(at.name), difference(*values, _apart(*errors), possible, clusters, (-most, most))
     for at, at_other in at_costs[:1]:
-        wrong = (one.scores < at.threshold) == trials.labels, (other.scores < at_other.threshold) == trials.labels
+        labels = one.trials.labels
+        wrong = (one.scores < at.threshold) == labels, (other.scores < at_other.threshold) == labels
         name = f"rate of wrong decisions in these trials, {at.point.label()}"
-        yield Measure(name, is_rate=True), difference_of_rates(wrong, trials.clusters)
+        yield Measure(name, is_rate=True), difference_of_rates(wrong, one.trials.clusters)
+
+
+def _apart(first: Sequence[Tensor], second: Sequence[Tensor]) -> list[Tensor]:
+    """Return by how much the values of the trials of each kind by a second detector exceed those by a first."""
+    return [values - of_first for of_first, values in zip(first, second, strict=True)]

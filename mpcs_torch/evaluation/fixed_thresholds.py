@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import DetectionCost, OperatingPoint
-from mpcs_torch.functional.detection.area import check_rate
+from mpcs_torch.functional.detection.area import check_rate, lowest_false_alarm, lowest_miss
 from mpcs_torch.functional.detection.cost import min_cost_of
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_of
 from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, hull_vertices, middle_of
@@ -108,24 +108,22 @@ def limiting_thresholds(
     Raises:
         ValueError: If a rate breaks its rule.
     """
-    rates, thresholds = counts.rates(), []
+    thresholds = []
     for limit in p_fa:
         check_rate("p_fa", limit)
-        threshold = _middle_of_best(counts, rates.p_fa <= limit, rates.p_miss)
+        threshold = _middle_of(counts, *lowest_miss(counts, limit))
         name = f"miss rate at {where}{100 * limit:g} % false alarms"
         thresholds.append(FixedThreshold(name, threshold, "miss rate"))
     for limit in p_miss:
         check_rate("p_miss", limit)
-        threshold = _middle_of_best(counts, rates.p_miss <= limit, rates.p_fa)
+        threshold = _middle_of(counts, *lowest_false_alarm(counts, limit))
         name = f"false-alarm rate at {where}{100 * limit:g} % misses"
         thresholds.append(FixedThreshold(name, threshold, "false-alarm rate"))
     return thresholds
 
 
-def _middle_of_best(counts: ErrorCounts, is_allowed: Tensor, rate: Tensor) -> float:
-    """Return the middle of the thresholds with the lowest rate of those allowed; infinite to accept or reject all."""
-    best = (is_allowed & (rate == rate[is_allowed].min())).nonzero().squeeze(1)
-    first, last = int(best[0]), int(best[-1])
+def _middle_of(counts: ErrorCounts, first: int, last: int) -> float:
+    """Return the middle of equally good thresholds; infinite to accept or reject all."""
     if last == 0:
         return -torch.inf
     return middle_of(counts.thresholds[max(first - 1, 0)], counts.thresholds[last]).item()

@@ -29,6 +29,7 @@ from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch import functional as ours
 from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.tables import Table
+from tests.benchmarks import detection_against_sort, parquet_trials
 from tests.metrics.cases import CASES
 
 Call = Callable[[], object]
@@ -193,9 +194,17 @@ def threads_table() -> str:
                 for threads in (1, 2, 4, 8):
                     torch.set_num_threads(threads)
                     first, second = medians([reference, score], lambda: None)
-                    limit = f"{MPCS_LIMIT if threads <= 2 else ''}" if not others else f"{BUSY_LIMIT}"
+                    limit = BUSY_LIMIT if others else MPCS_LIMIT if threads <= 2 else None
+                    ratio = second / first
                     rows.append(
-                        [f"{shape}", str(others), str(threads), f"{1000 * first:.3g}", f"{second / first:.2f}", limit]
+                        [
+                            f"{shape}",
+                            f"{others}",
+                            f"{threads}",
+                            f"{1000 * first:.3g}",
+                            f"{ratio:.2f}",
+                            _at_most(limit, ratio),
+                        ]
                     )
     torch.set_num_threads(most)
     header = ["float32 logits", "busy processes beside", "threads", "F.cross_entropy, ms", "MPCS, ratio", "at most"]
@@ -250,6 +259,17 @@ def starts_table() -> str:
     return f"## Commands\n\n{Table(['command', 'seconds', 'at most'], rows).markdown()}\n"
 
 
+def detection_table() -> str:
+    """Time what detectors need of 10^7 trials, as multiples of one sort."""
+    of_tensors, of_file = detection_against_sort.ratio(), parquet_trials.ratio()
+    kinds = [
+        ("equal error, costs, area, Cllr", "a sort and a pass of PAV", of_tensors, detection_against_sort.LIMIT),
+        ("mpcs detect of a parquet file", "reading and a sort", of_file, parquet_trials.LIMIT),
+    ]
+    cells = [[call, base, f"{ratio:.2f}", _at_most(limit, ratio)] for call, base, ratio, limit in kinds]
+    return f"## Detection, 10^7 trials\n\n{Table(['call', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
+
+
 def batch(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return random logits and labels."""
     generator = torch.Generator().manual_seed(0)
@@ -263,9 +283,13 @@ def table_of(heading: str, timed: Sequence[Timed], finish: Call) -> str:
     cells = []
     for (name, _, limit), time in zip(timed, times, strict=True):
         ratio = time / times[0]
-        over = "" if limit is None else f"{limit}" + (" **exceeded**" if ratio > limit else "")
-        cells.append([name, f"{1000 * time:.3g}" if time < 1 else f"{1000 * time:.0f}", f"{ratio:.2f}", over])
+        milliseconds = f"{1000 * time:.3g}" if time < 1 else f"{1000 * time:.0f}"
+        cells.append([name, milliseconds, f"{ratio:.2f}", _at_most(limit, ratio)])
     return f"## {heading}\n\n{Table(['call', 'ms', 'ratio', 'at most'], cells).markdown()}\n"
+
+
+def _at_most(limit: float | None, ratio: float) -> str:
+    return "" if limit is None else f"{limit}" + (" **exceeded**" if ratio > limit else "")
 
 
 def devices() -> list[torch.device]:
@@ -289,7 +313,7 @@ def main() -> None:
         f"start; the code after commit {commit.strip() or 'unknown'}.\n\n<!-- kernels\n{digests}-->\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
-    with counting_bar("bench", len(jobs) + len(devices()) + 3) as advance:
+    with counting_bar("bench", len(jobs) + len(devices()) + 4) as advance:
         for device, shape, name in jobs:
             finish: Call = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
             timed = list(batch_calls(*batch(shape, DTYPES[name], device)))
@@ -300,7 +324,7 @@ def main() -> None:
             heading = f"{UPDATES} updates of 64 samples on {device.type}"
             parts.append(table_of(heading, list(update_calls(device)), finish))
             advance()
-        for table in (threads_table, memory_table, starts_table):
+        for table in (threads_table, memory_table, detection_table, starts_table):
             parts.append(table())
             advance()
     path.write_text("\n".join(parts), encoding="utf-8")

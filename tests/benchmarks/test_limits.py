@@ -9,6 +9,7 @@ from tests.benchmarks import (
     detection_against_sort,
     limits,
     mpcs_cost,
+    parquet_trials,
     replay_overhead,
     start_up,
 )
@@ -40,6 +41,11 @@ def test_measuring_costs_a_fraction_of_training(experiment: str, data_root: Path
 @pytest.mark.benchmark
 def test_detection_metrics_take_hardly_more_than_a_sort() -> None:
     assert detection_against_sort.ratio() <= detection_against_sort.LIMIT
+
+
+@pytest.mark.benchmark
+def test_detectors_in_a_file_take_at_most_twice_reading_and_a_sort() -> None:
+    assert parquet_trials.ratio() <= parquet_trials.LIMIT
 
 
 @pytest.mark.benchmark

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.binary_trials import BinaryTrials, ClassAverage, value_of_batch
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, hull_of
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, first_threshold, hull_of
 
 
 def partial_auc(
@@ -123,14 +123,30 @@ def partial_auc_of(counts: ErrorCounts, max_p_fa: float) -> Tensor:
 
 def miss_of(trials: BinaryTrials, p_fa: float) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``."""
-    curve = trials.errors().rates()
-    return curve.p_miss[curve.p_fa <= p_fa].min()
+    counts = trials.errors()
+    return counts.misses[lowest_miss(counts, p_fa)[0]].double() / counts.targets
 
 
 def false_alarm_of(trials: BinaryTrials, p_miss: float) -> Tensor:
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``."""
-    curve = trials.errors().rates()
-    return curve.p_fa[curve.p_miss <= p_miss].min()
+    counts = trials.errors()
+    return counts.false_alarms[lowest_false_alarm(counts, p_miss)[0]].double() / counts.nontargets
+
+
+def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
+    """Return the first and the last threshold with the lowest miss rate at a false-alarm rate of at most ``p_fa``."""
+    nontargets = int(counts.nontargets)
+    first = first_threshold(counts, lambda _, false_alarms: false_alarms / nontargets <= p_fa)
+    fewest = int(counts.misses[first])
+    return first, first_threshold(counts, lambda misses, _: misses > fewest) - 1
+
+
+def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
+    """Return the first and the last threshold with the lowest false-alarm rate at a miss rate of at most ``p_miss``."""
+    targets = int(counts.targets)
+    last = first_threshold(counts, lambda misses, _: misses / targets > p_miss) - 1
+    fewest = int(counts.false_alarms[last])
+    return first_threshold(counts, lambda _, false_alarms: false_alarms <= fewest), last
 
 
 def break_even_of_trials(trials: BinaryTrials) -> Tensor:

@@ -14,7 +14,7 @@ from mpcs_torch.functional.detection.binary_trials import (
     split_batch,
     stack_classes,
 )
-from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, edge_of_equal_rates
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, edge_of_equal_rates, first_threshold
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
@@ -121,22 +121,27 @@ def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMe
 
 def equal_error_of(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate of counted errors."""
-    if method == "nearest":
-        curve = counts.rates()
-        nearest = nearest_to_equal(counts)
-        below = torch.cat([curve.thresholds.new_tensor([-inf]), curve.thresholds])
-        rate = (curve.p_miss[nearest] + curve.p_fa[nearest]) / 2
-        return EqualError(rate, below[nearest], curve.thresholds[nearest])
     if method == "rocch":
         edge = edge_of_equal_rates(counts)
-        both_ends = edge.new_tensor([0, -1])  # rates are shares of all misses and of all false alarms
-        counts = counts.at(torch.cat([both_ends[:1], edge, both_ends[1:]]))
-    return crossing_of(counts.rates())
+    else:
+        targets, nontargets = int(counts.targets), int(counts.nontargets)
+        after = first_threshold(counts, lambda misses, alarms: misses * nontargets >= alarms * targets)
+        edge = counts.misses.new_tensor([after - 1, after])
+    if method == "nearest":
+        return _nearest_of(counts, edge)
+    both_ends = edge.new_tensor([0, -1])  # rates are shares of all misses and of all false alarms
+    return crossing_of(counts.at(torch.cat([both_ends[:1], edge, both_ends[1:]])).rates())
 
 
-def nearest_to_equal(counts: ErrorCounts) -> Tensor:
-    """Return the index of the lowest threshold where the rates differ least: int64 scalar."""
-    return (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs().argmin()
+def _nearest_of(counts: ErrorCounts, edge: Tensor) -> EqualError:
+    """Return the one of two neighbouring thresholds whose rates differ less, the lower one if both do alike."""
+    gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
+    nearest = edge[int(gaps[1] < gaps[0])]
+    rate = (
+        counts.misses[nearest].double() / counts.targets + counts.false_alarms[nearest].double() / counts.nontargets
+    ) / 2
+    below = torch.where(nearest > 0, counts.thresholds[nearest - 1], -inf)
+    return EqualError(rate, below, counts.thresholds[nearest])
 
 
 def crossing_of(curve: ErrorRates) -> EqualError:

@@ -1,6 +1,8 @@
 """Misses and false alarms of a detector at every threshold, counted from its scores, and the hull of their curve."""
 
 import warnings
+from bisect import bisect_left
+from collections.abc import Callable
 from math import inf
 from typing import NamedTuple
 
@@ -134,6 +136,17 @@ class ErrorCounts(NamedTuple):
     def at(self, index: Tensor) -> "ErrorCounts":
         """Return the errors at some of the thresholds."""
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
+
+
+def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> int:
+    """Return the index of the first threshold whose misses and false alarms meet a condition, by a binary search.
+
+    Thresholds rise, misses with them, and false alarms fall, so that the condition holds from there on. If none meets
+    it, the index is their number.
+    """
+    misses, false_alarms, thresholds = counts
+    indices = range(len(thresholds))
+    return bisect_left(indices, True, key=lambda index: is_met(int(misses[index]), int(false_alarms[index])))
 
 
 def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
