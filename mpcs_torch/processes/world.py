@@ -6,8 +6,9 @@ died (PyTorch 2.15). So the first process names each launch anew, and tells the 
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from inspect import signature
 from time import monotonic, sleep
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -19,6 +20,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch.errors import MpcsError
+from mpcs_torch.processes import sharding
 from mpcs_torch.processes.pool import die_with_parent
 
 SECONDS = 300.0
@@ -87,12 +89,18 @@ class World:
         """Return the rows of this process out of a number of rows; the shares differ by one row at most."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
-    def engine(self, model: nn.Module) -> nn.Module:
-        """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel`."""
+    def engine(self, model: nn.Module, *, is_sharded: bool = False) -> nn.Module:
+        """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel` or FSDP2."""
         if self.size == 1:
             return model
         with _reached():
-            return DistributedDataParallel(model, broadcast_buffers=False)  # each process has its own batch norm
+            if is_sharded:
+                sharding.shard(model)
+                return model
+            known = signature(DistributedDataParallel).parameters
+            name = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its older name
+            own_batch_norm: dict[str, Any] = {name: False}
+            return DistributedDataParallel(model, **own_batch_norm)
 
     def gather_rows(self, own: Tensor, count: int, flags: Sequence[bool] = ()) -> tuple[Tensor, tuple[bool, ...]]:
         """Gather the rows of all processes, and tell which flags are set in any of them.
@@ -123,9 +131,17 @@ class World:
         parts[self.rank] = own
         return torch.cat(parts), tuple(flag > 0 for flag in seen.tolist())
 
-    def summing(self, engine: nn.Module) -> AbstractContextManager[None]:
+    @contextmanager
+    def summing(self, engine: nn.Module) -> Iterator[None]:
         """Let the engine add up the gradients of this process alone: not yet before an optimizer step."""
-        return engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext()
+        if sharding.is_sharded(engine):
+            sharded: Any = engine
+            sharded.set_requires_gradient_sync(False)
+            yield
+            sharded.set_requires_gradient_sync(True)
+        else:
+            with engine.no_sync() if isinstance(engine, DistributedDataParallel) else nullcontext():
+                yield
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of the loss of the rows of all processes, a scalar."""

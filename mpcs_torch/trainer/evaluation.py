@@ -11,6 +11,7 @@ from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.processes.sharding import is_sharded
 from mpcs_torch.processes.world import ALONE, World
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import Split
@@ -66,7 +67,10 @@ class Evaluator:
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
         """Compute the logits of the samples of this process, (N, C)."""
-        parts = torch.split(self.own.inputs, self.batch_size)
+        parts = list(torch.split(self.own.inputs, self.batch_size))
+        if is_sharded(model):  # which gathers weights in as many passes in each process
+            most = -(-len(self.split.labels) // self.world.size)
+            parts += [parts[0][:0]] * (-(-most // self.batch_size) - len(parts))
         batches = [forward_pass(model, inputs, self.precision) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 

@@ -85,14 +85,14 @@ def run_in_folder(
             restore(prepared, saved)
         world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
         selector = open_selector(config, folder, flush=flush) if world.is_first else None
+        saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
             records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
-            saving = [] if selector is None else [selector_hook(selector)]
             hooks = [stack.enter_context(records), *saving, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds) if flush else None
         if keeper is not None:
             stack.enter_context(keeper.watching())
-        prepared.start(hooks if world.is_first else [], keeper)
+        prepared.start(hooks if world.is_first else saving, keeper)
         result = measure_result(prepared, selector)
         world.told_by_first(lambda: _write_result(result, folder, selector))
     return prepared, result

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
@@ -41,8 +41,14 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     on_device = data.to(device, dtype)
     batches = ShuffledBatches(on_device.train, batch_size, world)
     with _config_errors(f"{config.name}: model does not fit {config.data}"):
-        model = config.model.build(data).to(device, dtype)
-    engine = world.engine(model)  # which gives all processes the model of the first
+        # A model to be sharded goes to the device share by share.
+        model = config.model.build(data).to("cpu" if config.device.shard else device, dtype)
+    world.copy_from_first([*model.parameters(), *model.buffers()])
+    average = None
+    if training.averaging is not None:
+        average = AveragedModel(model, avg_fn=get_ema_avg_fn(training.averaging), use_buffers=True)  # type: ignore[no-untyped-call]
+        average.module = world.engine(average.module, is_sharded=True) if config.device.shard else average.module
+    engine = world.engine(model, is_sharded=config.device.shard)
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
     measured = on_device.train
@@ -70,11 +76,8 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
                 raise ValueError("training.margin_ramp needs the loss softmax_margin")
             begin, end = training.margin_ramp
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
-    average = None
-    if training.averaging is not None:
-        update = get_ema_multi_avg_fn(training.averaging)  # type: ignore[no-untyped-call]
-        average = AveragedModel(model, multi_avg_fn=update, use_buffers=True)
     state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, world, average=average)
+    state.is_sharded = config.device.shard
     state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -71,8 +72,10 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     """
     world, model = run.state.world, run.state.measured
     own = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    epoch, reason = world.told_by_first(lambda: _pick(run, selector))
-    world.copy_from_first(model.state_dict().values())
+    # Buffers, such as those of batch norm, differ between processes; so do their devices.
+    last = {name: tensor.cpu() for name, tensor in run.state.state_of(model).items()}
+    epoch, reason, picked = world.told_by_first(lambda: _pick(run, selector, last))
+    run.state.load(model, picked)
     splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
     with run.kernels():
         measured = {name: evaluator_of(run, split)(model) for name, split in splits.items() if split is not None}
@@ -82,13 +85,14 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     return RunResult(epoch, reason, values, any(world.told_by_all(diverged)))
 
 
-def _pick(run: PreparedRun, selector: CheckpointSelector | None) -> tuple[int, str]:
-    """Load the picked checkpoint, and return its epoch and why it was picked."""
+def _pick(
+    run: PreparedRun, selector: CheckpointSelector | None, last: dict[str, Any]
+) -> tuple[int, str, dict[str, Any]]:
+    """Return the picked epoch, why it was picked, and its model; the last one if there is no other."""
     if selector is None:
-        return run.state.epochs, "the last epoch, because the run has no selector"
+        return run.state.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
-        return run.state.epochs, "the last epoch, because no epoch keeps to the selector's limits"
-    run.state.measured.load_state_dict(selector.load(selector.best.number)["model"])
+        return run.state.epochs, "the last epoch, because no epoch keeps to the selector's limits", last
     rule = selector.rule
     extreme = "lowest" if rule.directions[rule.by] == "min" else "highest"
     limits = [f"{name} within {slack:g} of its best" for name, slack in rule.within.items()]
@@ -98,7 +102,7 @@ def _pick(run: PreparedRun, selector: CheckpointSelector | None) -> tuple[int, s
     missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in selector.epochs)
     among += f", {missing} of which gave NaN" if missing else ""
     reason = f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.epochs.samples} data{among}"
-    return selector.best.number, reason
+    return selector.best.number, reason, selector.load(selector.best.number)["model"]
 
 
 def evaluator_of(run: PreparedRun, split: Split) -> Evaluator:

@@ -16,7 +16,7 @@ from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig, dump_config
-from mpcs_torch.trainer.loop import Hook, LoopState, PreparedRun
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
 
 FOLDER = "checkpoints"
 """Inside the run's folder."""
@@ -39,16 +39,22 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
     )
 
 
-def selector_hook(selector: CheckpointSelector) -> Hook:
-    """Return a hook that offers every epoch to the selector."""
-    return lambda epoch, state: selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
+def selector_hook(selector: CheckpointSelector | None) -> Hook:
+    """Return a hook that offers every epoch to the selector, which the first process alone has."""
+
+    def offer(epoch: MeasuredEpoch, state: LoopState) -> None:
+        content = checkpoint(state) if state.is_sharded else None  # to which all processes add their shares
+        if selector is not None:
+            selector.update(lambda: content or checkpoint(state), epoch=epoch.number, **epoch.values)
+
+    return offer
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:
     """Return the state of a run as tensors and plain values, which ``torch.load(weights_only=True)`` reads."""
     return {
-        "model": state.measured.state_dict(),
-        "optimizer": state.optimizer.state_dict(),
+        "model": state.state_of(state.measured),
+        "optimizer": state.state_of(state.optimizer),
         "epochs": state.epochs,
         "steps": state.steps,
         "random_state": torch.get_rng_state(),
@@ -89,7 +95,7 @@ class RunKeeper:
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         content = {
             "config": dump_config(run.config),
-            "parts": {name: part.state_dict() for name, part in _parts(run).items()},
+            "parts": {name: state.state_of(part) for name, part in _parts(run).items()},
             "epochs": state.epochs,
             "steps": state.steps,
             "order": state.order,
@@ -144,7 +150,7 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
         if saved["config"] != dump_config(run.config):
             raise ConfigError(f"{run.config.name}: the config is not that of the saved run; --overwrite begins anew")
         for name, part in _parts(run).items():
-            part.load_state_dict(saved["parts"][name])
+            state.load(part, saved["parts"][name])
         state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
         state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
         if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before

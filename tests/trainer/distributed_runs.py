@@ -1,6 +1,6 @@
 """Train with 1, 2 and 4 processes, and compare the records: ``python -m tests.trainer.distributed_runs FOLDER``.
 
-With numbers of processes after the folder, only the first run is made, with these.
+With numbers of processes after the folder, only two of the runs are made, with these.
 """
 
 import sys
@@ -32,7 +32,13 @@ CHANGES: dict[str, dict[str, Any]] = {
         "training": {"batch_size": 7, "averaging": 0.9, "optimizer": {"name": "sgd", "momentum": 0.9}},
         "selector": {"by": "mpcs", "top_k": 2},
     },
+    "sharded": {
+        "training": {"batch_size": 7, "averaging": 0.9, "accumulate": 2, "clip_norm": 0.5},
+        "selector": {"by": "mpcs", "top_k": 2},
+        "device": {"precision": "64-true", "shard": True},
+    },
 }
+QUICK = ["loss of weighted pairs", "sharded"]
 
 
 def config_of(change: str) -> RunConfig:
@@ -70,4 +76,4 @@ def main(root: Path, changes: Sequence[str], sizes: Sequence[int]) -> None:
 
 if __name__ == "__main__":
     given = [int(size) for size in sys.argv[2:]]
-    main(Path(sys.argv[1]), list(CHANGES)[:1] if given else list(CHANGES), given or SIZES)
+    main(Path(sys.argv[1]), QUICK if given else list(CHANGES), given or SIZES)

@@ -1,4 +1,4 @@
-"""Kill runs at random moments, and resume them: ``python -m tests.trainer.kill_training FOLDER KILLS PROCESSES``.
+"""Kill runs at random moments, resume them: ``python -m tests.trainer.kill_training FOLDER KILLS PROCESSES [sharded]``.
 
 Exits with 1 unless records, checkpoints and result have the bytes of a run that was left alone. Of several processes a
 random one is killed, and the others after it, as a launcher does.
@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from mpcs_torch.processes.world import World
+from mpcs_torch.trainer.config.sections import DeviceConfig
 from mpcs_torch.trainer.folder import run_in_folder
 from tests.processes.forked import forked_world, succeeded
 from tests.trainer.toy import toy_config, toy_data
@@ -53,14 +54,14 @@ def kill(children: list[int], draw: random.Random) -> bool:
     return True
 
 
-def main(root: Path, kills: int, size: int) -> None:
+def main(root: Path, kills: int, size: int, *, is_sharded: bool) -> None:
     root.mkdir(parents=True, exist_ok=True)
-    draw = random.Random(size)
+    draw, config = random.Random(size), CONFIG.model_copy(update={"device": DeviceConfig(shard=is_sharded)})
     whole, cut = root / "whole", root / "cut"
 
     def train(folder: Path) -> list[int]:
         def run(world: World) -> None:
-            run_in_folder(CONFIG, toy_data(), folder, resume=True, world=world)
+            run_in_folder(config, toy_data(), folder, resume=True, world=world)
 
         return forked_world(root, size, run)
 
@@ -82,4 +83,4 @@ def main(root: Path, kills: int, size: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), is_sharded="sharded" in sys.argv)
