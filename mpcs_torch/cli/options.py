@@ -13,6 +13,7 @@ from mpcs_torch.errors import did_you_mean, printable
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 if TYPE_CHECKING:
+    from mpcs_torch.evaluation.files.predictions import ReadOptions
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.learning.decision_rule import CalibrationMethod
 
@@ -123,7 +124,26 @@ TargetColumn = Annotated[
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave out a column that is no class; repeatable.")
 ]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
+]
 OverwriteReport = Annotated[bool, typer.Option("--overwrite", help="Replace an existing report.")]
+
+
+def read_options(
+    target: Path | None,
+    target_column: str | None,
+    ignore: Sequence[str] | None,
+    *,
+    logits: bool = False,
+    id_column: str | None = None,
+) -> "ReadOptions":
+    """Return how to read files of predictions, by the options of a verb."""
+    from mpcs_torch.evaluation.files.columns import ColumnOptions
+    from mpcs_torch.evaluation.files.predictions import ReadOptions
+
+    return ReadOptions(target, logits, ColumnOptions(target_column, tuple(ignore or ()), id_column))
 
 
 def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read: Sequence[Path] = ()) -> None:

@@ -11,9 +11,8 @@ from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, Temperat
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.columns import ColumnOptions
 from mpcs_torch.evaluation.files.matched_rows import text_of
-from mpcs_torch.evaluation.files.predictions import Predictions, open_with_columns
+from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions, open_with_columns
 from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_of
@@ -171,28 +170,21 @@ def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: flo
 
 
 def calibrate_predictions(
-    saved: SavedCalibration, path: Path, target: Path | None, advance: Advance, columns: ColumnOptions | None = None
+    saved: SavedCalibration, path: Path, reading: ReadOptions, advance: Advance
 ) -> CalibratedPredictions:
     """Apply temperature or vector scaling to a file, which need not have labels.
 
     Args:
         saved: The calibration. The file must hold logits if it was fitted to logits, else probabilities.
         path: The file; see `Predictions`.
-        target: The labels of an npy file, to keep them.
+        reading: How to read it, but for logits.
         advance: Called with the number of rows after each chunk.
-        columns: The user's options about columns.
 
     Raises:
         PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
     """
-    predictions = open_with_columns(
-        path,
-        target=target,
-        from_logits=saved.from_logits,
-        class_names=_unless_numbered(saved.class_names),
-        needs_labels=False,
-        options=columns,
-    )
+    reading, names = reading._replace(from_logits=saved.from_logits), _unless_numbered(saved.class_names)
+    predictions = open_with_columns(path, reading, class_names=names, needs_labels=False)
     if len(predictions.class_names) != len(saved.class_names):
         problem = f"has scores for {len(predictions.class_names)} classes, but {len(saved.class_names)} are expected"
         raise PredictionsError(path, problem)
@@ -211,7 +203,7 @@ def _unless_numbered(class_names: Sequence[str]) -> Sequence[str] | None:
 
 
 def estimate_file_priors(
-    validation: Predictions, path: Path, advance: Advance, columns: ColumnOptions | None = None
+    validation: Predictions, path: Path, reading: ReadOptions, advance: Advance
 ) -> tuple[PriorEstimate, list[str]]:
     """Estimate the class frequencies of another file; also return what was not plain in reading it, in sentences.
 
@@ -219,14 +211,7 @@ def estimate_file_priors(
         PredictionsError: If a file cannot be read, the classes differ, or a value breaks a rule.
     """
     names = _unless_numbered(validation.class_names)
-    unlabelled = open_with_columns(
-        path,
-        target=None,
-        from_logits=validation.from_logits,
-        class_names=names,
-        needs_labels=False,
-        options=columns,
-    )
+    unlabelled = open_with_columns(path, reading._replace(target=None), class_names=names, needs_labels=False)
     logits, target, _ = all_rows(validation, advance)
     others = all_rows(unlabelled, advance).logits
     try:

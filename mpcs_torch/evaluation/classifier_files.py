@@ -4,6 +4,7 @@ import csv
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_columns, file_names, lines_of, reading
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
-from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions
+from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions, ReadOptions
 from mpcs_torch.evaluation.verdict import KeptRows
 from mpcs_torch.functional.concern.risk_coverage_area import risks_of
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
@@ -102,21 +103,27 @@ class ModelFiles(NamedTuple):
     """Files of predictions, and what to read of them."""
 
     paths: Sequence[Path]
-    target: Path | None = None
-    """The labels of npy files."""
-    from_logits: bool = False
+    reading: ReadOptions = ReadOptions(columns=ColumnOptions())
     by: Sequence[str] = ()
-    """Columns whose groups are measured."""
+    """Columns of the first file: each of their groups is measured too."""
     cluster: str | None = None
-    """The column of rows that are drawn together."""
-    options: ColumnOptions = ColumnOptions()
-    """The options of the user about other columns of csv and parquet files."""
+    """A column of the first file that says which rows are not independent."""
+
+    @property
+    def options(self) -> ColumnOptions:
+        """The options of the user about other columns of csv and parquet files."""
+        return self.reading.columns or ColumnOptions()
+
+    @property
+    def identifier(self) -> str | None:
+        """The column of all files by which rows are matched; None if they are by their order."""
+        return self.options.identifier if len(self.paths) > 1 else None
 
     @property
     def columns(self) -> list[str]:
         """All columns that are neither scores nor labels."""
-        given = [self.cluster, self.options.identifier if len(self.paths) > 1 else None]
-        return list(dict.fromkeys([*self.by, *(name for name in given if name is not None)]))
+        given = [*self.by, self.cluster, self.identifier]
+        return list(dict.fromkeys(name for name in given if name is not None))
 
 
 def open_models(files: ModelFiles, concern: ConcernSpec | None) -> dict[str, Predictions]:
@@ -131,30 +138,27 @@ def open_models(files: ModelFiles, concern: ConcernSpec | None) -> dict[str, Pre
         PredictionsError: If a file cannot be read, is given twice, lacks a column of groups if it is the first, or has
             other classes.
     """
-
-    def opened(path: Path, names: Sequence[str] | None) -> Predictions:
-        has_labels = path.suffix != ".npy" and any(other.suffix == ".npy" for other in files.paths)
-        target = None if has_labels else files.target
-        return Predictions(
-            path,
-            target=target,
-            from_logits=files.from_logits,
-            class_names=names,
-            texts=files.columns,
-            columns=files.options,
-            decisions=decisions,
-        )
-
-    class_names: Sequence[str] | None = None if concern is None else concern.classes
-    decisions = None if concern is None else decision_numbers(concern)
-    names = file_names(files.paths)
+    opened = partial(
+        Predictions,
+        from_logits=files.reading.from_logits,
+        texts=files.columns,
+        columns=files.options,
+        decisions=None if concern is None else decision_numbers(concern),
+    )
+    paths, class_names = files.paths, None if concern is None else concern.classes
+    has_npy = any(path.suffix == ".npy" for path in paths)
+    targets = [None if has_npy and path.suffix != ".npy" else files.reading.target for path in paths]
+    names = file_names(paths)
     _check_options(files)
-    if files.columns and files.paths[0].suffix in COLUMNS:
-        check_texts(files.paths[0], files.columns)
+    if files.columns and paths[0].suffix in COLUMNS:
+        check_texts(paths[0], files.columns)
     if class_names is None and len(names) > 1:
-        naming = next((path for path in files.paths if path.suffix in COLUMNS), files.paths[0])
-        class_names = opened(naming, None).class_names
-    models = {name: opened(path, class_names) for name, path in zip(names, files.paths, strict=True)}
+        naming = next((place for place, path in enumerate(paths) if path.suffix in COLUMNS), 0)
+        class_names = tuple(opened(paths[naming], target=targets[naming]).class_names)
+    models = {
+        name: opened(path, target=target, class_names=class_names)
+        for name, path, target in zip(names, paths, targets, strict=True)
+    }
     first = next(iter(models.values()))
     for predictions in models.values():
         if predictions.is_decided != first.is_decided:
@@ -167,17 +171,17 @@ def open_models(files: ModelFiles, concern: ConcernSpec | None) -> dict[str, Pre
 def _check_options(files: ModelFiles) -> None:
     """Refuse options that name a column which no file has, and files without the column that matches them."""
     tables = [path for path in files.paths if path.suffix in COLUMNS]
-    identifier = files.options.identifier
+    target, ignored, identifier = files.options
     if files.options != ColumnOptions() and not tables:
-        option = "--target-column" if files.options.target else "--id-column" if identifier else "--ignore"
+        option = "--target-column" if target else "--id-column" if identifier else "--ignore"
         raise PredictionsError(files.paths[0], f"has no columns: {option} is for csv and parquet files")
     if identifier is not None:
         for path in files.paths:
             if path not in tables:
                 raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(identifier)}")
             check_texts(path, [identifier])
-    columns = {name for path in tables for name in names_in(path)} if files.options.ignored else set()
-    missing = next((name for name in files.options.ignored if name not in columns), None)
+    columns = {name for path in tables for name in names_in(path)} if ignored else set()
+    missing = next((name for name in ignored if name not in columns), None)
     if missing is not None:
         raise PredictionsError(tables[0], f"has no column {quoted(missing)} of --ignore, but {quoted(sorted(columns))}")
 
@@ -215,6 +219,7 @@ SOFT_ALONE = "Models are compared on files with one class for each row: soft lab
 
 
 def score_models(
+    files: ModelFiles,
     opened: Mapping[str, Predictions],
     concern: ConcernSpec | ConcernRange | None,
     advance: Advance = lambda _: None,
@@ -222,9 +227,6 @@ def score_models(
     entries: "Sequence[MetricEntry] | None" = None,
     settings: Mapping[str, Any] | None = None,
     development: Predictions | None = None,
-    by: Sequence[str] = (),
-    cluster: str | None = None,
-    identifier: str | None = None,
     intervals: bool = True,
     world: World = ALONE,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
@@ -238,16 +240,14 @@ def score_models(
     Of several files, the labels and the groups of the first are held, 8 bytes for a row and column.
 
     Args:
-        opened: The file of each model, which has the columns of groups among its texts.
+        files: The files, with the columns of groups, of clusters and of ids.
+        opened: The same, as `open_models` opens them.
         concern: The costs of errors, for the metrics that ask.
         advance: Called with the number of rows that were added, to show progress.
         entries: The metrics. Default: all that the labels allow.
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         development: An open file of soft labels, which is read as a whole: hard F is also measured at the thresholds
             that are best there.
-        by: Columns of the first file: each of their groups is measured too.
-        cluster: A column of the first file that says which rows are not independent. Default: rows are independent.
-        identifier: A column of all files that names each row, by which rows are matched. Default: by their order.
         intervals: Whether values get intervals and models are compared.
         world: The processes that evaluate the files together, all of which return the result of the whole.
         risks: By model, if figures of certainty are wanted: filled with the risks of its rows.
@@ -257,6 +257,7 @@ def score_models(
         PredictionsError: If a file cannot be read or scored, or rows do not match.
         OtherProcessError: If another process has raised such an error.
     """
+    by, cluster, identifier = files.by, files.cluster, files.identifier
     columns = list(dict.fromkeys([*by, *([] if cluster is None else [cluster])]))
     part = _own_part(opened, identifier, world)
 

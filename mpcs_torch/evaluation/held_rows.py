@@ -1,12 +1,13 @@
 """Hold all rows of files of predictions in memory, for what needs them at once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.calibration.scaling import ScalingMethod
+from mpcs_torch.evaluation.classifier_files import ModelFiles
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, Predictions
@@ -36,25 +37,20 @@ class HeldRows(NamedTuple):
 
 
 def hold_rows(
-    opened: Mapping[str, Predictions],
-    *,
-    by: Sequence[str] = (),
-    identifier: str | None = None,
-    advance: Callable[[int], None] = lambda _: None,
+    files: ModelFiles, opened: Mapping[str, Predictions], advance: Callable[[int], None] = lambda _: None
 ) -> HeldRows:
     """Read files with the same rows.
 
     Args:
-        opened: The file of each model, by its name, as `open_models` opens them.
-        by: Columns of groups of the first file.
-        identifier: A column of all files by which rows are matched. Default: by their order.
+        files: The files, with the columns of groups.
+        opened: The same, as `open_models` opens them.
         advance: Called with the number of rows that were read, to show progress.
 
     Raises:
         PredictionsError: If a file cannot be read, has soft labels or decisions instead of probabilities, or more than
             `MOST_VALUES` values, or rows do not match.
     """
-    matched = MatchedRows(by, identifier=identifier)
+    matched = MatchedRows(files.by, identifier=files.identifier)
     probs = dict[str, Tensor]()
     for name, predictions in opened.items():
         if predictions.is_decided:

@@ -15,7 +15,7 @@ from mpcs_torch.evaluation import EvaluationWarning, Result, evaluate_confusion
 from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
 from mpcs_torch.evaluation.files.columns import ColumnOptions
-from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.selection import warn_of_pick
 
@@ -72,11 +72,11 @@ def from_file(
     path = folder / "predictions.csv"
     path.write_text("\n".join(lines))
     ignored = [name for name, values in columns.items() if isinstance(values[0], int) and name != "id"]
-    cluster = options.get("cluster")
+    cluster = options.pop("cluster", None)
     assert cluster is None or isinstance(cluster, str)
     ignored = [name for name in ignored if name != cluster]
-    opened = open_models(ModelFiles([path], cluster=cluster, options=ColumnOptions(ignored=ignored)), SKIN)
-    return list(score_models(opened, SKIN, **options).cautions)  # type: ignore[arg-type]
+    files = ModelFiles([path], ReadOptions(columns=ColumnOptions(ignored=ignored)), cluster=cluster)
+    return list(score_models(files, open_models(files, SKIN), SKIN, **options).cautions)  # type: ignore[arg-type]
 
 
 def warned(work: Callable[[], object]) -> list[EvaluationWarning]:
@@ -101,9 +101,9 @@ def tuned(folder: Path) -> list[EvaluationWarning]:
     """Choose thresholds on the file that is scored."""
     path = folder / "soft.csv"
     path.write_text("rain,wind,target_rain,target_wind\n0.1,0.9,0,1\n0.2,0.5,1,0\n0.3,0.1,1,0\n")
-    opened = open_models(ModelFiles([path]), None)
+    files = ModelFiles([path])
     development = Predictions(path, from_logits=False)
-    return list(score_models(opened, None, development=development, intervals=False).cautions)
+    return list(score_models(files, open_models(files, None), None, development=development, intervals=False).cautions)
 
 
 def underconfident(rows: int) -> tuple[Tensor, Tensor]:

@@ -121,8 +121,8 @@ def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
     decisions, target = drawn(300, 5)
     write(tmp_path / "A.csv", decisions, target)
     write(tmp_path / "B.csv", target, target)
-    opened = open_models(ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"], cluster="patient"), SPEC)
-    result = score_models(opened, SPEC, cluster="patient")
+    files = ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"], cluster="patient")
+    result = score_models(files, open_models(files, SPEC), SPEC)
     patients = [str(row % 7) for row in range(300)]
     expected = evaluate({"A": decisions, "B": target}, target, concern=SPEC, clusters=patients)
     for name in ("A", "B"):
@@ -137,8 +137,9 @@ def test_a_file_of_decisions_needs_a_concern_and_known_words(tmp_path: Path) -> 
         PredictionsError, match=r"has a column 'decision', but no concern that names .*: --concern FILE"
     ):
         open_models(ModelFiles([tmp_path / "A.csv"]), None)
+    files = ModelFiles([tmp_path / "A.csv"])
     with pytest.raises(PredictionsError, match=r"row 2, column decision: .*must be one of .*'refer'.* 'perhaps'"):
-        score_models(open_models(ModelFiles([tmp_path / "A.csv"]), SPEC), SPEC)
+        score_models(files, open_models(files, SPEC), SPEC)
     (tmp_path / "B.csv").write_text("benign,suspicious,malignant,target\n1,0,0,benign\n1,0,0,benign\n")
     with pytest.raises(PredictionsError, match=r"B.csv: has scores, but .*A.csv has decisions"):
         open_models(ModelFiles([tmp_path / "A.csv", tmp_path / "B.csv"]), SPEC)

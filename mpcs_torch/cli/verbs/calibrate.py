@@ -63,7 +63,6 @@ def fit(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.calibration_files import fit_to_predictions, fit_to_trials, save_calibration
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.files.trial_readers import read_trials
 
@@ -74,8 +73,8 @@ def fit(
             p_target = 0.5 if p_target is None else p_target
             fitted = fit_to_trials(dev, scores, "pav" if method is Method.PAV else "logistic", p_target)
         else:
-            columns = ColumnOptions(target_column, tuple(ignore or ()))
-            predictions = Predictions(dev, target=target, from_logits=logits, columns=columns)
+            reading = options.read_options(target, target_column, ignore, logits=logits)
+            predictions = Predictions(dev, **reading._asdict())
             fitted = fit_to_predictions(predictions, "vector" if method is Method.VECTOR else "temperature", advance)
             notes = predictions.notes()
     note(*notes)
@@ -110,15 +109,14 @@ def apply(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import write_predictions
     from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
 
     saved, notes = load_calibration(calibration), list[str]()
     with row_counter(f"calibrate {scores.name}", [scores]) as advance:
         if saved.class_names:
-            columns = ColumnOptions(target_column, tuple(ignore or ()))
-            calibrated = calibrate_predictions(saved, scores, target, advance, columns)
+            reading = options.read_options(target, target_column, ignore)
+            calibrated = calibrate_predictions(saved, scores, reading, advance)
             write_predictions(out, *calibrated[:4])
             notes = calibrated.notes
         else:
@@ -149,16 +147,13 @@ def priors(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import estimate_file_priors
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import open_with_columns
 
-    columns = ColumnOptions(target_column, tuple(ignore or ()))
+    reading = options.read_options(target, target_column, ignore, logits=logits)
     names = None if concern is None else load_concern(concern).classes
-    predictions = open_with_columns(
-        validation, target=target, from_logits=logits, class_names=names, needs_labels=True, options=columns
-    )
+    predictions = open_with_columns(validation, reading, class_names=names)
     with told_warnings(), row_counter("read predictions", [validation, unlabelled]) as advance:
-        estimate, notes = estimate_file_priors(predictions, unlabelled, advance, columns)
+        estimate, notes = estimate_file_priors(predictions, unlabelled, reading, advance)
     note(*predictions.notes(), *notes)
     is_label_shift, values = estimate.p_value >= LEVEL, [column.tolist() for column in estimate[:4]]
     if as_json:

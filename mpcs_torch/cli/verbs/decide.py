@@ -69,7 +69,6 @@ def fit(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.decision_files import fit_rule
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import open_with_columns
     from mpcs_torch.learning import DecisionRule, Limit
 
@@ -81,16 +80,10 @@ def fit(
             calibration=options.calibration_method(calibration),
             priors=None if priors is None else _numbers(priors),
         )
-    needed = [column for column in (cluster, *(limit.by for limit in rule.limits)) if column is not None]
-    predictions = open_with_columns(
-        validation,
-        target=target,
-        from_logits=logits,
-        class_names=spec.classes,
-        needs_labels=True,
-        options=ColumnOptions(target_column, tuple(ignore or ())),
-        needed=list(dict.fromkeys(needed)),
-    )
+    columns = dict.fromkeys((cluster, *(limit.by for limit in rule.limits)))
+    reading = options.read_options(target, target_column, ignore, logits=logits)
+    needed = [column for column in columns if column is not None]
+    predictions = open_with_columns(validation, reading, class_names=spec.classes, needed=needed)
     with told_warnings(), row_counter(f"read {validation.name}", [validation]) as advance:
         fit_rule(rule, predictions, advance, cluster=cluster)
     note(*predictions.notes())
@@ -127,20 +120,12 @@ def apply(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.evaluation.decision_files import apply_rule
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import open_with_columns
     from mpcs_torch.learning import DecisionRule
 
     loaded = DecisionRule.load(rule)
-    columns = ColumnOptions(target_column, tuple(ignore or ()))
-    opened = open_with_columns(
-        predictions,
-        target=target,
-        from_logits=logits,
-        class_names=loaded.concern.classes,
-        needs_labels=False,
-        options=columns,
-    )
+    reading = options.read_options(target, target_column, ignore, logits=logits)
+    opened = open_with_columns(predictions, reading, class_names=loaded.concern.classes, needs_labels=False)
     with told_warnings(), row_counter(f"decide {predictions.name}", [predictions]) as advance:
         decided = apply_rule(loaded, opened, advance)
     note(*opened.notes())

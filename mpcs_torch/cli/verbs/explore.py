@@ -24,10 +24,7 @@ def explore(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Show each group of rows of this column, too; repeatable."),
     ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
-    ] = None,
+    id_column: options.IdColumn = None,
     calibration: Annotated[
         Calibration, typer.Option(help="How to calibrate first; those of each fifth of the rows by the others.")
     ] = Calibration.TEMPERATURE,
@@ -53,16 +50,15 @@ def explore(
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.cautions import repeating
     from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.held_rows import hold_rows
     from mpcs_torch.report.explore import write_explorer
 
     spec = None if concern is None else load_concern(concern)
-    columns = ColumnOptions(target_column, tuple(ignore or ()), id_column)
-    opened = open_models(ModelFiles(predictions, target, logits, by or (), None, columns), spec)
-    identifier = id_column if len(opened) > 1 else None
+    reading = options.read_options(target, target_column, ignore, logits=logits, id_column=id_column)
+    files = ModelFiles(predictions, reading, by or ())
+    opened = open_models(files, spec)
     with row_counter("read " + ", ".join(path.name for path in predictions), predictions) as advance:
-        rows = hold_rows(opened, by=by or (), identifier=identifier, advance=advance)
+        rows = hold_rows(files, opened, advance)
     for file in opened.values():
         note(*file.notes())
     with told_warnings():

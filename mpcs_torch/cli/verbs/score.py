@@ -41,10 +41,7 @@ def score(
     target: Annotated[Path | None, options.file_option("File of the labels, if PREDICTIONS is an npy file.")] = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Match the rows of several files by this column, not by their order."),
-    ] = None,
+    id_column: options.IdColumn = None,
     logits: Logits = False,
     metrics: Annotated[
         str | None,
@@ -120,7 +117,6 @@ def score(
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models, shared_rows
-    from mpcs_torch.evaluation.files.columns import ColumnOptions
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.processes.world import joined
 
@@ -134,21 +130,20 @@ def score(
 
             result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
         else:
-            columns = ColumnOptions(target_column, tuple(ignore or ()), id_column)
-            opened = open_models(ModelFiles(predictions, target, logits, by or (), cluster, columns), spec)
+            reading = options.read_options(target, target_column, ignore, logits=logits, id_column=id_column)
+            files = ModelFiles(predictions, reading, by or (), cluster)
+            opened = open_models(files, spec)
             risks = {name: RowRisks() for name in opened} if html is not None else {}
             names = ", ".join(path.name for path in predictions)
             with row_counter(f"score {names}", predictions, shown=world.is_first) as advance:
                 result = score_models(
+                    files,
                     opened,
                     costs,
                     advance,
                     entries=entries,
                     settings={"k": k, "t": t, "concession": concession},
                     development=None if development is None else Predictions(development, from_logits=logits),
-                    by=by or (),
-                    cluster=cluster,
-                    identifier=id_column if len(opened) > 1 else None,
                     intervals=intervals,
                     world=world,
                     risks=risks,

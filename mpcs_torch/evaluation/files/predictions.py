@@ -1,8 +1,9 @@
 """Read files of predictions, in the format that their suffix names, check every value, and write them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -268,52 +269,48 @@ class Predictions:
             raise PredictionsError(self.path, problem, row=first + row, column=name)
 
 
+class ReadOptions(NamedTuple):
+    """What the user says of how to read files of predictions: arguments of `Predictions`."""
+
+    target: Path | None = None
+    from_logits: bool = False
+    columns: ColumnOptions | None = None
+
+
 def open_with_columns(
     path: Path,
+    reading: ReadOptions,
     *,
-    target: Path | None,
-    from_logits: bool,
-    class_names: Sequence[str] | None,
-    needs_labels: bool,
-    options: ColumnOptions | None = None,
+    class_names: Sequence[str] | None = None,
+    needs_labels: bool = True,
     needed: Sequence[str] = (),
 ) -> Predictions:
     """Open predictions with all of their columns that are neither scores nor labels, to keep them.
 
     Args:
-        path: As in `Predictions`, as are the others.
-        target: The labels of an ``.npy`` file.
-        from_logits: Whether the scores are logits.
-        class_names: The classes in index order. Default: the columns of scores.
-        needs_labels: Whether a file without labels is refused.
-        options: The user's options about columns.
+        path: The file.
+        reading: How to read it.
+        class_names: As in `Predictions`.
+        needs_labels: As in `Predictions`.
         needed: Columns that the file must have.
 
     Raises:
         PredictionsError: If the file cannot be read, or lacks one of the columns that are needed.
     """
-
-    def opened(texts: Sequence[str], options: ColumnOptions | None) -> Predictions:
-        return Predictions(
-            path,
-            target=target,
-            from_logits=from_logits,
-            class_names=class_names,
-            needs_labels=needs_labels,
-            texts=texts,
-            columns=options,
-        )
-
+    target, from_logits, options = reading
+    opened = partial(
+        Predictions, path, target=target, from_logits=from_logits, class_names=class_names, needs_labels=needs_labels
+    )
     if path.suffix not in COLUMNS:
         if needed:
             raise PredictionsError(path, f"must be a csv or parquet file with the column {quoted(needed[0])}")
-        return opened((), options)
+        return opened(columns=options)
     check_texts(path, needed)
     chosen = options or ColumnOptions()
-    classes = opened((), options).class_names if class_names is None else class_names
+    classes = opened(columns=options).class_names if class_names is None else class_names
     names, numbered = names_in(path), set(map(str, range(len(classes))))
     if not (numbered <= set(names) or set(classes) <= set(names)):
-        return opened((), options)  # which says what is missing
+        return opened(columns=options)  # which says what is missing
     usual = (LABEL,) if LABEL in names else LABEL_NAMES
     no_texts = {*classes, *numbered, *(usual if chosen.target is None else (chosen.target,))}
     texts = [name for name in names if name not in no_texts and name.lower() not in no_texts]
@@ -322,7 +319,7 @@ def open_with_columns(
         raise PredictionsError(path, f"column {quoted(wrong[0])} holds scores or labels, so it cannot name groups")
     kept = [name for name in texts if name in needed or name not in chosen.ignored]
     ignored = [name for name in chosen.ignored if name not in kept]
-    return opened(kept, None if options is None else chosen._replace(ignored=ignored))
+    return opened(texts=kept, columns=None if options is None else chosen._replace(ignored=ignored))
 
 
 SUFFIXES = (".csv", ".npz", ".pt")

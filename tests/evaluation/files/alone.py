@@ -3,7 +3,7 @@
 from typing import Any
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.classifier_files import RowRisks, score_models
+from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.predictions import Predictions
 
@@ -12,5 +12,9 @@ def score(
     predictions: Predictions, concern: ConcernSpec | None = None, *, risks: RowRisks | None = None, **options: Any
 ) -> ClassifierScores:
     return score_models(
-        {"model": predictions}, concern, risks={} if risks is None else {"model": risks}, **options
+        ModelFiles([predictions.path]),
+        {"model": predictions},
+        concern,
+        risks={} if risks is None else {"model": risks},
+        **options,
     ).first

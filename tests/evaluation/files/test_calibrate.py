@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.calibration_files import (
     save_calibration,
 )
 from mpcs_torch.evaluation.files.chunks import PredictionsError
-from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
+from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions, write_predictions
 from mpcs_torch.evaluation.files.trial_readers import read_trials
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
 from tests.calibration.data import CLASSES, logits, trials
@@ -62,7 +62,7 @@ def test_probabilities_of_0_and_1_are_calibrated_too(tmp_path: Path) -> None:
     votes = torch.nn.functional.one_hot(PROBS.argmax(dim=1), CLASSES).double()
     files = write_npz(tmp_path, votes, TARGET)
     fitted = fit_to_predictions(opened(files, from_logits=False), "temperature", ignore)
-    calibrated = calibrate_predictions(fitted.saved, files[0], None, ignore).scores
+    calibrated = calibrate_predictions(fitted.saved, files[0], ReadOptions(), ignore).scores
     accuracy = (votes.argmax(dim=1) == TARGET).double().mean()
     torch.testing.assert_close(calibrated.amax(dim=1).mean(), accuracy, rtol=1e-6, atol=0)
 
@@ -75,7 +75,7 @@ def test_calibrated_rows_stay_logits_or_probabilities_and_keep_their_labels(
     module = VectorScaling(CLASSES).fit(LOGITS if from_logits else PROBS.log(), TARGET)
     saved = SavedCalibration("vector", module, tuple(map(str, range(CLASSES))), from_logits)
     path, *labels = write(tmp_path, LOGITS if from_logits else PROBS, TARGET)
-    found = calibrate_predictions(saved, path, (labels or [None])[0], ignore)  # type: ignore[list-item]
+    found = calibrate_predictions(saved, path, ReadOptions((labels or [None])[0]), ignore)  # type: ignore[list-item]
     expected = module(LOGITS) if from_logits else module(PROBS.log()).softmax(dim=1)
     torch.testing.assert_close(found.scores, expected)
     assert torch.equal(found.target, TARGET)
@@ -87,7 +87,7 @@ def test_what_is_written_is_read_again(suffix: str, is_labelled: bool, tmp_path:
     path, saved = tmp_path / f"p{suffix}", SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
     logits, labels = LOGITS.repeat(41, 1), TARGET.repeat(41)  # more rows than csv is written at a time
     write_predictions(path, logits.t().contiguous().t(), labels if is_labelled else torch.empty(16400, 0), NAMES)
-    scores, target, names, _, _ = calibrate_predictions(saved, path, None, ignore)
+    scores, target, names, _, _ = calibrate_predictions(saved, path, ReadOptions(), ignore)
     assert torch.equal(scores, logits)
     assert names == NAMES
     assert torch.equal(target, labels) if is_labelled else target.shape == (16400, 0)
@@ -97,7 +97,7 @@ def test_what_is_written_is_read_again(suffix: str, is_labelled: bool, tmp_path:
 def test_an_npy_file_needs_no_labels_to_be_calibrated(tmp_path: Path) -> None:
     path, _ = write_npy(tmp_path, LOGITS, TARGET)
     saved = SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
-    assert calibrate_predictions(saved, path, None, ignore).target.shape == (400, 0)
+    assert calibrate_predictions(saved, path, ReadOptions(), ignore).target.shape == (400, 0)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".pt"])
@@ -111,7 +111,7 @@ def test_columns_are_found_by_the_names_of_the_fit(tmp_path: Path) -> None:
     module = VectorScaling(CLASSES).fit(LOGITS, TARGET)
     saved = SavedCalibration("vector", module, tuple(NAMES), True)
     turned = named_csv(tmp_path / "p.csv", LOGITS.flip(1), NAMES[::-1], 3 - TARGET)
-    found = calibrate_predictions(saved, turned, None, ignore)
+    found = calibrate_predictions(saved, turned, ReadOptions(), ignore)
     torch.testing.assert_close(found.scores, module(LOGITS))
     assert torch.equal(found.target, TARGET)
     assert found.class_names == NAMES
@@ -121,10 +121,10 @@ def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None
     saved = SavedCalibration("temperature", TemperatureScaling(), tuple(NAMES), True)
     other = named_csv(tmp_path / "p.csv", LOGITS, ["a", "b", "c", "d"])
     with pytest.raises(PredictionsError, match="columns must be named after the classes"):
-        calibrate_predictions(saved, other, None, ignore)
+        calibrate_predictions(saved, other, ReadOptions(), ignore)
     numbered = saved._replace(class_names=("0", "1"))
     with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):
-        calibrate_predictions(numbered, other, None, ignore)
+        calibrate_predictions(numbered, other, ReadOptions(), ignore)
 
 
 def test_soft_labels_are_refused(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
     turned = VectorScaling(CLASSES)
     turned.scale.fill_(-1)
     with pytest.raises(PredictionsError, match=r"p\.npz, row 8: the calibrated logits are not finite"):
-        calibrate_predictions(SavedCalibration("vector", turned, tuple("0123"), True), files[0], None, ignore)
+        calibrate_predictions(SavedCalibration("vector", turned, tuple("0123"), True), files[0], ReadOptions(), ignore)
     empty = write_npz(tmp_path, LOGITS[:0], TARGET[:0])
     with pytest.raises(PredictionsError, match="has no rows"):
         fit_to_predictions(opened(empty), "vector", ignore)

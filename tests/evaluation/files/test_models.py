@@ -68,9 +68,10 @@ def measured(
     metrics: Sequence[str] | None = None,
     intervals: bool = True,
 ) -> Result:
-    opened = open_models(ModelFiles(paths, by=by, cluster=cluster), concern)
+    files = ModelFiles(paths, by=by, cluster=cluster)
+    opened = open_models(files, concern)
     entries = None if metrics is None else [BY_NAME[name] for name in metrics]
-    return score_models(opened, concern, entries=entries, by=by, cluster=cluster, intervals=intervals)
+    return score_models(files, opened, concern, entries=entries, intervals=intervals)
 
 
 def test_models_are_compared_by_the_tests_of_their_metrics(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, scor
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.columns import ColumnOptions
-from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions
 from tests.evaluation.files.alone import score
 
 PLAIN = "red,green,target\n0.7,0.3,red\n0.4,0.6,red\n0.1,0.9,green\n"
@@ -107,10 +107,10 @@ def test_a_column_that_is_no_class_of_the_concern_is_named(tmp_path: Path) -> No
     with pytest.raises(PredictionsError, match="has no column 'truth' of --target-column"):
         scored(tmp_path / "p.csv", options=missing)
     with pytest.raises(PredictionsError, match="has no column 'age' of --ignore, but"):
-        open_models(ModelFiles([tmp_path / "p.csv"], options=ColumnOptions(ignored=["age"])), None)
+        open_models(ModelFiles([tmp_path / "p.csv"], ReadOptions(columns=ColumnOptions(ignored=["age"]))), None)
     (tmp_path / "p.npz").write_bytes(b"")
     with pytest.raises(PredictionsError, match="has no columns: --id-column is for csv and parquet files"):
-        open_models(ModelFiles([tmp_path / "p.npz"], options=ColumnOptions(identifier="id")), None)
+        open_models(ModelFiles([tmp_path / "p.npz"], ReadOptions(columns=ColumnOptions(identifier="id"))), None)
 
 
 def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
@@ -137,9 +137,8 @@ def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: st
 
 
 def matched(paths: list[Path]) -> None:
-    options = ColumnOptions(identifier="id")
-    opened = open_models(ModelFiles(paths, options=options), None)
-    found = score_models(opened, None, identifier="id")
+    files = ModelFiles(paths, ReadOptions(columns=ColumnOptions(identifier="id")))
+    found = score_models(files, open_models(files, None), None)
     assert found.models["A"].values == pytest.approx(found.models["B"].values)
     equal = found.comparisons[0].paired
     assert (equal.low, equal.high) == pytest.approx((-0.602, 0.602), abs=1e-3)
@@ -168,8 +167,9 @@ def test_rows_of_several_files_are_matched_by_id(tmp_path: Path) -> None:
     for path, message in cases:
         with pytest.raises(PredictionsError, match=message):
             matched([first, path])
+    files = ModelFiles([first, tmp_path / "B.csv"])
     with pytest.raises(PredictionsError, match=r"rows are matched in order \(--id-column COLUMN matches them by ids\)"):
-        score_models(open_models(ModelFiles([first, tmp_path / "B.csv"]), None), None)
+        score_models(files, open_models(files, None), None)
 
 
 def _brier(probs: torch.Tensor) -> float:
