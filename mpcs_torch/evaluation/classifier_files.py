@@ -20,83 +20,16 @@ from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_co
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions, ReadOptions
-from mpcs_torch.evaluation.verdict import KeptRows
-from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.evaluation.rows import RowRisks, Rows
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning, hash_rows, known_rows, warn_of_known
 from mpcs_torch.functional.soft.hard import best_f_thresholds
 from mpcs_torch.processes.world import ALONE, World
 
 if TYPE_CHECKING:
-    from mpcs_torch.evaluation.chosen import ChosenMetrics
     from mpcs_torch.evaluation.classifier_scores import ClassifierScores
     from mpcs_torch.evaluation.evaluation import Evaluation
     from mpcs_torch.evaluation.result import Result
     from mpcs_torch.metrics.by_name import MetricEntry
-
-MOST_CLASSES = 1000
-"""With more, pairs of classes would take much memory."""
-
-
-class RowRisks:
-    """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
-
-    Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or
-    for more classes than `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the
-    rows is held as well.
-    """
-
-    def __init__(self) -> None:
-        self._held = [bytearray() for _ in range(4)]
-        """Risks, whether decisions are dangerous, and for two classes the scores and labels of the second."""
-        self._pairs: Tensor | None = None
-        self.kept: KeptRows | None = None
-        """Rows for the picture of the verdict; None without a concern."""
-
-    def begin(self, chosen: "ChosenMetrics") -> None:
-        """Learn which errors are dangerous, before the first row."""
-        from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
-
-        if chosen.concern is not None and chosen.num_classes <= MOST_CLASSES:
-            self.kept = KeptRows()
-        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
-            self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
-
-    def add(self, chunk: Chunk, ids: Tensor) -> None:
-        """Add the next rows, with the identifiers (n,) of what is independent."""
-        if self.kept is not None:
-            self.kept.add(chunk.scores, chunk.target, ids)
-        if self._pairs is None:
-            return
-        decisions = chunk.scores.argmax(dim=1)
-        columns = [risks_of(chunk.scores, decisions, self._pairs).float(), self._pairs[chunk.target, decisions]]
-        columns += [chunk.scores[:, 1].double(), chunk.target == 1] if len(self._pairs) == 2 else []
-        for held, values in zip(self._held, columns, strict=False):
-            held += values.numpy().tobytes()
-
-    def gather(self, world: World) -> None:
-        """Add the rows of other processes, who read other parts of the file."""
-        if self.kept is not None:
-            self.kept.gather(world)
-        self._held = [bytearray().join(parts) for parts in zip(*world.told_by_all(self._held), strict=True)]
-
-    def risks(self) -> tuple[Tensor, Tensor] | None:
-        """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""
-        risks, is_dangerous, _, _ = self._held
-        if not risks:
-            return None
-        return torch.frombuffer(risks, dtype=torch.float32), torch.frombuffer(is_dangerous, dtype=torch.bool)
-
-    def trials(self) -> tuple[Tensor, Tensor] | None:
-        """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
-
-        Returns:
-            None for more classes, or if one of the two is absent.
-        """
-        _, _, scores, is_second = self._held
-        labels = torch.frombuffer(is_second, dtype=torch.bool) if is_second else None
-        if labels is None or bool(labels.all()) or not bool(labels.any()):
-            return None
-        return torch.frombuffer(scores, dtype=torch.float64), labels
 
 
 class ModelFiles(NamedTuple):
@@ -283,9 +216,9 @@ def score_models(
                 intervals=intervals,
             )
             if check is not None:
-                trial = deepcopy(evaluation)
+                trial, rows = deepcopy(evaluation), Rows(chunk.scores[:1], chunk.target[:1], torch.arange(1))
                 for name in opened:
-                    trial.add(name, chunk.scores[:1], chunk.target[:1], {})
+                    trial.add(name, rows)
                 check(trial.result())
             return evaluation
         except PredictionsError:
@@ -306,14 +239,14 @@ def score_models(
                 places, codes = rows.add(predictions.path, predictions.class_names, chunk)
                 ids = places + (0 if part is None else part.start)
                 ids = ids if cluster is None else rows.columns[cluster].ids[codes[cluster]]
+                read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by})
                 if part is not None or number % world.size == world.rank:
-                    groups = {column: codes[column] for column in by}
                     try:
-                        evaluation.add(name, chunk.scores, chunk.target, groups, ids=ids, cluster=cluster)
+                        evaluation.add(name, read, cluster=cluster)
                     except ValueError as error:
                         raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
                 if name in risks:
-                    risks[name].add(chunk, ids)
+                    risks[name].add(read)
                 advance(len(chunk.scores) * (1 if part is None else world.size))
             if number < 0:
                 raise PredictionsError(predictions.path, "has no rows")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, inputs_of
 from mpcs_torch.evaluation.intervals import Units
 from mpcs_torch.evaluation.ranges import RangeSums
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.by_name import Takes
@@ -28,19 +29,6 @@ OF_ROWS = 3
 """The numbers of a bin that are no sums of metrics. Models with other labels have other rows."""
 ALL = ""
 """Stands for no column: all rows are one group."""
-
-
-class Rows(NamedTuple):
-    """Rows of a model."""
-
-    probs: Tensor
-    """(n, C) probabilities, or (n, 1), int64, decisions."""
-    target: Tensor
-    """(n,), or (n, C) soft labels."""
-    ids: Tensor
-    """(n,), int64: identifiers of what is independent, a row or its cluster."""
-    groups: Mapping[str, Tensor]
-    """(n,), int64 codes by column."""
 
 
 class SumLayout:
@@ -129,9 +117,7 @@ class ModelSums:
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
-        groups = {column: torch.cat([each.groups[column] for each in waiting]) for column in waiting[0].groups}
-        probs, target, ids = (torch.cat(parts) for parts in zip(*(each[:3] for each in waiting), strict=True))
-        rows = Rows(probs, target, ids, groups)
+        rows = Rows.joined(waiting)
         inputs = inputs_of(rows.probs, self.layout.metrics.takes | {"decisions"})
         if self.confusion is not None:
             classes = len(self.confusion)
@@ -194,8 +180,10 @@ class ModelSums:
         bits = None if any(table.bits is None for table in tables) else max(table.bits or 0 for table in tables)
         bins = in_bits(rows.ids, None, bits) if self._keeps_bins else torch.zeros_like(rows.ids)
         codes, places = _joint([bins, *rows.groups.values()])
-        is_soft = rows.target.ndim == 2
-        wrong = torch.full((len(codes),), nan) if is_soft else _are_wrong(inputs["decisions"], rows.target, self.layout)
+        wrong = torch.full((len(codes),), nan)
+        if rows.target.ndim == 1:
+            decisions = inputs["decisions"]
+            wrong = (decisions != rows.target) & (decisions >= 0) & (decisions < self.layout.chosen.num_classes)
         numbers = self.layout.sums_of(inputs, rows.target, wrong, Bins(codes, len(places)))
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
@@ -209,11 +197,6 @@ class ModelSums:
                 self._others.load(states.get(code))
                 self._others.update(inputs_of(rows.probs[in_group], self._others.takes), rows.target[in_group])
                 states[code] = self._others.states()
-
-
-def _are_wrong(decisions: Tensor, target: Tensor, layout: SumLayout) -> Tensor:
-    """Return which rows are decided for another class than the true one, (n,)."""
-    return (decisions != target) & (decisions >= 0) & (decisions < layout.chosen.num_classes)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:

@@ -8,71 +8,16 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.bins import BITS, in_bits
+from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import mean_of
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.processes.world import World
 
 POINTS = 25
 """Of each axis of the grid."""
-MOST_ROWS, MOST_SCORES = 2**14, 2**18
-"""The most rows and scores of a model that are kept: beyond, a sample of the rows, or of the clusters."""
 LOWEST_RELEASED, LOWEST_PRICE = 0.01, 0.001
 """The lowest costs of the grid, relative to a dangerous error."""
 CONFIDENCE = 0.95
 WAYS = ("most probable class", "by cost, no referral", "by cost, with referral")
-
-
-class Kept(NamedTuple):
-    """Rows of a model."""
-
-    scores: Tensor
-    """(n, C) probabilities, or (n, 1), int64, decisions."""
-    target: Tensor
-    """(n,)."""
-    ids: Tensor
-    """(n,), int64: identifiers of what is independent, a row or its cluster, by which models are paired."""
-
-
-class KeptRows:
-    """Keep rows of a model, or a sample: those whose identifier has a hash below a bound, the same in all models."""
-
-    def __init__(self) -> None:
-        self.bits = 0
-        """The number of times that the sample was halved."""
-        self._kept: list[Kept] = []
-
-    def add(self, scores: Tensor, target: Tensor, ids: Tensor) -> None:
-        """Add the next rows, as in `Kept`."""
-        self._kept.append(_sampled(Kept(scores, target, ids), self.bits))
-        while (rows := sum(len(each.ids) for each in self._kept)) > MOST_ROWS or rows * scores.shape[1] > MOST_SCORES:
-            if self.bits == BITS:
-                break
-            self.bits += 1
-            self._kept = [_sampled(each, self.bits) for each in self._kept]
-
-    def gather(self, world: World) -> None:
-        """Add the rows of other processes, who read other parts of the file."""
-        parts = world.told_by_all((self.bits, self._kept))
-        self.bits = max(bits for bits, _ in parts)
-        self._kept = [each for _, kept in parts for each in kept]
-
-    def rows(self, bits: int) -> Kept | None:
-        """Return the rows in the order of their identifiers; None if there is none.
-
-        Args:
-            bits: The highest `bits` of the models that are compared.
-        """
-        if not self._kept:
-            return None
-        rows = _sampled(Kept(*(torch.cat(parts) for parts in zip(*self._kept, strict=True))), bits)
-        order = rows.ids.argsort(stable=True)
-        return Kept(*(part[order] for part in rows)) if len(order) else None
-
-
-def _sampled(rows: Kept, bits: int) -> Kept:
-    is_kept = in_bits(rows.ids, None, bits) == 0
-    return Kept(*(part[is_kept] for part in rows))
 
 
 class Verdict(NamedTuple):
@@ -98,7 +43,7 @@ class Verdict(NamedTuple):
     rows: int
 
 
-def verdict_of(models: Mapping[str, Kept], concern: ConcernSpec) -> Verdict | None:
+def verdict_of(models: Mapping[str, Rows], concern: ConcernSpec) -> Verdict | None:
     """Compare what decisions cost over the costs of released errors and of a referral.
 
     Several models decide at each point by minimum expected cost, with referral, unless their decisions are given. One
@@ -116,7 +61,7 @@ def verdict_of(models: Mapping[str, Kept], concern: ConcernSpec) -> Verdict | No
     first = next(iter(models.values()))
     if any(not each.ids.equal(first.ids) for each in models.values()):
         return None
-    is_given = not first.scores.is_floating_point()
+    is_given = not first.probs.is_floating_point()
     if is_given and len(models) == 1:
         return None
     errors, dangerous, against = concern.matrix().fill_diagonal_(0), concern.dangerous_pairs(), "dangerous"
@@ -156,15 +101,15 @@ def _with_answers(concern: ConcernSpec, pairs: Tensor, unit: float, price: float
     return torch.cat([concern.with_answers(pairs, scale=1 / unit), referral], dim=1)
 
 
-def _row_costs(models: Mapping[str, Kept], costs: Tensor, *, is_given: bool) -> Tensor:
+def _row_costs(models: Mapping[str, Rows], costs: Tensor, *, is_given: bool) -> Tensor:
     """Return what the decision for each row costs: (M, n) for M models, or ways of deciding of one."""
     last, targets = costs.shape[1] - 1, [rows.target for rows in models.values()]
     if is_given:
-        decided = [torch.where(rows.scores[:, 0] < 0, last, rows.scores[:, 0]) for rows in models.values()]
+        decided = [torch.where(rows.probs[:, 0] < 0, last, rows.probs[:, 0]) for rows in models.values()]
     else:
-        decided = [least_risk(rows.scores, costs) for rows in models.values()]
+        decided = [least_risk(rows.probs, costs) for rows in models.values()]
         if len(models) == 1:
-            scores = next(iter(models.values())).scores
+            scores = next(iter(models.values())).probs
             decided, targets = [scores.argmax(1), least_risk(scores, costs[:, : len(costs)]), *decided], targets * 3
     return torch.stack([costs[target, decisions] for target, decisions in zip(targets, decided, strict=True)])
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
-from mpcs_torch.evaluation.verdict import KeptRows, Verdict, verdict_of
+from mpcs_torch.evaluation.rows import KeptRows
+from mpcs_torch.evaluation.verdict import Verdict, verdict_of
 from mpcs_torch.functional import ReversedScoresWarning, detection_curve, risk_coverage_curve
 from mpcs_torch.plots import confusion_matrix, det_curves, risk_coverage_figure, verdict_figure
 from mpcs_torch.report.render import Drawing, draw

@@ -11,7 +11,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import evaluate
 from mpcs_torch.evaluation.result import comparison_table
-from mpcs_torch.evaluation.verdict import KeptRows
+from mpcs_torch.evaluation.rows import KeptRows, Rows
 from mpcs_torch.functional import Comparison, clopper_pearson, summarize_comparisons
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning.selection import warn_of_pick
@@ -342,7 +342,7 @@ def _verdict(judged: Mapping[str, Judged]) -> list[Drawing]:
     """Draw what costs least over the costs of released errors and of a referral, for the same test samples."""
     rows = {name: KeptRows() for name in judged}
     for name, predictions in judged.items():
-        rows[name].add(predictions.probs, predictions.labels, torch.arange(len(predictions.labels)))
+        rows[name].add(Rows(predictions.probs, predictions.labels, torch.arange(len(predictions.labels))))
     drawing = draw_verdict(rows, next(iter(judged.values())).concern) if judged else None
     return [] if drawing is None else [drawing]
 

@@ -7,9 +7,9 @@ from types import MappingProxyType
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
-from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT
+from mpcs_torch.evaluation.rows import RowRisks
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.plots import reliability

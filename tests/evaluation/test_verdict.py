@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.evaluation import rows as held
 from mpcs_torch.evaluation import verdict
-from mpcs_torch.evaluation.verdict import POINTS, WAYS, Kept, KeptRows, verdict_of
+from mpcs_torch.evaluation.rows import KeptRows, Rows
+from mpcs_torch.evaluation.verdict import POINTS, WAYS, verdict_of
 from mpcs_torch.functional import least_concern_decision
 from tests.cli.test_cli import run
 from tests.report.page import Page
@@ -16,11 +18,11 @@ from tests.report.page import Page
 SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.3, refer=0.1)
 
 
-def rows_of(seed: int, rows: int = 60, skill: float = 2.0) -> Kept:
+def rows_of(seed: int, rows: int = 60, skill: float = 2.0) -> Rows:
     generator = torch.Generator().manual_seed(seed)
     target = torch.arange(rows) % 3
     logits = torch.randn(rows, 3, generator=generator, dtype=torch.float64) + skill * torch.eye(3)[target]
-    return Kept(logits.softmax(1), target, torch.arange(rows))
+    return Rows(logits.softmax(1), target, torch.arange(rows))
 
 
 def cost_of(decisions: Tensor, target: Tensor, released: float, price: float) -> float:
@@ -45,13 +47,11 @@ def test_the_cheapest_is_that_of_plain_python() -> None:
         for x in range(0, POINTS, 4):
             released, price = found.released[x].item(), found.prices[y].item()
             spec = ConcernSpec(SPEC.classes, releases=SPEC.releases, factor=min(released, 1.0), refer=price)
-            by_model = [
-                least_concern_decision(each.scores, concern=spec, from_logits=False) for each in models.values()
-            ]
+            by_model = [least_concern_decision(each.probs, concern=spec, from_logits=False) for each in models.values()]
             costs = [cost_of(each, models["A"].target, released, price) for each in by_model]
             assert costs[found.cheapest[y, x]] == pytest.approx(min(costs))
             free = ConcernSpec(SPEC.classes, releases=SPEC.releases, factor=min(released, 1.0))
-            scores, target = models["A"].scores, models["A"].target
+            scores, target = models["A"].probs, models["A"].target
             without = least_concern_decision(scores, concern=free, from_logits=False)
             ways = [cost_of(each, target, released, price) for each in (scores.argmax(1), without, by_model[0])]
             assert ways[one.cheapest[y, x]] == pytest.approx(min(ways))
@@ -81,9 +81,9 @@ def test_weights_and_coarse_answers_keep_their_ratios() -> None:
 
 def test_given_decisions_of_one_model_leave_nothing_to_compare() -> None:
     target = torch.arange(60) % 3
-    wrong = Kept(torch.where(target == 2, -1, 0).unsqueeze(1), target, torch.arange(60))
+    wrong = Rows(torch.where(target == 2, -1, 0).unsqueeze(1), target, torch.arange(60))
     assert verdict_of({"A": wrong}, SPEC) is None
-    right = wrong._replace(scores=target.unsqueeze(1))
+    right = wrong._replace(probs=target.unsqueeze(1))
     found = verdict_of({"A": wrong, "B": right}, SPEC)
     assert found is not None
     assert (found.cheapest == 1).all()
@@ -128,19 +128,19 @@ def test_equal_costs_go_to_the_simpler_way_and_are_not_shown() -> None:
 
 
 def test_a_sample_of_many_rows_is_the_same_in_all_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict, "MOST_ROWS", 300)
+    monkeypatch.setattr(held, "MOST_ROWS", 300)
     rows = rows_of(0, 2000)
     kept, other = KeptRows(), KeptRows()
     for start in range(0, 2000, 170):
-        kept.add(*(part[start : start + 170] for part in rows))
-    other.add(*(part.flip(0) for part in rows))
+        kept.add(rows.at(slice(start, start + 170)))
+    other.add(rows.at(torch.arange(2000).flip(0)))
     assert kept.bits == other.bits > 0
     found, same = kept.rows(kept.bits), other.rows(kept.bits)
     assert found is not None
     assert same is not None
     assert 100 < len(found.ids) <= 300
-    assert all(one.equal(another) for one, another in zip(found, same, strict=True))
-    assert found.scores.equal(rows.scores[found.ids])
+    assert all(one.equal(another) for one, another in zip(found[:3], same[:3], strict=True))
+    assert found.probs.equal(rows.probs[found.ids])
     assert abs((found.target == 0).double().mean().item() - 1 / 3) < 0.1
 
 
@@ -148,8 +148,7 @@ def test_reports_draw_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[
     for name, seed in (("a", 0), ("b", 1)):
         rows = rows_of(seed)
         lines = [
-            ",".join(map(str, [*row, SPEC.classes[y]]))
-            for row, y in zip(rows.scores.tolist(), rows.target, strict=True)
+            ",".join(map(str, [*row, SPEC.classes[y]])) for row, y in zip(rows.probs.tolist(), rows.target, strict=True)
         ]
         (tmp_path / f"{name}.csv").write_text("\n".join(["red,yellow,green,target", *lines]))
     page = tmp_path / "report.html"

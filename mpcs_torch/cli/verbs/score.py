@@ -116,8 +116,9 @@ def score(
 
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.concern import load_concern_range
-    from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, open_models, score_models, shared_rows
+    from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models, shared_rows
     from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.evaluation.rows import RowRisks
     from mpcs_torch.processes.world import joined
 
     costs = load_concern_range(*concern) if concern else None

@@ -3,9 +3,10 @@
 from typing import Any
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.classifier_files import ModelFiles, RowRisks, score_models
+from mpcs_torch.evaluation.classifier_files import ModelFiles, score_models
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.rows import RowRisks
 
 
 def score(

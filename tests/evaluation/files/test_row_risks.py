@@ -8,9 +8,9 @@ import torch
 from sklearn.metrics import roc_curve
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.files import chunks
 from mpcs_torch.evaluation.files.predictions import Predictions, write_predictions
+from mpcs_torch.evaluation.rows import RowRisks
 from mpcs_torch.functional import detection_curve, risk_coverage_curve
 from mpcs_torch.metrics import RiskCoverageArea
 from tests.evaluation.files.alone import score

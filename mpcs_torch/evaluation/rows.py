@@ -1,0 +1,139 @@
+"""Rows of a model, and what is held of them beside sums: a sample, and the risks of all."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.bins import BITS, in_bits
+from mpcs_torch.functional.concern.risk_coverage_area import risks_of
+from mpcs_torch.processes.world import World
+
+if TYPE_CHECKING:
+    from mpcs_torch.evaluation.chosen import ChosenMetrics
+
+MOST_ROWS, MOST_SCORES = 2**14, 2**18
+"""The most rows and scores of a model that a sample has: beyond, fewer rows, or clusters, are drawn."""
+MOST_CLASSES = 1000
+"""With more, pairs of classes would take much memory."""
+
+
+class Rows(NamedTuple):
+    """Rows of a model."""
+
+    probs: Tensor
+    """(n, C) probabilities, or (n, 1), int64, decisions."""
+    target: Tensor
+    """(n,), or (n, C) soft labels."""
+    ids: Tensor
+    """(n,), int64: identifiers of what is independent, a row or its cluster, by which models are paired."""
+    groups: Mapping[str, Tensor] = MappingProxyType({})
+    """(n,), int64 codes by column."""
+
+    def at(self, places: Tensor | slice) -> "Rows":
+        """Return some of the rows."""
+        groups = {column: codes[places] for column, codes in self.groups.items()}
+        return Rows(self.probs[places], self.target[places], self.ids[places], groups)
+
+    @staticmethod
+    def joined(parts: "Sequence[Rows]") -> "Rows":
+        """Return the rows of one or more parts with the same columns."""
+        groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
+        probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
+        return Rows(probs, target, ids, groups)
+
+
+class KeptRows:
+    """Keep rows of a model, or a sample: those whose identifier has a hash below a bound, the same in all models."""
+
+    def __init__(self) -> None:
+        self.bits = 0
+        """The number of times that the sample was halved."""
+        self._kept: list[Rows] = []
+
+    def add(self, rows: Rows) -> None:
+        """Add the next rows."""
+        self._kept.append(_sampled(rows, self.bits))
+        most = min(MOST_ROWS, MOST_SCORES // rows.probs.shape[1])
+        while sum(len(each.ids) for each in self._kept) > most and self.bits < BITS:
+            self.bits += 1
+            self._kept = [_sampled(each, self.bits) for each in self._kept]
+
+    def gather(self, world: World) -> None:
+        """Add the rows of other processes, who read other parts of the file."""
+        parts = world.told_by_all((self.bits, self._kept))
+        self.bits = max(bits for bits, _ in parts)
+        self._kept = [each for _, kept in parts for each in kept]
+
+    def rows(self, bits: int) -> Rows | None:
+        """Return the rows in the order of their identifiers; None if there is none.
+
+        Args:
+            bits: The highest `bits` of the models that are compared.
+        """
+        rows = _sampled(Rows.joined(self._kept), bits) if self._kept else None
+        return rows.at(rows.ids.argsort(stable=True)) if rows is not None and len(rows.ids) else None
+
+
+def _sampled(rows: Rows, bits: int) -> Rows:
+    return rows.at(in_bits(rows.ids, None, bits) == 0)
+
+
+class RowRisks:
+    """Keep the risk of each row that its decision is a dangerous error, as its probabilities estimate it.
+
+    Held for a row are 5 bytes, and 9 more for two classes. Nothing is held for soft labels, or for more classes than
+    `MOST_CLASSES`, of which the pairs would take much memory. With a concern, a sample of the rows is held as well.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Tensor, ...]] = []
+        """Risks, whether decisions are dangerous, and for two classes the scores and labels of the second."""
+        self._pairs: Tensor | None = None
+        self.kept: KeptRows | None = None
+        """Rows for the picture of the verdict; None without a concern."""
+
+    def begin(self, chosen: "ChosenMetrics") -> None:
+        """Learn which errors are dangerous, before the first row."""
+        from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
+
+        if chosen.concern is not None and chosen.num_classes <= MOST_CLASSES:
+            self.kept = KeptRows()
+        if not (chosen.is_soft or chosen.is_decided) and chosen.num_classes <= MOST_CLASSES:
+            self._pairs = dangerous_pairs_of(chosen.concern, chosen.num_classes)
+
+    def add(self, rows: Rows) -> None:
+        """Add the next rows."""
+        if self.kept is not None:
+            self.kept.add(rows._replace(groups={}))
+        if self._pairs is None:
+            return
+        decisions = rows.probs.argmax(dim=1)
+        columns = [risks_of(rows.probs, decisions, self._pairs).float(), self._pairs[rows.target, decisions]]
+        columns += [rows.probs[:, 1].clone(), rows.target == 1] if len(self._pairs) == 2 else []
+        self._parts.append(tuple(columns))
+
+    def gather(self, world: World) -> None:
+        """Add the rows of other processes, who read other parts of the file."""
+        if self.kept is not None:
+            self.kept.gather(world)
+        self._parts = [part for parts in world.told_by_all(self._parts) for part in parts]
+
+    def risks(self) -> tuple[Tensor, Tensor] | None:
+        """Return the risks, float32 (N,), and which decisions are dangerous errors, bool (N,); None if not held."""
+        columns = self._columns()
+        return (columns[0], columns[1]) if columns else None
+
+    def trials(self) -> tuple[Tensor, Tensor] | None:
+        """Return the probabilities of the second of two classes, float64 (N,), and whether it is true, bool (N,).
+
+        Returns:
+            None for more classes, or if one of the two is absent.
+        """
+        columns = self._columns()[2:]
+        return (columns[0], columns[1]) if columns and 0 < columns[1].sum() < len(columns[1]) else None
+
+    def _columns(self) -> list[Tensor]:
+        return [torch.cat(parts) for parts in zip(*self._parts, strict=True)]
