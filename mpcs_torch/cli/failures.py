@@ -24,10 +24,7 @@ EXTRA_OF = {
 def reported_errors(*, debug: bool) -> Iterator[None]:
     """Print an error and exit: with status 2 if the user can fix it, 130 after Ctrl-C, and 1 for a bug.
 
-    Typer handles errors in the arguments and closed pipes itself.
-
-    Args:
-        debug: Whether to print the traceback as well.
+    To ``debug``, the traceback is printed as well. Typer handles errors in the arguments and closed pipes itself.
     """
     try:
         yield
@@ -56,11 +53,7 @@ class _Terminated(KeyboardInterrupt):
 
 @contextmanager
 def told_how_to_go_on(hint: Callable[[], str]) -> Iterator[None]:
-    """End on Ctrl-C, and on SIGTERM in the same way, with a message that says how to go on.
-
-    Args:
-        hint: Called when the work was interrupted; what it returns follows "interrupted" in the message.
-    """
+    """End on Ctrl-C, and on SIGTERM in the same way, with a message: "interrupted" and what ``hint`` then returns."""
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
         raise _Terminated

@@ -172,11 +172,7 @@ DEFAULT = ("0.5", "0.01", "0.001")
 
 
 def points_of(texts: Sequence[str] | None) -> "list[OperatingPoint]":
-    """Read P_TARGET or P_TARGET,C_MISS,C_FA from each text, or from the default ones.
-
-    Raises:
-        typer.BadParameter: If a text is no operating point.
-    """
+    """Read P_TARGET or P_TARGET,C_MISS,C_FA from each text, or from the default ones; refuse any other text."""
     texts, numbers, points = texts or DEFAULT, [], []
     for text in texts:  # before torch is imported
         with refused_values(f"{text}: ", option="--point"):

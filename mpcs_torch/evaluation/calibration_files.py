@@ -130,9 +130,6 @@ class CalibratedPredictions(NamedTuple):
 def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: Advance) -> FittedCalibration:
     """Fit temperature or vector scaling to the rows of a file.
 
-    Raises:
-        PredictionsError: If there is no row, the labels are soft, or a value breaks a rule.
-
     Warns:
         CalibrationWarning: If there is no finite optimum.
     """
@@ -151,11 +148,7 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
 
 
 def fit_to_trials(path: Path, trials: Trials, method: TrialMethod, p_target: float) -> FittedCalibration:
-    """Fit logistic or PAV calibration to the trials of a file; ``p_target`` is for logistic calibration.
-
-    Raises:
-        PredictionsError: If the scores cannot be calibrated; the message begins with ``path``.
-        ValueError: If ``p_target`` is not in (0, 1).
+    """Fit logistic or PAV calibration to the trials of a file; ``p_target``, in (0, 1), is for logistic calibration.
 
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
@@ -179,9 +172,6 @@ def calibrate_predictions(
         path: The file; see `Predictions`.
         reading: How to read it, but for logits.
         advance: Called with the number of rows after each chunk.
-
-    Raises:
-        PredictionsError: If the file cannot be read, its classes are others, or a value breaks a rule.
     """
     reading, names = reading._replace(from_logits=saved.from_logits), _unless_numbered(saved.class_names)
     predictions = open_with_columns(path, reading, class_names=names, needs_labels=False)
@@ -205,11 +195,7 @@ def _unless_numbered(class_names: Sequence[str]) -> Sequence[str] | None:
 def estimate_file_priors(
     validation: Predictions, path: Path, reading: ReadOptions, advance: Advance
 ) -> tuple[PriorEstimate, list[str]]:
-    """Estimate the class frequencies of another file; also return what was not plain in reading it, in sentences.
-
-    Raises:
-        PredictionsError: If a file cannot be read, the classes differ, or a value breaks a rule.
-    """
+    """Estimate the class frequencies of another file; also return what was not plain in reading it, in sentences."""
     names = _unless_numbered(validation.class_names)
     unlabelled = open_with_columns(path, reading._replace(target=None), class_names=names, needs_labels=False)
     logits, target, _ = all_rows(validation, advance)
@@ -233,11 +219,7 @@ class AllRows(NamedTuple):
 
 
 def all_rows(predictions: Predictions, advance: Advance) -> AllRows:
-    """Read all logits, labels and texts of a file.
-
-    Raises:
-        PredictionsError: If there is no row, a value breaks a rule, or the rows take too much of the memory.
-    """
+    """Read all logits, labels and texts of a file; refuse no rows, and rows that take too much of the memory."""
     chunks, values, most = [], 0, physical_memory() // MEMORY_SHARE
     for chunk in predictions.logits():
         chunks.append(chunk)

@@ -39,10 +39,8 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 def dearer_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> list[EvaluationWarning]:
     """Warn if decisions by cost cost more than the most probable class, which calibrated ones do not.
 
-    Args:
-        by_cost: The interval of the expected concern of decisions by cost.
-        by_probability: That of the most probable class. If the first is above it, the two differ.
-        model: Begins the sentence.
+    That is if the interval of the expected concern of the first is above that of the second. ``model`` begins the
+    sentence.
     """
     if not by_cost[0] > by_probability[1]:
         return []

@@ -30,11 +30,7 @@ class ChosenMetrics(NamedTuple):
     """The set of costs of which the concern is the middle; None if costs are known, or decisions have none."""
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Make those metrics whose value is a function of sums, or the others.
-
-        Raises:
-            ValueError: If a setting breaks a rule of its metric.
-        """
+        """Make those metrics whose value is a function of sums, or the others; refuse settings that break a rule."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
@@ -62,19 +58,7 @@ def choose_metrics(
     is_soft: bool = False,
     is_decided: bool = False,
 ) -> ChosenMetrics:
-    """Choose the metrics that are asked for, or all that the labels allow.
-
-    Args:
-        num_classes: C.
-        concern: Which errors matter; of ranges of costs, metrics take the middle.
-        entries: The metrics. Default: all that are measured by default.
-        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
-        is_soft: Whether the labels are soft.
-        is_decided: Whether predictions are decisions, which may be referrals or coarse answers.
-
-    Raises:
-        ValueError: If a metric does not fit the labels or the number of classes.
-    """
+    """Choose the metrics that are asked for, or all that the labels allow; arguments are those of `Evaluation`."""
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
     if is_soft and concern is not None:

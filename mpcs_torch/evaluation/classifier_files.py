@@ -66,10 +66,6 @@ def open_models(files: ModelFiles, concern: ConcernSpec | None) -> dict[str, Pre
         files: The files.
         concern: Names the classes in index order, and the answers of files of decisions. Default: the classes are those
             of the first file that names them.
-
-    Raises:
-        PredictionsError: If a file cannot be read, is given twice, lacks a column of groups if it is the first, or has
-            other classes.
     """
     opened = partial(
         Predictions,
@@ -120,11 +116,7 @@ def _check_options(files: ModelFiles) -> None:
 
 
 def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list[MetricEntry]":
-    """Return hard F at the threshold of each class that is best on development data, held in memory as a whole.
-
-    Raises:
-        PredictionsError: If a value breaks a rule, the labels are not soft, or the classes are not those expected.
-    """
+    """Return hard F at the threshold of each class that is best on development data, held in memory as a whole."""
     from mpcs_torch.metrics.by_name import MetricEntry
     from mpcs_torch.metrics.soft.scores import HardF1
 
@@ -327,9 +319,6 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor]:
 
     Returns:
         The classes, and the number of samples of each pair of them: int64 (C, C), rows true classes.
-
-    Raises:
-        PredictionsError: If the file cannot be read, or is no such matrix.
     """
     with reading(path), path.open(newline="", encoding="utf-8-sig") as file:
         header, *rows = [[cell.strip() for cell in row] for row in csv.reader(lines_of(file, path)) if row] or [[]]
@@ -366,17 +355,7 @@ def score_confusion(
     entries: "Sequence[MetricEntry] | None" = None,
     intervals: bool = True,
 ) -> "Result[ClassifierScores]":
-    """Evaluate the decisions of a file with a confusion matrix.
-
-    Args:
-        path: The file; see `read_confusion`.
-        concern: The costs of errors, for the metrics that ask.
-        entries: The metrics. Default: all of decisions.
-        intervals: Whether values get intervals.
-
-    Raises:
-        PredictionsError: If the file is no confusion matrix, or a metric needs more than decisions.
-    """
+    """Evaluate the decisions of a file with a confusion matrix, as `evaluate_confusion`; see `read_confusion`."""
     from mpcs_torch.evaluation.evaluation import evaluate_confusion
 
     names, counts = read_confusion(path)

@@ -62,26 +62,12 @@ def score_detectors(
     cluster: str | None = None,
     intervals: bool = True,
 ) -> Result[DetectorScores]:
-    """Evaluate detectors by their files, as `evaluate_detectors` does.
+    """Evaluate detectors by their files, as `evaluate_detectors` does, whose arguments have the same names.
 
-    Args:
-        files: The files.
-        points: The operating points.
-        advance: Called with the number of rows after each batch.
-        is_llr: Whether scores are natural-log likelihood ratios.
-        threshold: Decisions at this threshold are measured too.
-        p_fa: As in `evaluate_detectors`; with development trials, by thresholds that are learned from them.
-        p_miss: The same.
-        max_p_fa: As in `evaluate_detectors`.
-        at_minimum: As in `learned_thresholds`.
-        calibration: Scores that are calibrated on the development trials are measured too, and compared.
-        is_fused: Whether the fusion of the detectors is measured too, and compared.
-        by: Columns whose groups are measured.
-        cluster: The column of trials that are not independent.
-        intervals: As in `evaluate_detectors`.
-
-    Raises:
-        PredictionsError: If a file cannot be read, or the trials of the detectors do not match.
+    Decisions at a ``threshold`` are measured too. Groups are those of the columns ``by``; trials with the same value in
+    the column ``cluster`` are not independent. With development trials, error rates are limited by thresholds that are
+    learned from them (`learned_thresholds`); scores that are calibrated on them, and the fusion of the detectors if
+    ``is_fused``, are measured and compared too. ``advance`` is called with the number of rows after each batch.
     """
     columns = list(dict.fromkeys([*([] if cluster is None else [cluster]), *by]))
     tables = _matched(files.paths, files.trials, files, advance, columns=columns, named=len(files.paths) > 1)
@@ -123,8 +109,7 @@ def score_detectors(
 def calibrated(detector: Detector, path: Path, method: CalibrationMethod, p_target: float) -> Detector:
     """Return a detector whose scores are log-likelihood ratios, by a calibration fitted to its development trials.
 
-    Raises:
-        PredictionsError: If the development trials, of the file ``path``, cannot be calibrated.
+    ``path`` is the file of these, which is named if they cannot be calibrated.
     """
     assert detector.development is not None
     module = LogisticCalibration(p_target) if method == "logistic" else PAVCalibration()
@@ -140,8 +125,7 @@ def calibrated(detector: Detector, path: Path, method: CalibrationMethod, p_targ
 def fused(detectors: Sequence[Detector], path: Path, p_target: float) -> Detector:
     """Return the fusion of detectors with the same trials in the same order, fitted to their development trials.
 
-    Raises:
-        PredictionsError: If the development trials, of the file ``path``, cannot be fused.
+    ``path`` is the file of these, which is named if they cannot be fused.
     """
     development = [detector.development for detector in detectors if detector.development is not None]
     fusion = LogisticFusion(len(detectors), p_target)
@@ -176,10 +160,8 @@ def _matched(
 def _in_order_of(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Trials:
     """Return the trials of another detector in the order of the first, by the names of the trials.
 
-    Files that do not name their trials are matched row by row.
-
-    Raises:
-        PredictionsError: If a trial is missing in one of the files, or has another label there.
+    Files that do not name their trials are matched row by row. A trial that is missing in one of the files, or has
+    another label there, is refused.
     """
     if first.names is None or other.names is None:
         if (first.names is None) != (other.names is None):

@@ -32,14 +32,7 @@ ALL = ""
 
 
 class SumLayout:
-    """The order of the sums of a bin: the numbers of rows and of errors, the sum of the labels, then each metric's.
-
-    Args:
-        chosen: The metrics.
-
-    Raises:
-        ValueError: If a setting breaks a rule of its metric.
-    """
+    """The order of the sums of a bin: the numbers of rows and of errors, the sum of the labels, then each metric's."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
@@ -102,11 +95,7 @@ class ModelSums:
         """Of the decisions, where ranges of costs are known."""
 
     def add(self, rows: Rows) -> None:
-        """Add rows.
-
-        Raises:
-            ValueError: If there are too many groups.
-        """
+        """Add rows; raise a ValueError if there are too many groups."""
         self.rows += len(rows.probs)
         self._waiting.append(rows)
         if sum(each.probs.numel() for each in self._waiting) >= WAITING:

@@ -34,12 +34,9 @@ class DetectorMetric(NamedTuple):
 
 
 def sections_of(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return the names of metrics in the sections that show them, none empty.
+    """Return the names of metrics, in any order, in the sections that show them, none empty.
 
-    Args:
-        entries: Metrics in any order.
-        has_concern: Whether a concern says which errors matter; otherwise metrics of concern repeat the error rate, so
-            only MPCS comes first.
+    Without a concern that says which errors matter, metrics of concern repeat the error rate, so only MPCS comes first.
     """
     if len(entries) <= ALL_IN_ONE:
         return [[entry.name for entry in entries]]
@@ -226,10 +223,7 @@ class GroupScores(NamedTuple):
     def table(self, metrics: Sequence[str] | None = None) -> Table:
         """Return a row for each group, the worst first, then `summaries`, and all rows.
 
-        Groups and all rows have their intervals.
-
-        Args:
-            metrics: A column for each. Default: the main ones.
+        There is a column for each of the metrics (default: the main ones), with the intervals of groups and all rows.
         """
         metrics = self.main_metrics() if metrics is None else metrics
         groups, sizes = self.worst_first(), self.pooled.sizes()

@@ -21,8 +21,7 @@ def metrics(as_json: AsJson = False) -> None:
 def register_table(*, code: str = "`") -> Table:
     """Return a row for each entry of the register: name, class, better values, input and what it computes.
 
-    Args:
-        code: Stands before and after names; the default is that of Markdown.
+    Names stand between marks of ``code``, by default those of Markdown.
     """
     rows = []
     for entry in json.loads(LISTING.read_text(encoding="utf-8")):

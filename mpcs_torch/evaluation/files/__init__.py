@@ -1,4 +1,8 @@
-"""Files of predictions and of trials: read with every value checked, matched, and written."""
+"""Files of predictions and of trials: read with every value checked, matched, and written.
+
+Whatever reads, matches or writes a file raises `PredictionsError` if the file cannot be read or breaks a rule. It names
+the file, and the row and the column if they are known.
+"""
 
 from mpcs_torch.evaluation.files.chunks import PredictionsError
 from mpcs_torch.evaluation.files.hdf5 import Key, read_key

@@ -63,11 +63,7 @@ def is_number(value: object) -> bool:
 
 
 def lines_of(file: TextIO, path: Path) -> Iterator[str]:
-    """Yield the lines of a file.
-
-    Raises:
-        PredictionsError: If a line is longer than `LONGEST_LINE`.
-    """
+    """Yield the lines of a file; refuse one longer than `LONGEST_LINE`."""
     for line in iter(partial(file.readline, LONGEST_LINE), ""):
         if len(line) == LONGEST_LINE:
             raise PredictionsError(path, f"a line must have less than {LONGEST_LINE} characters, but one has more")
@@ -104,8 +100,7 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
 def file_names(paths: Sequence[Path]) -> list[str]:
     """Return the name of one file; of several files, names without suffix, or whole paths if two have the same name.
 
-    Raises:
-        PredictionsError: If a file is given twice.
+    A file that is given twice is refused.
     """
     for place, path in enumerate(paths):
         if any(path.samefile(other) for other in paths[:place]):

@@ -79,9 +79,6 @@ def find_roles(
     Returns:
         Columns that may be classes, in the order of the table; the column of labels; columns of soft labels; and
         sentences on columns that are not read.
-
-    Raises:
-        PredictionsError: If the column of labels is missing, or several may be it.
     """
     if options.target is not None and options.target not in names:
         raise PredictionsError(path, f"has no column {quoted(options.target)} of --target-column, but {quoted(names)}")

@@ -53,7 +53,7 @@ def has_dataset(file: "h5py.File", name: str) -> bool:
 
 
 def numbers_in(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str, rule: str) -> "h5py.Dataset":
-    """Return a matrix of numbers, of which no value is read yet.
+    """Return a matrix of numbers, of which no value is read yet; refuse anything else, and what breaks a limit.
 
     Args:
         file: The file.
@@ -61,9 +61,6 @@ def numbers_in(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str,
         shape: The numbers of models and of segments.
         kinds: Numpy's letters of the kinds of numbers that it may have.
         rule: The kinds in words.
-
-    Raises:
-        FileRuleError: If it is no matrix of these numbers, or breaks a limit.
     """
     matrix = _dataset(file, name)
     if matrix.dtype.kind not in kinds or matrix.dtype.itemsize > 8:
@@ -77,11 +74,7 @@ def numbers_in(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str,
 
 
 def names_in(file: "h5py.File", name: str) -> dict[str, int]:
-    """Return the names that a dataset has, each with its place.
-
-    Raises:
-        FileRuleError: If it holds no names, or one is empty or appears twice, or it breaks a limit.
-    """
+    """Return the names that a dataset has, each with its place; refuse empty names and those that appear twice."""
     import h5py
 
     dataset = _dataset(file, name)
@@ -197,11 +190,7 @@ def read_key(path: Path) -> Key:
 
 
 def axes_of(file: "h5py.File") -> tuple[dict[str, int], dict[str, int]]:
-    """Return the names of rows and columns, each with its place.
-
-    Raises:
-        FileRuleError: If there are none, or they break a rule.
-    """
+    """Return the names of rows and columns, each with its place."""
     for rows, columns in PAIRS:
         if has_dataset(file, rows):
             return names_in(file, rows), names_in(file, columns)

@@ -32,22 +32,14 @@ class RowIds:
         """Of each row of the first file, whether the other file had it."""
 
     def hold(self, path: Path, chunk: Chunk) -> None:
-        """Add the next rows of the first file.
-
-        Raises:
-            PredictionsError: If an id is missing or repeated.
-        """
+        """Add the next rows of the first file; refuse an id that is missing or repeated."""
         for row, name in enumerate(self._ids(path, chunk)):
             if name in self._places:
                 raise PredictionsError(path, _repeated(name), row=chunk.first_row + row, column=self._column)
             self._places[name] = len(self._places)
 
     def places(self, path: Path, chunk: Chunk, first: str) -> Tensor:
-        """Return the place of the next rows of another file: ``(n,)``, int64.
-
-        Raises:
-            PredictionsError: If an id is missing or repeated, or the first file lacks it.
-        """
+        """Return the place of the next rows of another file: ``(n,)``, int64; refuse such ids, and unknown ones."""
         if chunk.first_row == 1:
             self._seen = bytearray(len(self._places))
         places = []
@@ -61,11 +53,7 @@ class RowIds:
         return torch.tensor(places, dtype=torch.int64)
 
     def check_all_seen(self, path: Path, first: str) -> None:
-        """Check that a file had all rows.
-
-        Raises:
-            PredictionsError: If ids of the first file are missing.
-        """
+        """Refuse a file that lacks ids of the first one."""
         missing = self._seen.count(0)
         if missing:
             names = [name for name, place in self._places.items() if not self._seen[place]][:NAMED]
@@ -151,11 +139,7 @@ class MatchedRows:
         return torch.frombuffer(self._labels, dtype=torch.int64) if self._labels else torch.empty(0, dtype=torch.int64)
 
     def add(self, path: Path, class_names: Sequence[str], chunk: Chunk) -> tuple[Tensor, dict[str, Tensor]]:
-        """Hold or check the next rows of a file; return the place of each row, and the code of its group by column.
-
-        Raises:
-            PredictionsError: If the rows are not those of the first file.
-        """
+        """Hold or check the next rows of a file; return the place of each row, and the code of its group by column."""
         self._first = self._first or path
         if path == self._first:
             if self._ids is not None:
@@ -181,11 +165,7 @@ class MatchedRows:
         return rows, {name: column.codes[rows] for name, column in self.columns.items()}
 
     def end(self, path: Path) -> None:
-        """Check that a file had all rows.
-
-        Raises:
-            PredictionsError: If it had fewer than the first.
-        """
+        """Refuse a file that had fewer rows than the first one."""
         if self._ids is not None and path != self._first:
             self._ids.check_all_seen(path, str(self._first))
         elif path != self._first and self._place < self._rows:

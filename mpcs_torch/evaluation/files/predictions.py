@@ -285,17 +285,9 @@ def open_with_columns(
     needs_labels: bool = True,
     needed: Sequence[str] = (),
 ) -> Predictions:
-    """Open predictions with all of their columns that are neither scores nor labels, to keep them.
+    """Open `Predictions` with all of their columns that are neither scores nor labels, to keep them.
 
-    Args:
-        path: The file.
-        reading: How to read it.
-        class_names: As in `Predictions`.
-        needs_labels: As in `Predictions`.
-        needed: Columns that the file must have.
-
-    Raises:
-        PredictionsError: If the file cannot be read, or lacks one of the columns that are needed.
+    A file that lacks one of the columns that are ``needed`` is refused.
     """
     target, from_logits, options = reading
     opened = partial(

@@ -31,14 +31,7 @@ class Batch(NamedTuple):
 
 
 class CsvFile:
-    """A csv file with a header; empty lines are skipped.
-
-    Args:
-        path: The file, in UTF-8.
-
-    Raises:
-        PredictionsError: If pyarrow is not installed, or there are too many columns.
-    """
+    """A csv file in UTF-8 with a header; empty lines are skipped, and too many columns refused."""
 
     def __init__(self, path: Path) -> None:
         import_pyarrow(path)
@@ -52,11 +45,7 @@ class CsvFile:
         self._places = {name: place for place, name in reversed(list(enumerate(self.names)))}
 
     def batches(self, *, numbers: Sequence[str], texts: Sequence[str]) -> Iterator[Batch]:
-        """Yield some columns of all rows; of columns with the same name, the first one.
-
-        Raises:
-            PredictionsError: If a row has too few or too many values.
-        """
+        """Yield some columns of all rows; of columns with the same name, the first one."""
         import pyarrow
 
         wanted, first = (*numbers, *texts), 1
@@ -72,11 +61,7 @@ class CsvFile:
             first += len(texts_of_rows)
 
     def rows(self, start: int = 1) -> Iterator[list[str]]:
-        """Yield the values of each row from a start, counted from 1 without the header.
-
-        Raises:
-            PredictionsError: If a row has too few or too many values.
-        """
+        """Yield the values of each row from a start, counted from 1 without the header; refuse too few or too many."""
         with self.path.open(newline="", encoding="utf-8-sig") as file:
             rows = (row for row in csv.reader(lines_of(file, self.path)) if row)
             for number, row in enumerate(islice(rows, start, None), start):  # the header is number 0
@@ -125,11 +110,7 @@ def write_csv_rows(file: BinaryIO, rows: Iterable[Iterable[object]]) -> None:
 
 
 def parquet_names(path: Path) -> list[str]:
-    """Return the names of the columns.
-
-    Raises:
-        PredictionsError: If pyarrow is not installed, or there are too many columns.
-    """
+    """Return the names of the columns; refuse too many."""
     import_pyarrow(path)
     from pyarrow import parquet
 
@@ -168,11 +149,7 @@ def parquet_batches(
 
 
 def numbers_of(path: Path, values: "pyarrow.Array", column: str, first_row: int) -> NDArray[np.float64]:
-    """Return the numbers that a column holds, as numbers or as text: float64.
-
-    Raises:
-        PredictionsError: If a value is missing or is no number.
-    """
+    """Return the numbers that a column holds, as numbers or as text: float64; refuse any other value."""
     import pyarrow
     from pyarrow.types import is_floating, is_integer, is_string
 
@@ -199,7 +176,7 @@ def labels_of(
     rule: str,
     hint: Callable[[Any], str] = lambda _: "",
 ) -> NDArray[np.int64]:
-    """Return the labels of a column, asking once for each distinct value: int64.
+    """Return the labels of a column, asking once for each distinct value: int64; refuse a value without a label.
 
     Args:
         path: The file, for errors.
@@ -209,9 +186,6 @@ def labels_of(
         label_of: Returns the label of a value, or None if it has none.
         rule: What a value must be, as the error begins.
         hint: Returns how the error ends for a value without a label.
-
-    Raises:
-        PredictionsError: If a value has no label.
     """
     from pyarrow.types import is_dictionary
 
