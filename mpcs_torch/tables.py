@@ -29,6 +29,10 @@ class Table:
         csv.writer(buffer, lineterminator="\n").writerows([self.header, *self.rows])
         return buffer.getvalue()
 
+    def records(self) -> list[dict[str, str]]:
+        """Return the cells of each row by the header."""
+        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
+
     def _repr_html_(self) -> str:
         """Return the table as HTML, which a notebook shows; names on the left, values aligned on the right."""
         return html_table(

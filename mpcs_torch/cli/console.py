@@ -109,7 +109,7 @@ def print_json(value: Any) -> None:
 def print_table(table: Table) -> None:
     """Print a table as the only result: as text, or as JSON with an object for each row."""
     if COMMAND_LINE.wants_json:
-        print_json([dict(zip(table.header, row, strict=True)) for row in table.rows])
+        print_json(table.records())
     else:
         typer.echo(text_of(table))
 

@@ -1,6 +1,6 @@
 """Options and checks that several verbs share."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -157,6 +157,13 @@ def check_out(path: Path | None, *, overwrite: bool, option: str = "--out", read
         raise typer.BadParameter(f"{shown} exists: choose another file or pass --overwrite", param_hint=option)
     if path.exists() and any(path.samefile(other) for other in read):
         raise typer.BadParameter(f"{shown} is a file to read: choose another", param_hint=option)
+
+
+def refuse_given(options: Mapping[str, object], problem: str) -> None:
+    """Refuse the first option, by name, that was given: one that is neither None nor False."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise typer.BadParameter(problem, param_hint=name)
 
 
 @contextmanager

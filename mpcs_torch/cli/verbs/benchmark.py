@@ -7,7 +7,7 @@ import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_json, say, text_of
 from mpcs_torch.cli.failures import told_how_to_go_on
-from mpcs_torch.cli.options import AsJson, DataRoot, Out, Quiet
+from mpcs_torch.cli.options import AsJson, DataRoot, Out, Quiet, refused_values
 from mpcs_torch.errors import quoted
 
 
@@ -49,10 +49,8 @@ def benchmark(
             raise typer.BadParameter(f"TASK must be part of one of {quoted(list(TASKS))}, but got {quoted(part)}")
         names += [name for name in found if name not in names]
     for path in method or ():
-        try:
+        with refused_values():
             method_of(path)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
     folder = out / "benchmark"
     trials = [Trials(name, data_root, folder, tuple(method or ())) for name in names]
     again = f"; finished runs are kept, and the same command goes on with the others: {COMMAND_LINE}"

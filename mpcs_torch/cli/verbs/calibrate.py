@@ -1,6 +1,5 @@
 """``mpcs calibrate``: fit a calibration to a file of scores, and apply it to others."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,9 +53,12 @@ def fit(
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Fit a calibration to scores with labels."""
-    of_classes = {"--logits": logits, "--target": target, "--target-column": target_column, "--ignore": ignore}
-    _refuse(of_classes if method in (Method.LOGISTIC, Method.PAV) else {"--trials": trials}, method)
-    _refuse({} if method is Method.LOGISTIC else {"--p-target": p_target}, method)
+    others: dict[str, object] = {"--trials": trials}
+    if method in (Method.LOGISTIC, Method.PAV):
+        others = {"--logits": logits, "--target": target, "--target-column": target_column, "--ignore": ignore}
+    if method is not Method.LOGISTIC:
+        others |= {"--p-target": p_target}
+    options.refuse_given(others, f"is not for --method {method}")
     if p_target is not None and not 0 < p_target < 1:
         raise typer.BadParameter(f"must be between 0 and 1, but is {p_target}", param_hint="--p-target")
     options.check_out(out, overwrite=overwrite)
@@ -121,7 +123,7 @@ def apply(
             notes = calibrated.notes
         else:
             of_classes = {"--target": target, "--target-column": target_column, "--ignore": ignore}
-            _refuse(of_classes, Method(saved.method))
+            options.refuse_given(of_classes, f"is not for --method {saved.method}")
             rewrite_scores(scores, out, saved.module, advance)
     note(*notes, f"wrote {out}")
 
@@ -169,13 +171,6 @@ def priors(
     if not is_label_shift:
         conclusion = f"DO NOT USE THESE PRIORS: the samples of a class do not look like those of validation {seen}."
     typer.echo(f"{text_of(Table(['class', 'validation', 'unlabelled', '95 %'], table))}\n\n{conclusion}")
-
-
-def _refuse(choices: Mapping[str, object], method: Method) -> None:
-    """Refuse options that were given and that a method does not have."""
-    for name, value in choices.items():
-        if value not in (None, False):
-            raise typer.BadParameter(f"is not for --method {method}", param_hint=name)
 
 
 def _print_fit(fitted: "FittedCalibration", out: Path, *, as_json: bool) -> None:

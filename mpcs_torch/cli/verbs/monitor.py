@@ -122,18 +122,8 @@ def monitor(
     if prometheus is not None:
         write_prometheus(watch, prometheus)
     if as_json:
-        tables = {kind: monitor_table(watch, kind) for kind in watch.monitors}
-        print_json(
-            {
-                "rows": watch.rows,
-                "labelled": watch.labelled,
-                "alarms": [alarm._asdict() for alarm in watch.alarms],
-                **{
-                    kind: [dict(zip(table.header, row, strict=True)) for row in table.rows]
-                    for kind, table in tables.items()
-                },
-            }
-        )
+        seen = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
+        print_json({**seen, **{kind: monitor_table(watch, kind).records() for kind in watch.monitors}})
     else:
         for kind in watch.monitors:
             typer.echo(f"{text_of(monitor_table(watch, kind))}\n")

@@ -98,13 +98,11 @@ def score(
     """
     options.check_out(html, overwrite=overwrite, option="--html")
     if confusion:
-        of_scores: dict[str, object] = {"--target": target, "--logits": logits or None, "--development": development}
+        of_scores: dict[str, object] = {"--target": target, "--logits": logits, "--development": development}
         of_scores |= {"--k": k, "--t": t, "--concession": concession}
         of_scores |= {"--target-column": target_column, "--ignore": ignore, "--id-column": id_column}
         of_scores |= {"--by": by, "--cluster": cluster, "--seen": seen}
-        for name, value in of_scores.items():
-            if value is not None:
-                raise typer.BadParameter("is for scores, which a confusion matrix does not have", param_hint=name)
+        options.refuse_given(of_scores, "is for scores, which a confusion matrix does not have")
     if len(predictions) > 1 and (confusion or development is not None or seen is not None):
         option = "--confusion" if confusion else "--seen" if development is None else "--development"
         raise typer.BadParameter("is for one file of predictions", param_hint=option)
