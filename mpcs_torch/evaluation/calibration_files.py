@@ -1,6 +1,6 @@
 """Fit calibrations to files of predictions and of trials, save them, and apply them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
 from mpcs_torch.errors import MpcsError, has_control, quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import text_of
 from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions, open_with_columns
 from mpcs_torch.evaluation.files.trials import Trials
@@ -97,7 +97,6 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
     return SavedCalibration(method, module, class_names, from_logits)
 
 
-Advance = Callable[[int], None]
 MEMORY_SHARE = 8
 """Calibrations and rules hold about so many copies of all logits: the file's, their sums, their derivatives."""
 

@@ -76,7 +76,6 @@ def choose_metrics(
             and entry.undefined != "constant"
             and (is_priced or not getattr(entry.metric, "needs_referral_cost", False))
         ]
-        entries = in_order(allowed, has_concern=concern is not None)
     elif entries is None:
         takes: set[Takes] = {"soft_labels"} if is_soft else {"decisions", "probabilities", "log_probabilities"}
         is_without_mpcs = has_free_errors(concern)
@@ -89,6 +88,7 @@ def choose_metrics(
             and not (is_without_mpcs and entry.metric is MetaPatternConcernScore)
             and not (num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix)
         ]
+    if entries is None:
         entries = in_order(allowed, has_concern=concern is not None)
     wrong = [entry.name for entry in entries if (entry.takes == "soft_labels") != is_soft]
     if wrong:

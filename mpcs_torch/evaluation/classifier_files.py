@@ -16,7 +16,15 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.rules import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import repeating
-from mpcs_torch.evaluation.files.chunks import Chunk, PredictionsError, check_columns, file_names, lines_of, reading
+from mpcs_torch.evaluation.files.chunks import (
+    Advance,
+    Chunk,
+    PredictionsError,
+    check_columns,
+    file_names,
+    lines_of,
+    reading,
+)
 from mpcs_torch.evaluation.files.columns import ColumnOptions, check_texts, decision_numbers, names_in
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import COLUMNS, Predictions, ReadOptions
@@ -137,7 +145,6 @@ def tuned_entries(development: Predictions, class_names: Sequence[str]) -> "list
     ]
 
 
-Advance = Callable[[int], None]
 FEWEST_SHARED = 10_000
 """Rows that are worth sharing: of fewer, every process reads all."""
 SOFT_ALONE = "Models are compared on files with one class for each row: soft labels have intervals alone."

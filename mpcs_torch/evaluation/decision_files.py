@@ -1,9 +1,8 @@
 """Fit decision rules to files of predictions, and decide or refer the rows of others."""
 
-import csv
 import warnings
 from collections.abc import Mapping, Sequence
-from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,13 +10,14 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.calibration_files import Advance, all_rows
+from mpcs_torch.evaluation.calibration_files import all_rows
 from mpcs_torch.evaluation.cautions import repeating
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.columns import DECISION, LABEL, REFERRAL, decision_numbers
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.tables import write_csv_rows
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning, look_like_probabilities
-from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.learning import Assessment, DecisionRule, RuleReport
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_limit import report_on
@@ -59,11 +59,8 @@ class FileDecisions(NamedTuple):
             [f"{value:.6g}" for value in values.tolist()] for values in (self.assessed.risk, self.assessed.cost)
         )
         columns |= dict(zip(WRITTEN, (decisions, risks, costs, reasons, best), strict=True))
-        text = StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
-        replace_text(path, text.getvalue())
+        rows = zip(*columns.values(), strict=True)
+        replace_whole(path, lambda file: write_csv_rows(file, chain([columns], rows)))
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance, *, cluster: str | None = None) -> None:

@@ -1,6 +1,6 @@
 """Score files of detectors: read, matched by the names of trials, calibrated, fused, and evaluated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -11,14 +11,13 @@ from mpcs_torch.calibration import LogisticCalibration, LogisticFusion, PAVCalib
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
-from mpcs_torch.evaluation.files.chunks import PredictionsError, file_names
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, file_names
 from mpcs_torch.evaluation.files.trial_readers import read_trial_table
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.fixed_thresholds import given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import OperatingPoint
 
-Advance = Callable[[int], None]
 CalibrationMethod = Literal["logistic", "pav"]
 
 

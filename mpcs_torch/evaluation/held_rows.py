@@ -1,6 +1,6 @@
 """Hold all rows of files of predictions in memory, for what needs them at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.evaluation.classifier_files import ModelFiles
-from mpcs_torch.evaluation.files.chunks import PredictionsError
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, Predictions
 from mpcs_torch.learning.choice import calibrated
@@ -36,9 +36,7 @@ class HeldRows(NamedTuple):
         )
 
 
-def hold_rows(
-    files: ModelFiles, opened: Mapping[str, Predictions], advance: Callable[[int], None] = lambda _: None
-) -> HeldRows:
+def hold_rows(files: ModelFiles, opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
     """Read files with the same rows.
 
     Args:

@@ -1,6 +1,6 @@
 """Chunks of rows, and errors with a place, for the readers of all formats of predictions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,10 @@ class PredictionsError(MpcsError, ValueError):
         place += [] if row is None else [f"row {row}"]
         place += [] if column is None else [f"column {str(column)[:MAX_QUOTED]}"]
         super().__init__(printable(f"{', '.join(place)}: {problem}"))
+
+
+Advance = Callable[[int], None]
+"""Called with the number of rows after each batch, to show progress."""
 
 
 class Chunk(NamedTuple):

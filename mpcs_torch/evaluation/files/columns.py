@@ -248,11 +248,10 @@ class ColumnFile:
         """Return the column of decisions: int64 (n, 1)."""
         rule = f"must be one of {quoted(list(self._decisions)[:10])}"
         column = batch.columns[DECISION]
-        made = labels_of(self.path, column, DECISION, batch.first_row, self._decision, rule)
+        made = labels_of(
+            self.path, column, DECISION, batch.first_row, lambda value: self._decisions.get(str(value).strip()), rule
+        )
         return torch.from_numpy(made).unsqueeze(1)
-
-    def _decision(self, value: Any) -> int | None:
-        return self._decisions.get(str(value).strip())
 
     def _target(self, batch: Batch) -> Tensor:
         column = self._label_column

@@ -1,7 +1,7 @@
 """Normalise the scores of trials by those of a cohort."""
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.chunks import PredictionsError, reading
+from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import Batch, CsvFile, labels_of
 from mpcs_torch.evaluation.files.trial_text import PAIR, fields_of_lines, refuse_binary
 from mpcs_torch.evaluation.files.trial_writers import rewrite_scores
@@ -33,7 +33,7 @@ class Cohort(NamedTuple):
     """The number of names with fewer scores than the highest ones that were asked for: all of theirs were taken."""
 
 
-def read_cohort(path: Path, advance: Callable[[int], None], *, top: int | None = None) -> Cohort:
+def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> Cohort:
     """Read scores of names against a cohort.
 
     Args:
@@ -96,7 +96,7 @@ def normalize_trials(
     out: Path,
     cohort: Path,
     method: NormalizationMethod,
-    advance: Callable[[int], None],
+    advance: Advance,
     *,
     top: int | None = None,
 ) -> int:

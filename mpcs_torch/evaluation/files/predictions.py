@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import torch
@@ -332,22 +332,16 @@ def write_predictions(
         PredictionsError: If the suffix is not one of `SUFFIXES`.
     """
     scores = scores.contiguous()  # the readers read arrays row by row
+    arrays = {SCORES: scores, **({LABELS: target} if target.ndim == 1 else {})}
     if path.suffix == ".csv":
         replace_whole(path, lambda file: _write_csv(file, scores, target, class_names, texts or {}))
     elif path.suffix == ".npz":
-        replace_whole(path, lambda file: _write_npz(file, scores, target))
+        numbers: dict[str, Any] = {name: each.numpy() for name, each in arrays.items()}
+        replace_whole(path, lambda file: np.savez(file, **numbers))
     elif path.suffix == ".pt":
-        labels = {LABELS: target} if target.ndim == 1 else {}
-        replace_whole(path, lambda file: torch.save({SCORES: scores, **labels}, file))
+        replace_whole(path, lambda file: torch.save(arrays, file))
     else:
         raise PredictionsError(path, f"must be one of {', '.join(SUFFIXES)}")
-
-
-def _write_npz(file: BinaryIO, scores: Tensor, target: Tensor) -> None:
-    if target.ndim == 1:
-        np.savez(file, preds=scores.numpy(), target=target.numpy())
-    else:
-        np.savez(file, preds=scores.numpy())
 
 
 def _write_csv(
