@@ -49,6 +49,18 @@ def group_of_commands(text: str) -> typer.Typer:
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 
+ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+
+
+def _describe(command: Any) -> None:
+    """Give a command the text of its docstring without its breaks, which Typer keeps, and options that of its Args."""
+    text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
+    described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
+    for parameter in command.params:
+        parameter.help = parameter.help or described.get(parameter.name)
+
+
 class VerbGroup(FlagGroup):
     """The group of the verbs; it imports the module of a verb when that verb is called or listed."""
 
@@ -67,8 +79,8 @@ class VerbGroup(FlagGroup):
             verb.command(cmd_name)(function)
         command = typer.main.get_command(verb)
         command.name = cmd_name
-        for shown in (command, *getattr(command, "commands", {}).values()):
-            shown.help = re.sub(r"(?<!\n)\n(?!\n)", " ", shown.help or "")  # Typer keeps the breaks of a docstring
+        for each in (command, *getattr(command, "commands", {}).values()):
+            _describe(each)
         return command
 
     def invoke(self, ctx: Any) -> Any:

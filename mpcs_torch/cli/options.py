@@ -33,12 +33,12 @@ def _set_muted(codes: list["Code"] | None) -> list["Code"] | None:
     return codes
 
 
-def file_argument(metavar: str, text: str) -> Any:
+def file_argument(metavar: str, text: str | None = None) -> Any:
     """Return an argument that names a file that exists."""
     return typer.Argument(metavar=metavar, exists=True, dir_okay=False, help=text)
 
 
-def file_option(text: str) -> Any:
+def file_option(text: str | None = None) -> Any:
     """Return an option that names a file that exists."""
     return typer.Option(exists=True, dir_okay=False, help=text)
 

@@ -1,7 +1,9 @@
 """Help reads well on a terminal of 80 columns."""
 
 import pytest
+import typer
 
+from mpcs_torch.cli.app import VERBS, app
 from tests.benchmarks.start_up import HELP
 from tests.cli.test_cli import one_line, run
 
@@ -18,3 +20,12 @@ def test_help_fits_80_columns_and_shows_what_is_in_brackets(
         assert "with commas between. [default: (those that repeat no other)]" in one_line(printed)
     if verb == ["concern", "check"]:
         assert " 2. What is allowed, but may be an oversight, is a warning." in printed
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_option_says_what_it_is_for(verb: str) -> None:
+    root = typer.main.get_command(app)
+    command = root.get_command(root.make_context("mpcs", [], resilient_parsing=True), verb)  # type: ignore[attr-defined]
+    for each in (command, *getattr(command, "commands", {}).values()):
+        assert [parameter.name for parameter in each.params if not parameter.help] == []
+        assert "Args:" not in each.help

@@ -12,17 +12,8 @@ from mpcs_torch.errors import quoted
 
 
 def benchmark(
-    tasks: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TASK...", help="Names of tasks, or parts of them. Default: all.", show_default=False),
-    ] = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A method of your own, package.module:METHOD, beside ours; may be given more than once.",
-            show_default=False,
-        ),
-    ] = None,
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="TASK...", show_default=False)] = None,
+    method: Annotated[list[str] | None, typer.Option(show_default=False)] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     as_json: AsJson = False,
@@ -34,6 +25,10 @@ def benchmark(
     validation samples; then it is judged by fresh seeds. Runs are parallel and go to OUT/benchmark, with a table
     and a figure for each task; an interrupted benchmark is resumed. All tasks take hours; where they are run one at a
     time, the tables are of all that are done.
+
+    Args:
+        tasks: Names of tasks, or parts of them. Default: all.
+        method: A method of your own, package.module:METHOD, beside ours; may be given more than once.
     """
     from mpcs_torch.benchmark.judging import Trials
     from mpcs_torch.benchmark.methods import method_of

@@ -25,34 +25,28 @@ Method = StrEnum("Method", ["TEMPERATURE", "VECTOR", "LOGISTIC", "PAV"])
 
 @calibrate.command()
 def fit(
-    dev: Annotated[
-        Path,
-        options.file_argument(
-            "DEV",
-            "Scores and labels of samples that the model was not trained on, as `mpcs score` or `mpcs detect` "
-            "read them.",
-        ),
-    ],
-    method: Annotated[
-        Method,
-        typer.Option(help="temperature or vector: predictions of a classifier; logistic or pav: detection scores."),
-    ],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the calibration to write.")],
+    dev: Annotated[Path, options.file_argument("DEV")],
+    method: Annotated[Method, typer.Option()],
+    out: Annotated[Path, typer.Option(dir_okay=False)],
     logits: Logits = False,
     target: Labels = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
-    trials: Annotated[
-        Path | None, options.file_option("List of trials in Kaldi's format, for detection scores.")
-    ] = None,
-    p_target: Annotated[
-        float | None, typer.Option(show_default="0.5", help="logistic: the prior of targets that weighs the errors.")
-    ] = None,
+    trials: Annotated[Path | None, options.file_option()] = None,
+    p_target: Annotated[float | None, typer.Option(show_default="0.5")] = None,
     overwrite: Replace = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Fit a calibration to scores with labels."""
+    """Fit a calibration to scores with labels.
+
+    Args:
+        dev: Scores and labels of samples that the model was not trained on, as `mpcs score` or `mpcs detect` read them.
+        method: temperature or vector: predictions of a classifier; logistic or pav: detection scores.
+        out: The file of the calibration to write.
+        trials: List of trials in Kaldi's format, for detection scores.
+        p_target: logistic: the prior of targets that weighs the errors.
+    """
     others: dict[str, object] = {"--trials": trials}
     if method in (Method.LOGISTIC, Method.PAV):
         others = {"--logits": logits, "--target": target, "--target-column": target_column, "--ignore": ignore}
@@ -86,16 +80,9 @@ def fit(
 
 @calibrate.command()
 def apply(
-    calibration: Annotated[Path, options.file_argument("CAL", "File of `mpcs calibrate fit`.")],
-    scores: Annotated[
-        Path,
-        options.file_argument(
-            "SCORES", "Scores of the same kind as those of the fit; labels are kept, but need not be there."
-        ),
-    ],
-    out: Annotated[
-        Path, typer.Option(dir_okay=False, help="The file to write: csv, npz or pt for predictions of a classifier.")
-    ],
+    calibration: Annotated[Path, options.file_argument("CAL")],
+    scores: Annotated[Path, options.file_argument("SCORES")],
+    out: Annotated[Path, typer.Option(dir_okay=False)],
     target: Labels = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
@@ -106,6 +93,11 @@ def apply(
 
     Predictions stay what they are, logits or probabilities. Detection scores become natural-log likelihood ratios, for
     `mpcs detect --llr`.
+
+    Args:
+        calibration: File of `mpcs calibrate fit`.
+        scores: Scores of the same kind as those of the fit; labels are kept, but need not be there.
+        out: The file to write: csv, npz or pt for predictions of a classifier.
     """
     options.check_out(out, overwrite=overwrite, read=[calibration, scores])
 
@@ -131,7 +123,7 @@ def apply(
 @calibrate.command()
 def priors(
     validation: Validation,
-    unlabelled: Annotated[Path, options.file_argument("UNLABELLED", "Predictions of the deployment.")],
+    unlabelled: Annotated[Path, options.file_argument("UNLABELLED")],
     concern: Annotated[Path | None, options.concern_option("the order of the classes")] = None,
     logits: Logits = False,
     target: Labels = None,
@@ -144,6 +136,9 @@ def priors(
 
     This is right if only class frequencies have changed; a test says so. For `mpcs decide fit --priors`, give the
     concern of the rule, whose order the priors then have.
+
+    Args:
+        unlabelled: Predictions of the deployment.
     """
     from mpcs_torch.calibration.priors import LEVEL
     from mpcs_torch.cli.progress import row_counter

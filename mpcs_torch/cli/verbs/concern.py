@@ -34,20 +34,16 @@ OPTIONS = {
 
 @concern.command()
 def check(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CONCERN",
-            parser=file_or_name("concerns"),
-            help="A concern file (YAML), or a name, such as traffic-lights.",
-        ),
-    ],
+    file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or_name("concerns"))],
     as_json: AsJson = False,
 ) -> None:
     """Show what each error costs by a concern file, and which errors are dangerous.
 
     What breaks a rule is listed with its line and column; the exit status is then 2. What is allowed, but may be an
     oversight, is a warning.
+
+    Args:
+        file: A concern file (YAML), or a name, such as traffic-lights.
     """
     from mpcs_torch.concern import load_concern
     from mpcs_torch.concern.files import concern_as_plain
@@ -116,57 +112,42 @@ def _about(value: Any, title: str, otherwise: str) -> str:
 @concern.command()
 def suggest(
     context: typer.Context,
-    source: Annotated[Source, typer.Option("--from", help="What to derive the suggestion from.")],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The concern file to write.")],
-    given: Annotated[
-        str,
-        typer.Argument(
-            metavar="INPUT",
-            help="tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz "
-            "file with inputs (N, ...), labels (N,) and perhaps names in classes. embedding: an npz file with "
-            "embedding (N, D) instead of inputs. tree: a YAML file of nested classes. costs: a CSV file with the class "
-            "names in its first row. order: class names from low to high, separated by commas.",
-        ),
-    ],
-    factor: Annotated[float, typer.Option(help="tsne, embedding and tree: the concern of a released pair.")] = 0.5,
-    min_share: Annotated[
-        float | None,
-        typer.Option(
-            help="tsne and embedding: release pairs of classes with at least this share of each other's neighbours.",
-            show_default="0.01",
-        ),
-    ] = None,
-    pairs: Annotated[
-        int | None,
-        typer.Option(
-            help="tsne and embedding, instead of --min-share: how many ordered pairs to release; an even number, "
-            "because both directions are released."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int, typer.Option(min=1, help="tsne: how many runs to average, and to compare for each pair.")
-    ] = 5,
-    max_distance: Annotated[
-        int, typer.Option(help="tree: release classes that are at most this many edges apart.")
-    ] = 2,
-    classes: Annotated[
-        str | None,
-        typer.Option(help="tree: all classes in index order, separated by commas. Default: the order of the tree."),
-    ] = None,
-    under: Annotated[float, typer.Option(help="order: the cost of each class that a prediction is too low.")] = 1.0,
-    over: Annotated[float, typer.Option(help="order: the cost of each class that a prediction is too high.")] = 1.0,
-    dangerous: Annotated[
-        float | None,
-        typer.Option(
-            help="costs and order: the weight from which on an error is dangerous, at most 1, which is the largest.",
-            show_default="every error with a weight above 0",
-        ),
-    ] = None,
+    source: Annotated[Source, typer.Option("--from")],
+    out: Annotated[Path, typer.Option(dir_okay=False)],
+    given: Annotated[str, typer.Argument(metavar="INPUT")],
+    factor: float = 0.5,
+    min_share: Annotated[float | None, typer.Option(show_default="0.01")] = None,
+    pairs: int | None = None,
+    seeds: Annotated[int, typer.Option(min=1)] = 5,
+    max_distance: int = 2,
+    classes: str | None = None,
+    under: float = 1.0,
+    over: float = 1.0,
+    dangerous: Annotated[float | None, typer.Option(show_default="every error with a weight above 0")] = None,
     data_root: DataRoot = Path("data"),
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Write a draft of a concern file for you to correct. Also draw the first t-SNE, or a two-dimensional embedding."""
+    """Write a draft of a concern file for you to correct. Also draw the first t-SNE, or a two-dimensional embedding.
+
+    Args:
+        source: What to derive the suggestion from.
+        out: The concern file to write.
+        given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or an npz file
+            with inputs (N, ...), labels (N,) and perhaps names in classes. embedding: an npz file with embedding (N, D)
+            instead of inputs. tree: a YAML file of nested classes. costs: a CSV file with the class names in its first
+            row. order: class names from low to high, separated by commas.
+        factor: tsne, embedding and tree: the concern of a released pair.
+        min_share: tsne and embedding: release pairs of classes with at least this share of each other's neighbours.
+        pairs: tsne and embedding, instead of --min-share: how many ordered pairs to release; an even number, because
+            both directions are released.
+        seeds: tsne: how many runs to average, and to compare for each pair.
+        max_distance: tree: release classes that are at most this many edges apart.
+        classes: tree: all classes in index order, separated by commas. Default: the order of the tree.
+        under: order: the cost of each class that a prediction is too low.
+        over: order: the cost of each class that a prediction is too high.
+        dangerous: costs and order: the weight from which on an error is dangerous, at most 1, which is the largest.
+    """
     picture = out.with_suffix(".png")
     _check_options(context, source)
     _check_files(source, given, out, picture)

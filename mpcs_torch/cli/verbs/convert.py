@@ -11,18 +11,10 @@ from mpcs_torch.errors import shown
 
 
 def convert(
-    scores: Annotated[Path, file_argument("SCORES", "Scores, as `mpcs detect` reads them.")],
-    out: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT", dir_okay=False, help="The file to write: csv, parquet, npz, HDF5 (h5), else Kaldi's text."
-        ),
-    ],
-    trials: Annotated[Path | None, file_option("List of trials, for HDF5 and text with two names and a score.")] = None,
-    out_trials: Annotated[
-        Path | None,
-        typer.Option(dir_okay=False, help="The list of trials to write for HDF5 or text: a Key (h5), else text."),
-    ] = None,
+    scores: Annotated[Path, file_argument("SCORES")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", dir_okay=False)],
+    trials: Annotated[Path | None, file_option()] = None,
+    out_trials: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
     overwrite: Replace = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
@@ -30,6 +22,12 @@ def convert(
 
     csv, parquet and npz keep all columns, as text. HDF5 and Kaldi's text hold the scores of the columns enrollment and
     test; --out-trials is for their labels.
+
+    Args:
+        scores: Scores, as `mpcs detect` reads them.
+        out: The file to write: csv, parquet, npz, HDF5 (h5), else Kaldi's text.
+        trials: List of trials, for HDF5 and text with two names and a score.
+        out_trials: The list of trials to write for HDF5 or text: a Key (h5), else text.
     """
     check_out(out, overwrite=overwrite, option="OUT")
     check_out(out_trials, overwrite=overwrite, option="--out-trials")

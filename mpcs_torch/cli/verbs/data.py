@@ -30,7 +30,6 @@ def get(
         list[str],
         typer.Argument(
             metavar="NAME",
-            help="mnist, add, or ucr/NAME with the name of a set in the UCR archive.",
             callback=_check_names,
             autocompletion=lambda: [*SHA256, *(f"ucr/{name}" for name in UCR_SHA256)],
         ),
@@ -38,7 +37,11 @@ def get(
     data_root: DataRoot = Path("data"),
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Download data sets. Correct files are kept, and an interrupted download is resumed."""
+    """Download data sets. Correct files are kept, and an interrupted download is resumed.
+
+    Args:
+        names: mnist, add, or ucr/NAME with the name of a set in the UCR archive.
+    """
     import sys
 
     from rich.console import Console

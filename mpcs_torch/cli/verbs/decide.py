@@ -34,20 +34,11 @@ decide = group_of_commands("Decide for the class of the minimum expected cost, o
 def fit(
     validation: Validation,
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The file of the rule to write.")],
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.",
-        ),
-    ] = None,
+    out: Annotated[Path, typer.Option(dir_okay=False)],
+    limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
     cluster: Cluster = None,
-    calibration: Annotated[Calibration, typer.Option(help="How to calibrate first.")] = Calibration.TEMPERATURE,
-    priors: Annotated[
-        str | None,
-        typer.Option(show_default="the file's", help="Class frequencies of the deployment, with commas between."),
-    ] = None,
+    calibration: Calibration = Calibration.TEMPERATURE,
+    priors: Annotated[str | None, typer.Option(show_default="the file's")] = None,
     logits: Logits = False,
     target: Labels = None,
     target_column: TargetColumn = None,
@@ -63,6 +54,12 @@ def fit(
     red->green, with commas between; WHAT is samples, the name of a class (its true samples), decided (samples that are
     not referred), or decided and a class. Only the rate must be given with the errors: the default is of samples, with
     confidence 0.95. A limit of cost holds in expectation.
+
+    Args:
+        out: The file of the rule to write.
+        limit: Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.
+        calibration: How to calibrate first.
+        priors: Class frequencies of the deployment, with commas between.
     """
     options.check_out(out, overwrite=overwrite, read=[validation])
 
@@ -98,9 +95,9 @@ def fit(
 
 @decide.command()
 def apply(
-    rule: Annotated[Path, options.file_argument("RULE", "File of `decide fit`.")],
-    predictions: Annotated[Path, options.file_argument("PREDICTIONS", "Predictions; labels are not needed.")],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The csv file of decisions to write.")],
+    rule: Annotated[Path, options.file_argument("RULE")],
+    predictions: Annotated[Path, options.file_argument("PREDICTIONS")],
+    out: Annotated[Path, typer.Option(dir_okay=False)],
     logits: Logits = False,
     target: Labels = None,
     target_column: TargetColumn = None,
@@ -115,6 +112,11 @@ def apply(
     All other columns and the label are kept.
 
     If the file has labels, also print what the decisions cost.
+
+    Args:
+        rule: File of `decide fit`.
+        predictions: Predictions; labels are not needed.
+        out: The csv file of decisions to write.
     """
     options.check_out(out, overwrite=overwrite, read=[rule, predictions])
 
@@ -142,26 +144,30 @@ def apply(
 
 @decide.command()
 def plan(
-    limit: Annotated[str, typer.Option(metavar="TEXT", help="A limit, as of `decide fit`.")],
-    expected: Annotated[
-        list[float],
-        typer.Option(help="Share of errors to expect among the samples that the limit is of; repeatable."),
-    ],
-    chance: Annotated[float, typer.Option(help="The chance wanted to decide all under the limit.")] = 0.9,
-    share: Annotated[float, typer.Option(help="Share of what the limit is of, such as the class.")] = 1.0,
-    group_shares: Annotated[
-        str | None, typer.Option(metavar="SHARES", help="Shares of the groups of a limit by a column, with commas.")
-    ] = None,
-    cluster_size: Annotated[int, typer.Option(help="Samples of a cluster, such as a patient.")] = 1,
-    shared: Annotated[float, typer.Option(help="Correlation of errors in a cluster; 1 if all err together.")] = 0.0,
-    picture: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Also draw the chance by the number, to an svg file.")
-    ] = None,
+    limit: Annotated[str, typer.Option(metavar="TEXT")],
+    expected: Annotated[list[float], typer.Option()],
+    chance: float = 0.9,
+    share: float = 1.0,
+    group_shares: Annotated[str | None, typer.Option(metavar="SHARES")] = None,
+    cluster_size: int = 1,
+    shared: float = 0.0,
+    picture: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
     overwrite: Replace = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any."""
+    """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any.
+
+    Args:
+        limit: A limit, as of `decide fit`.
+        expected: Share of errors to expect among the samples that the limit is of; repeatable.
+        chance: The chance wanted to decide all under the limit.
+        share: Share of what the limit is of, such as the class.
+        group_shares: Shares of the groups of a limit by a column, with commas.
+        cluster_size: Samples of a cluster, such as a patient.
+        shared: Correlation of errors in a cluster; 1 if all err together.
+        picture: Also draw the chance by the number, to an svg file.
+    """
     options.check_out(picture, overwrite=overwrite, option="--picture")
     if picture is not None and picture.suffix != ".svg":
         raise typer.BadParameter(f"must end in .svg, but is {picture}", param_hint="--picture")

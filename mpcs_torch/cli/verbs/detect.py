@@ -17,82 +17,24 @@ Calibration = StrEnum("Calibration", {"LOGISTIC": "logistic", "PAV": "pav"})
 
 
 def detect(
-    scores: Annotated[
-        list[Path],
-        options.file_argument(
-            "SCORES...",
-            "csv, parquet, npz, HDF5 or text file with the score of each trial; one file for each detector.",
-        ),
-    ],
-    trials: Annotated[
-        Path | None,
-        options.file_option("List of trials: Kaldi's, with two names and a label on each line, or a Key in HDF5."),
-    ] = None,
-    llr: Annotated[bool, typer.Option("--llr", help="The scores are natural-log likelihood ratios.")] = False,
+    scores: Annotated[list[Path], options.file_argument("SCORES...")],
+    trials: Annotated[Path | None, options.file_option()] = None,
+    llr: Annotated[bool, typer.Option("--llr")] = False,
     point: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="P_TARGET[,C_MISS,C_FA]",
-            show_default="0.5, 0.01 and 0.001",
-            help="Operating point; repeat for several. Costs are 1 unless given.",
-        ),
+        list[str] | None, typer.Option(metavar="P_TARGET[,C_MISS,C_FA]", show_default="0.5, 0.01 and 0.001")
     ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Also measure decisions that accept scores of at least this.")
-    ] = None,
-    development: Annotated[
-        list[Path] | None,
-        options.file_option(
-            "Scores of other trials, from which thresholds are learnt; once for each detector, in their order."
-        ),
-    ] = None,
-    development_trials: Annotated[Path | None, options.file_option("List of the development trials.")] = None,
-    at_false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="Miss rate at this false-alarm rate, by the development threshold if there is one; repeatable.",
-        ),
-    ] = None,
-    at_miss: Annotated[
-        list[float] | None,
-        typer.Option(
-            min=0,
-            max=1,
-            show_default="0.05 and 0.01",
-            help="False-alarm rate at this miss rate, by the development threshold if there is one; repeatable.",
-        ),
-    ] = None,
-    max_false_alarm: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Also measure the area under the ROC up to this false-alarm rate."),
-    ] = None,
-    at_minimum: Annotated[
-        bool,
-        typer.Option("--at-minimum", help="Half total error rate at the threshold of its development minimum, too."),
-    ] = False,
-    det: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            dir_okay=False,
-            help="Also write the points of the DET curves to this csv file: thresholds and both error rates.",
-        ),
-    ] = None,
-    calibrate: Annotated[
-        Calibration | None, typer.Option(help="Also measure scores calibrated on the development trials.")
-    ] = None,
-    fuse: Annotated[
-        bool, typer.Option("--fuse", help="Also measure the logistic fusion, fitted on the development trials.")
-    ] = False,
+    threshold: float | None = None,
+    development: Annotated[list[Path] | None, options.file_option()] = None,
+    development_trials: Annotated[Path | None, options.file_option()] = None,
+    at_false_alarm: Annotated[list[float] | None, typer.Option(min=0, max=1)] = None,
+    at_miss: Annotated[list[float] | None, typer.Option(min=0, max=1, show_default="0.05 and 0.01")] = None,
+    max_false_alarm: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    at_minimum: Annotated[bool, typer.Option("--at-minimum")] = False,
+    det: Annotated[Path | None, typer.Option(metavar="FILE", dir_okay=False)] = None,
+    calibrate: Calibration | None = None,
+    fuse: Annotated[bool, typer.Option("--fuse")] = False,
     key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN[,COLUMN]",
-            show_default="trial, or enrollment and test",
-            help="Columns that name a trial, to match the trials of several files.",
-        ),
+        str | None, typer.Option(metavar="COLUMN[,COLUMN]", show_default="trial, or enrollment and test")
     ] = None,
     by: By = None,
     cluster: Cluster = None,
@@ -108,6 +50,23 @@ def detect(
     scores and labels. HDF5 files (h5) are
     those of SIDEKIT and BOSARIS, with a Key as --trials. Any other file is text with one trial on each line: score and
     label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
+
+    Args:
+        scores: csv, parquet, npz, HDF5 or text file with the score of each trial; one file for each detector.
+        trials: List of trials: Kaldi's, with two names and a label on each line, or a Key in HDF5.
+        llr: The scores are natural-log likelihood ratios.
+        point: Operating point; repeat for several. Costs are 1 unless given.
+        threshold: Also measure decisions that accept scores of at least this.
+        development: Scores of other trials, from which thresholds are learnt; once for each detector, in their order.
+        development_trials: List of the development trials.
+        at_false_alarm: Miss rate at this false-alarm rate, by the development threshold if there is one; repeatable.
+        at_miss: False-alarm rate at this miss rate, by the development threshold if there is one; repeatable.
+        max_false_alarm: Also measure the area under the ROC up to this false-alarm rate.
+        at_minimum: Half total error rate at the threshold of its development minimum, too.
+        det: Also write the points of the DET curves to this csv file: thresholds and both error rates.
+        calibrate: Also measure scores calibrated on the development trials.
+        fuse: Also measure the logistic fusion, fitted on the development trials.
+        key: Columns that name a trial, to match the trials of several files.
     """
     if development and len(development) != len(scores):
         number = f"{len(scores)} files of scores, but is given {len(development)} times"

@@ -14,20 +14,12 @@ from mpcs_torch.cli.options import Calibration, Concern, Ignore, Labels, Logits,
 
 
 def explore(
-    predictions: Annotated[
-        list[Path],
-        options.file_argument("PREDICTIONS...", "Files of predictions as `mpcs score` reads them; one for each model."),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", dir_okay=False, help="The HTML file to write.")],
+    predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
+    out: Annotated[Path, typer.Option("--out", "-o", dir_okay=False)],
     concern: Concern = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Show each group of rows of this column, too; repeatable."),
-    ] = None,
+    by: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     id_column: options.IdColumn = None,
-    calibration: Annotated[
-        Calibration, typer.Option(help="How to calibrate first; those of each fifth of the rows by the others.")
-    ] = Calibration.TEMPERATURE,
+    calibration: Calibration = Calibration.TEMPERATURE,
     logits: Logits = False,
     target: Labels = None,
     target_column: TargetColumn = None,
@@ -43,6 +35,12 @@ def explore(
     same.
 
     Probabilities are calibrated first, as by `mpcs decide fit`: decisions by cost need that.
+
+    Args:
+        predictions: Files of predictions as `mpcs score` reads them; one for each model.
+        out: The HTML file to write.
+        by: Show each group of rows of this column, too; repeatable.
+        calibration: How to calibrate first; those of each fifth of the rows by the others.
     """
     options.check_out(out, overwrite=overwrite, read=predictions)
 

@@ -22,49 +22,20 @@ PLACEHOLDER = "<= 1e-9"
 
 
 def monitor(
-    rule: Annotated[Path, options.file_argument("RULE", "File of `decide fit`.")],
-    logs: Annotated[
-        list[Path], options.file_argument("LOG...", "csv or parquet files of decisions, or of scores, that may grow.")
-    ],
-    state: Annotated[Path, typer.Option(dir_okay=False, help="What was read so far; made by the first run.")],
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            show_default="the rule's",
-            help="A limit as of `decide fit`, such as 'dangerous <= 1 % of malignant by site', or "
-            "'dangerous <= reference of malignant'; repeatable.",
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None, options.file_option("Decisions before the deployment, for hints and for limits that name it.")
-    ] = None,
-    groups: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=A,B", show_default="those in the logs", help="Groups of a limit by a column; repeatable."
-        ),
-    ] = None,
-    confidence: Annotated[
-        float | None,
-        typer.Option(show_default="0.95", help="1 minus the probability that there is ever a false alarm."),
-    ] = None,
-    run_length: Annotated[
-        float | None, typer.Option(help="Also look for late changes, with a false alarm in so many labels on average.")
-    ] = None,
-    least_chance: Annotated[
-        float | None,
-        typer.Option(show_default="1", help="The lowest chance that a row is labelled, with a column `chance`."),
-    ] = None,
-    late_labels: Annotated[
-        bool, typer.Option("--late-labels", help="Rows with a label were logged before without it.")
-    ] = False,
+    rule: Annotated[Path, options.file_argument("RULE")],
+    logs: Annotated[list[Path], options.file_argument("LOG...")],
+    state: Annotated[Path, typer.Option(dir_okay=False)],
+    limit: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default="the rule's")] = None,
+    reference: Annotated[Path | None, options.file_option()] = None,
+    groups: Annotated[list[str] | None, typer.Option(metavar="COLUMN=A,B", show_default="those in the logs")] = None,
+    confidence: Annotated[float | None, typer.Option(show_default="0.95")] = None,
+    run_length: float | None = None,
+    least_chance: Annotated[float | None, typer.Option(show_default="1")] = None,
+    late_labels: Annotated[bool, typer.Option("--late-labels")] = False,
     logits: Logits = False,
     target_column: TargetColumn = None,
     html: Html = None,
-    prometheus: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Also write the values in the text format of Prometheus.")
-    ] = None,
+    prometheus: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
     overwrite: OverwriteReport = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -75,6 +46,20 @@ def monitor(
     there are such columns, the time, the estimated risk, the groups of limits, and the chance with which the row was
     chosen to be labelled, if not all are. The exit status is 1 after an alarm. Hints from rows without labels are no
     alarms. The settings are those of the first run with a state.
+
+    Args:
+        rule: File of `decide fit`.
+        logs: csv or parquet files of decisions, or of scores, that may grow.
+        state: What was read so far; made by the first run.
+        limit: A limit as of `decide fit`, such as 'dangerous <= 1 % of malignant by site', or 'dangerous <= reference
+            of malignant'; repeatable.
+        reference: Decisions before the deployment, for hints and for limits that name it.
+        groups: Groups of a limit by a column; repeatable.
+        confidence: 1 minus the probability that there is ever a false alarm.
+        run_length: Also look for late changes, with a false alarm in so many labels on average.
+        least_chance: The lowest chance that a row is labelled, with a column `chance`.
+        late_labels: Rows with a label were logged before without it.
+        prometheus: Also write the values in the text format of Prometheus.
     """
     read, written = [rule, *logs, *([] if reference is None else [reference])], list[Path]()
     for name, path in (("--state", state), ("--html", html), ("--prometheus", prometheus)):

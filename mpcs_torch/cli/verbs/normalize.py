@@ -17,33 +17,25 @@ Method = StrEnum("Method", {"Z": "z", "T": "t", "S": "s", "ADAPTIVE_S": "adaptiv
 
 
 def normalize(
-    scores: Annotated[
-        Path,
-        file_argument(
-            "SCORES", "Two names and a score on each line, or csv or parquet with enrollment, test and score."
-        ),
-    ],
-    cohort: Annotated[
-        Path,
-        file_option(
-            "Scores of the enrolments and tests against a cohort: a name, one of the cohort and a score on each "
-            "line, or csv with name, cohort and score."
-        ),
-    ],
-    method: Annotated[
-        Method, typer.Option(help="z: by the scores of the enrolment; t: of the test; s and adaptive-s: of both.")
-    ],
-    out: Annotated[Path, typer.Option(dir_okay=False, help="The file to write, in the format of SCORES.")],
-    top: Annotated[
-        int | None,
-        typer.Option(min=2, show_default=str(TOP), help="adaptive-s: how many of the highest scores of each name."),
-    ] = None,
+    scores: Annotated[Path, file_argument("SCORES")],
+    cohort: Annotated[Path, file_option()],
+    method: Annotated[Method, typer.Option()],
+    out: Annotated[Path, typer.Option(dir_okay=False)],
+    top: Annotated[int | None, typer.Option(min=2, show_default=str(TOP))] = None,
     overwrite: Replace = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
     """Subtract the mean and divide by the deviation of the scores that each enrolment or test has against a cohort.
 
     Labels and all other columns are kept, but need not be there.
+
+    Args:
+        scores: Two names and a score on each line, or csv or parquet with enrollment, test and score.
+        cohort: Scores of the enrolments and tests against a cohort: a name, one of the cohort and a score on each line,
+            or csv with name, cohort and score.
+        method: z: by the scores of the enrolment; t: of the test; s and adaptive-s: of both.
+        out: The file to write, in the format of SCORES.
+        top: adaptive-s: how many of the highest scores of each name.
     """
     if method is Method.ADAPTIVE_S:
         top = top or TOP

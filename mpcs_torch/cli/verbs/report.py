@@ -13,13 +13,8 @@ NAME = "report.html"
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", exists=True, file_okay=False, help="Folders of finished runs.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(dir_okay=False, help="HTML file to write.", show_default=f"RUN/{NAME} for a single run"),
-    ] = None,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", exists=True, file_okay=False)],
+    out: Annotated[Path | None, typer.Option(dir_okay=False, show_default=f"RUN/{NAME} for a single run")] = None,
     data_root: DataRoot = Path("data"),
     overwrite: OverwriteReport = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
@@ -28,6 +23,10 @@ def report(
 
     Several runs are compared. Kept checkpoints predict the test samples again. Import paths in the config.yaml of RUN
     run code: report only runs that you trust.
+
+    Args:
+        runs: Folders of finished runs.
+        out: HTML file to write.
     """
     if out is None:
         if len(runs) > 1:

@@ -26,27 +26,22 @@ def reproduce(
             metavar="EXPERIMENT", help=f"One or more of {', '.join(NAMES)}.", autocompletion=lambda: list(NAMES)
         ),
     ] = None,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="Run all experiments, and write Tables II and III and Figure 4 to OUT/evaluation."),
-    ] = False,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Also repeat each experiment with seeds 0 to SEEDS - 1; with --all, only the fast ones."
-        ),
-    ] = 0,
+    everything: Annotated[bool, typer.Option("--all")] = False,
+    seeds: Annotated[int, typer.Option(min=0)] = 0,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
-    records: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Folder of the published per-epoch records, to compare with."),
-    ] = None,
+    records: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
-    """Run experiments of the paper, and print their results next to the paper's."""
+    """Run experiments of the paper, and print their results next to the paper's.
+
+    Args:
+        everything: Run all experiments, and write Tables II and III and Figure 4 to OUT/evaluation.
+        seeds: Also repeat each experiment with seeds 0 to SEEDS - 1; with --all, only the fast ones.
+        records: Folder of the published per-epoch records, to compare with.
+    """
     names = _check_names(experiments or [], everything)
     published = [] if records is None else _record_files(names, records)
 

@@ -28,57 +28,27 @@ if TYPE_CHECKING:
 
 
 def score(
-    predictions: Annotated[
-        list[Path],
-        options.file_argument(
-            "PREDICTIONS...", "npz, npy, pt, csv or parquet file with one row per sample; one file for each model."
-        ),
-    ],
+    predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[
         list[Path] | None,
         options.concern_option("how much each error matters, also as ranges; repeatable for several people"),
     ] = None,
-    target: Annotated[Path | None, options.file_option("File of the labels, if PREDICTIONS is an npy file.")] = None,
+    target: Annotated[Path | None, options.file_option()] = None,
     target_column: TargetColumn = None,
     ignore: Ignore = None,
     id_column: options.IdColumn = None,
     logits: Logits = False,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            show_default="those that repeat no other",
-            help="Names of `mpcs metrics` or package.module:Class, with commas between.",
-        ),
-    ] = None,
-    k: Annotated[int | None, typer.Option(min=1, show_default="5", help="MPCS: number of classes to look at.")] = None,
-    t: Annotated[int | None, typer.Option(min=2, show_default="200", help="MPCS: number of intervals.")] = None,
-    concession: Annotated[
-        float | None,
-        typer.Option(
-            show_default="the concern's", help="MPCS, instead of --t: how far confidences may fall short of certainty."
-        ),
-    ] = None,
-    confusion: Annotated[
-        bool, typer.Option("--confusion", help="PREDICTIONS is a confusion matrix instead, as csv.")
-    ] = False,
-    development: Annotated[
-        Path | None,
-        options.file_option("Soft labels: also measure hard F at the thresholds by class that are best on this file."),
-    ] = None,
-    seen: Annotated[
-        Path | None,
-        options.file_option("Predictions of the model for rows of its training or choice: warn if rows are the same."),
-    ] = None,
+    metrics: Annotated[str | None, typer.Option(show_default="those that repeat no other")] = None,
+    k: Annotated[int | None, typer.Option(min=1, show_default="5")] = None,
+    t: Annotated[int | None, typer.Option(min=2, show_default="200")] = None,
+    concession: Annotated[float | None, typer.Option(show_default="the concern's")] = None,
+    confusion: Annotated[bool, typer.Option("--confusion")] = False,
+    development: Annotated[Path | None, options.file_option()] = None,
+    seen: Annotated[Path | None, options.file_option()] = None,
     by: By = None,
     cluster: Cluster = None,
     intervals: Intervals = True,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help='Exit with status 3 unless intervals show it, such as "dangerous_rate < 1 %"; repeatable.',
-        ),
-    ] = None,
+    require: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
     mute: options.Mute = None,
     as_json: AsJson = False,  # noqa: ARG001  # read by its callback
     html: Html = None,
@@ -95,6 +65,18 @@ def score(
     columns target_NAME of soft labels. Files of `mpcs decide apply` have decisions instead of scores. An index, ids,
     predicted classes and text are left out. npy files contain only scores; --target gives the labels. A confusion
     matrix has the predicted classes in the header and the true class first in each row.
+
+    Args:
+        predictions: npz, npy, pt, csv or parquet file with one row per sample; one file for each model.
+        target: File of the labels, if PREDICTIONS is an npy file.
+        metrics: Names of `mpcs metrics` or package.module:Class, with commas between.
+        k: MPCS: number of classes to look at.
+        t: MPCS: number of intervals.
+        concession: MPCS, instead of --t: how far confidences may fall short of certainty.
+        confusion: PREDICTIONS is a confusion matrix instead, as csv.
+        development: Soft labels: also measure hard F at the thresholds by class that are best on this file.
+        seen: Predictions of the model for rows of its training or choice: warn if rows are the same.
+        require: Exit with status 3 unless intervals show it, such as "dangerous_rate < 1 %"; repeatable.
     """
     options.check_out(html, overwrite=overwrite, option="--html")
     if confusion:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,30 +15,32 @@ if TYPE_CHECKING:
     from mpcs_torch.trainer.config.learning import SelectorConfig
 
 
-def _limit(text: str) -> Any:
-    return typer.Option(metavar="COLUMN=VALUE", help=f"{text} Repeat for several columns.")
-
-
 Ties = StrEnum("Ties", ["FIRST", "LAST"])
 """The epoch to pick if several are equally good."""
 
 
 def select(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN", exists=True, file_okay=False, help="Folder of a finished run, with records.csv."),
-    ],
-    by: Annotated[str, typer.Option(help="Column to rank epochs by.")] = "mpcs",
-    within: Annotated[list[str] | None, _limit("Largest distance from the best value.")] = None,
-    at_most: Annotated[list[str] | None, _limit("Highest value.")] = None,
-    at_least: Annotated[list[str] | None, _limit("Lowest value.")] = None,
-    ties: Annotated[Ties, typer.Option(help="Epoch to pick if several are equally good.")] = Ties.FIRST,
-    top_k: Annotated[int, typer.Option(min=1, help="Number of best epochs to print.")] = 1,
+    run: Annotated[Path, typer.Argument(metavar="RUN", exists=True, file_okay=False)],
+    by: str = "mpcs",
+    within: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
+    at_most: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
+    at_least: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
+    ties: Ties = Ties.FIRST,
+    top_k: Annotated[int, typer.Option(min=1)] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
 
     For example, --within accuracy=0.001 considers only epochs whose accuracy is within 0.1 points of the best.
+
+    Args:
+        run: Folder of a finished run, with records.csv.
+        by: Column to rank epochs by.
+        within: Largest distance from the best value. Repeat for several columns.
+        at_most: Highest value. Repeat for several columns.
+        at_least: Lowest value. Repeat for several columns.
+        ties: Epoch to pick if several are equally good.
+        top_k: Number of best epochs to print.
     """
     limits = {"within": _limits(within), "at_most": _limits(at_most), "at_least": _limits(at_least)}
     records = run / "records.csv"

@@ -48,36 +48,16 @@ def train(
     config: Annotated[
         Path | None,
         typer.Argument(
-            metavar="CONFIG",
-            parser=file_or_name("experiments"),
-            autocompletion=lambda: packaged_names("experiments"),
-            help="Run config: a YAML file, or a name of `mpcs train --list`.",
+            metavar="CONFIG", parser=file_or_name("experiments"), autocompletion=lambda: packaged_names("experiments")
         ),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="KEY=VALUE", help="Settings that replace those of CONFIG, such as training.batch_size=32"
-        ),
-    ] = None,
+    overrides: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE")] = None,
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     overwrite: Overwrite = False,
-    resume: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="RUN", exists=True, file_okay=False, help="Instead of CONFIG: go on with the run in this folder."
-        ),
-    ] = None,
-    log: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also log each epoch to tensorboard (in OUT/NAME/tensorboard) or mlflow (MLFLOW_TRACKING_URI, or "
-            "OUT/NAME/mlruns); may be repeated.",
-        ),
-    ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="List the configs of the package, and train nothing.")] = False,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)] = None,
+    log: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    listed: Annotated[bool, typer.Option("--list")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,  # noqa: ARG001  # read by its callback
 ) -> None:
@@ -86,6 +66,14 @@ def train(
     A run that was stopped or killed goes on with --resume RUN. Under torchrun, its processes train one model together,
     and a restarted run goes on by itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in
     the config.yaml of RUN, run code: train and resume only what you trust.
+
+    Args:
+        config: Run config: a YAML file, or a name of `mpcs train --list`.
+        overrides: Settings that replace those of CONFIG, such as training.batch_size=32
+        resume: Instead of CONFIG: go on with the run in this folder.
+        log: Also log each epoch to tensorboard (in OUT/NAME/tensorboard) or mlflow (MLFLOW_TRACKING_URI, or
+            OUT/NAME/mlruns); may be repeated.
+        listed: List the configs of the package, and train nothing.
     """
     if listed:
         print_table(config_table())
