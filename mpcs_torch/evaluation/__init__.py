@@ -6,8 +6,9 @@ Names are imported when they are first used: the tables of comparisons need no t
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mpcs_torch.evaluation.confusion import evaluate_confusion
     from mpcs_torch.evaluation.detectors import evaluate_detectors
-    from mpcs_torch.evaluation.evaluation import Evaluation, evaluate, evaluate_confusion
+    from mpcs_torch.evaluation.evaluation import Evaluation, evaluate
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError
     from mpcs_torch.evaluation.result import EvaluationWarning, Result
     from mpcs_torch.evaluation.with_interval import WithInterval
@@ -26,7 +27,7 @@ __all__ = [
 
 _FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
-_FILES |= {"EvaluationWarning": "result"}
+_FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion"}
 
 if not TYPE_CHECKING:
 

@@ -12,11 +12,11 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import dearer_by_cost, repeating, uncalibrated
-from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics, in_order
+from mpcs_torch.evaluation.chosen import ChosenMetrics, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.intervals import OF_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, WAITING, ModelSums, SumLayout
-from mpcs_torch.evaluation.ranges import Counted, OverCosts
+from mpcs_torch.evaluation.ranges import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
@@ -26,7 +26,6 @@ from mpcs_torch.functional.inputs.cautions import EvaluationWarning, rare_classe
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
-from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.metrics.by_name import ENTRIES, MetricEntry, find_entry, settings_of
@@ -41,8 +40,6 @@ REPEATED = (
     "Without a concern, every error is dangerous and costs the same: models are not compared by dangerous errors and "
     "expected concern, which would say what wrong decisions say."
 )
-MOST_OF_CELLS = 2**25
-"""The most numbers (256 MiB) that are kept of the pairs of classes of a confusion matrix."""
 Groups = Mapping[str, Sequence[object] | Tensor]
 
 
@@ -382,55 +379,6 @@ def evaluate(
     )
     evaluation.update(preds, target, groups=groups, clusters=clusters)
     return evaluation.result()
-
-
-def evaluate_confusion(
-    confusion: Tensor,
-    class_names: list[str],
-    *,
-    model: str = MODEL,
-    concern: ConcernSpec | ConcernRange | None = None,
-    metrics: Sequence[MetricEntry] | None = None,
-    intervals: bool = True,
-) -> Result[ClassifierScores]:
-    """Evaluate the decisions of independent rows that a confusion matrix counts.
-
-    Args:
-        confusion: ``(C, C)``, int64, rows true classes.
-        class_names: C names.
-        model: The name of the model.
-        concern: Which errors matter.
-        metrics: Entries of the register that take decisions. Default: all of them.
-        intervals: Whether values get intervals.
-    """
-    if metrics is None:
-        is_wanted = [entry.takes == "decisions" and entry.is_default and not entry.is_of_referrals for entry in ENTRIES]
-        of_decisions = [entry for entry, wanted in zip(ENTRIES, is_wanted, strict=True) if wanted]
-        metrics = in_order(of_decisions, has_concern=concern is not None)
-    chosen = choose_metrics(len(class_names), concern, metrics)
-    layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
-    counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
-    step = max(1, MOST_OF_CELLS // (4 * len(class_names)))  # about so many sums for each
-    for start in range(0, len(pairs), step):
-        true, predicted = pairs[start : start + step].unbind(1)
-        bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.sums_of({"decisions": predicted}, true, predicted != true, bins)
-        weights = counts[start : start + step]
-        parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
-    notes = [INDEPENDENT] if intervals else []
-    if len(parts) > 1:
-        counts, notes = torch.ones(len(parts), dtype=torch.float64), ["No intervals: too many pairs of classes occur."]
-    numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
-    units = layout.units(numbers, None)._replace(counts=counts)
-    scores = scores_of(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
-    cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
-    over_costs = None
-    if chosen.ranges is not None and concern is not None:
-        further = concern.costs().shape[1] - len(class_names)
-        counted = Counted({"as decided": torch.nn.functional.pad(confusion, (0, further))}, None)
-        over_costs = OverCosts(chosen.ranges, {model: counted})
-    has_concern = concern is not None
-    return Result({model: scores}, (), (), has_concern, notes, cautions, over_costs)
 
 
 def _weighs(concern: ConcernSpec) -> bool:

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
-from mpcs_torch.evaluation import evaluate_confusion, evaluation
+from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
 from mpcs_torch.functional.comparison.means import MOST_DISTINCT, distinct_pairs
 from tests.benchmarks.coverage import DESIGNS, coverage
@@ -114,7 +114,7 @@ def test_a_confusion_matrix_says_what_its_rows_say(monkeypatch: pytest.MonkeyPat
     for name, interval in found.first.intervals.items():
         assert interval == pytest.approx(rows.first.intervals[name]), name
     assert found.first.class_intervals == rows.first.class_intervals
-    monkeypatch.setattr(evaluation, "MOST_OF_CELLS", 80)  # 5 cells at a time
+    monkeypatch.setattr("mpcs_torch.evaluation.confusion.MOST_OF_CELLS", 80)  # 5 cells at a time
     large = evaluate_confusion(rows.first.confusion, list("abcd"), concern=concern)
     assert large.first.values == pytest.approx(found.first.values)
     assert large.notes == ["No intervals: too many pairs of classes occur."]

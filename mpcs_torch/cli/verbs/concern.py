@@ -34,8 +34,7 @@ OPTIONS = {
 
 @concern.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or_name("concerns"))],
-    as_json: AsJson = False,
+    file: Annotated[Path, typer.Argument(metavar="CONCERN", parser=file_or_name("concerns"))], as_json: AsJson = False
 ) -> None:
     """Show what each error costs by a concern file, and which errors are dangerous.
 

@@ -122,11 +122,7 @@ def monitor(
 
 
 def _begin(
-    rule: Path,
-    loaded: Any,
-    logs: list[Path],
-    reader_of: "Callable[..., LogReader]",
-    asked: dict[str, Any],
+    rule: Path, loaded: Any, logs: list[Path], reader_of: "Callable[..., LogReader]", asked: dict[str, Any]
 ) -> "Watch":
     """Return a new watch with the settings that were asked for."""
     from mpcs_torch.learning import Limit

@@ -107,7 +107,7 @@ def score(
     risks: dict[str, RowRisks] = {}
     with joined() as world:
         if confusion:
-            from mpcs_torch.evaluation.classifier_files import score_confusion
+            from mpcs_torch.evaluation.confusion import score_confusion
 
             result = score_confusion(predictions[0], costs, entries=entries, intervals=intervals)
         else:

@@ -92,13 +92,7 @@ SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "ada
 
 
 def normalize_trials(
-    path: Path,
-    out: Path,
-    cohort: Path,
-    method: NormalizationMethod,
-    advance: Advance,
-    *,
-    top: int | None = None,
+    path: Path, out: Path, cohort: Path, method: NormalizationMethod, advance: Advance, *, top: int | None = None
 ) -> int:
     """Copy a file of trials with normalised scores; labels and further columns stay, and none is needed.
 

@@ -345,11 +345,7 @@ def write_predictions(
 
 
 def _write_csv(
-    file: BinaryIO,
-    scores: Tensor,
-    target: Tensor,
-    class_names: Sequence[str],
-    texts: Mapping[str, Sequence[str]],
+    file: BinaryIO, scores: Tensor, target: Tensor, class_names: Sequence[str], texts: Mapping[str, Sequence[str]]
 ) -> None:
     is_labelled = target.ndim == 1
     write_csv_rows(file, [[*texts, *class_names, *([LABEL] if is_labelled else [])]])
