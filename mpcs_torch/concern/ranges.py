@@ -138,11 +138,7 @@ class ConcernRange:
         return low, high
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
-        """Return the costs that are not known, with their ranges over all people.
-
-        Args:
-            matters: ``(C, K)``, bool: of which costs, because there are very many with many classes.
-        """
+        """Return the costs that are not known, of those that matter, bool (C, K), with their ranges over all people."""
         import torch
 
         low, high = self.bounds()

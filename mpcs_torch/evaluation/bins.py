@@ -24,9 +24,6 @@ class BinnedSums:
 
     A bin is a row while there are few, or a cluster of rows that are not independent. If the numbers become more than
     ``budget``, bins are joined by the hash of their identifiers, so that those of several models stay the same.
-
-    Args:
-        budget: The most numbers that may be held.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
@@ -92,12 +89,10 @@ class BinnedSums:
             self.bits = bits
 
     def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
-        """Add the sums of other rows.
+        """Add the sums of other rows, which stay as they are.
 
-        Args:
-            other: The sums, which stay as they are.
-            groups: The codes here of its groups, by their codes there. Default: the same.
-            first: What to add to its identifiers, if they are numbers of rows.
+        ``groups`` are the codes here of its groups, by their codes there (default: the same). ``first`` is added to its
+        identifiers, if they are numbers of rows.
         """
         for each in (self, other):  # joining may leave fewer bits
             each._join_waiting()

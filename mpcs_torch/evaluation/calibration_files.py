@@ -166,11 +166,7 @@ def calibrate_predictions(
 ) -> CalibratedPredictions:
     """Apply temperature or vector scaling to a file, which need not have labels.
 
-    Args:
-        saved: The calibration. The file must hold logits if it was fitted to logits, else probabilities.
-        path: The file; see `Predictions`.
-        reading: How to read it, but for logits.
-        advance: Called with the number of rows after each chunk.
+    The file must hold logits if the calibration was fitted to logits, and else probabilities.
     """
     reading, names = reading._replace(from_logits=saved.from_logits), _unless_numbered(saved.class_names)
     predictions = open_with_columns(path, reading, class_names=names, needs_labels=False)

@@ -51,10 +51,7 @@ def dearer_by_cost(by_cost: Interval, by_probability: Interval, model: str) -> l
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
     """Warn if the rate of true classes in a bin of probabilities is outside the bin, beyond chance.
 
-    Args:
-        measured: The bins.
-        independent: The number of rows or clusters that are independent, for each row.
-        model: Begins the sentence.
+    ``independent`` is the number of rows or clusters that are independent, for each row.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):

@@ -64,17 +64,9 @@ class FileDecisions(NamedTuple):
 
 
 def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance, *, cluster: str | None = None) -> None:
-    """Fit a rule to the rows of a file.
+    """Fit a rule to the rows of a file, which has the columns of clusters and of the groups of limits among its texts.
 
-    Args:
-        rule: The rule.
-        predictions: The file, with the columns of clusters and of the groups of limits among its texts.
-        advance: Called with the number of rows after each chunk.
-        cluster: The column of what rows share.
-
-    Raises:
-        PredictionsError: If there is no row, the labels are soft, a value breaks a rule, or the rows cannot guarantee
-            the limits.
+    Rows that cannot guarantee the limits are refused.
 
     Warns:
         EvaluationWarning: E2, if a column seems to name what rows share, and there is no cluster.
@@ -98,9 +90,6 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance, *, 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> FileDecisions:
     """Decide or refer the rows of a file, which need no labels.
-
-    Raises:
-        PredictionsError: If there is no row or a value breaks a rule.
 
     Warns:
         EvaluationWarning: If rows have labels, but were in the fit.

@@ -37,16 +37,9 @@ class HeldRows(NamedTuple):
 
 
 def hold_rows(files: ModelFiles, opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
-    """Read files with the same rows.
+    """Read files with the same rows, which `open_models` has opened.
 
-    Args:
-        files: The files, with the columns of groups.
-        opened: The same, as `open_models` opens them.
-        advance: Called with the number of rows that were read, to show progress.
-
-    Raises:
-        PredictionsError: If a file cannot be read, has soft labels or decisions instead of probabilities, or more than
-            `MOST_VALUES` values, or rows do not match.
+    Files with soft labels, with decisions instead of probabilities, or with more than `MOST_VALUES` values are refused.
     """
     matched = MatchedRows(files.by, identifier=files.identifier)
     probs = dict[str, Tensor]()

@@ -65,13 +65,7 @@ class Units(NamedTuple):
 
 
 def interval_of(metric: "AdditiveMetric", bins: Any, units: Units) -> Interval | Reason:
-    """Return the interval of a metric of all rows, or why it has none.
-
-    Args:
-        metric: The metric.
-        bins: Its sums: ``sums_type`` of tensors (B, ...).
-        units: The bins.
-    """
+    """Return the interval of a metric by its sums in bins, ``sums_type`` of tensors (B, ...), or why it has none."""
     whole = whole_of(bins, units)
     value = metric.value_of(whole).item()
     if not isfinite(value):
@@ -93,13 +87,8 @@ def difference_of(metric: "AdditiveMetric", first: Any, second: Any, units: Unit
     """Return how much the value of a second model exceeds that of a first, with an interval and a p-value.
 
     Both belong together: the p-value is at most 0.05 exactly where the interval leaves out 0. Rates and costs of
-    independent rows, and whatever differs in few bins, have Gaffke's bound; others the jackknife of the difference.
-
-    Args:
-        metric: The metric.
-        first: The sums of the first model: ``sums_type`` of tensors (B, ...).
-        second: The sums of the second model in the same bins.
-        units: The bins.
+    independent rows, and whatever differs in few bins, have Gaffke's bound; others the jackknife of the difference. The
+    sums of both models are in the same bins, as `interval_of` takes them.
     """
     from scipy.special import stdtr  # scipy.stats takes longer to import
 

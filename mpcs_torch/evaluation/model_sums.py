@@ -71,13 +71,7 @@ class SumLayout:
 
 
 class ModelSums:
-    """The sums of the rows of one model, in bins, of all and of each group.
-
-    Args:
-        layout: The metrics, and the order of their sums.
-        columns: The columns of groups.
-        keeps_bins: Whether bins are kept apart, as intervals need them.
-    """
+    """The sums of the rows of one model, in bins, of all and of each group; intervals need that it ``keeps_bins``."""
 
     def __init__(self, layout: SumLayout, columns: Sequence[str], *, keeps_bins: bool) -> None:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
@@ -124,12 +118,9 @@ class ModelSums:
                 raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
-        """Add what another process or part has measured.
+        """Add what another process or part has measured by the same metrics.
 
-        Args:
-            other: Of the same metrics.
-            codes: For each column, the codes here of its groups there.
-            first: What to add to its numbers of rows.
+        ``codes`` are, for each column, the codes here of its groups there; ``first`` is added to its numbers of rows.
         """
         self.measure()
         other.measure()

@@ -34,11 +34,7 @@ class Counted(NamedTuple):
 
 
 class RangeSums:
-    """Count decisions by their true class, for costs that are known as ranges.
-
-    Args:
-        chosen: Of an evaluation, with ranges.
-    """
+    """Count decisions by their true class, for costs that are known as ranges."""
 
     def __init__(self, chosen: "ChosenMetrics") -> None:
         assert chosen.ranges is not None

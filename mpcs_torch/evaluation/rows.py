@@ -68,11 +68,7 @@ class KeptRows:
         self._kept = [each for _, kept in parts for each in kept]
 
     def rows(self, bits: int) -> Rows | None:
-        """Return the rows in the order of their identifiers; None if there is none.
-
-        Args:
-            bits: The highest `bits` of the models that are compared.
-        """
+        """Return the rows in the order of their identifiers, or None, for the highest `bits` of the models compared."""
         rows = _sampled(Rows.joined(self._kept), bits) if self._kept else None
         return rows.at(rows.ids.argsort(stable=True)) if rows is not None and len(rows.ids) else None
 

@@ -117,10 +117,7 @@ def _row_costs(models: Mapping[str, Rows], costs: Tensor, *, is_given: bool) -> 
 def _least(costs: Tensor, units: Tensor | None, highest: float) -> tuple[int, bool]:
     """Return which of M costs of rows (M, n) has the lowest mean, and whether its intervals with all others show it.
 
-    Args:
-        costs: Of which the first ones win ties.
-        units: ``(n,)`` clusters of rows, from 0; None if rows are independent.
-        highest: The highest cost of a row.
+    The first ones win ties. ``units`` are the clusters of rows (n,), from 0, and None if rows are independent.
     """
     totals = costs.sum(1)
     best = int((totals <= totals.min() * (1 + 1e-12)).long().argmax())

@@ -19,11 +19,7 @@ NAMED = 3
 
 
 class RowIds:
-    """The place of each id among the rows of the first file, about 150 bytes for a row; and of those of another file.
-
-    Args:
-        column: The column of ids. Each names one row.
-    """
+    """The place of each id of a column among the rows of the first file, about 150 bytes for a row."""
 
     def __init__(self, column: str) -> None:
         self._column = column

@@ -34,16 +34,10 @@ class Cohort(NamedTuple):
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> Cohort:
-    """Read scores of names against a cohort.
+    """Read scores of names against a cohort: all, or the highest ones of each name if ``top`` says how many.
 
-    Args:
-        path: A csv file with columns ``name`` and ``score``, or text with a name, one of the cohort and a score on each
-            line.
-        advance: Called with the number of rows after each batch, to show progress.
-        top: How many of the highest scores of each name to take. Default: all.
-
-    Raises:
-        PredictionsError: If the file cannot be read, a score is not finite, or a name has no two scores that differ.
+    They are in a csv file with columns ``name`` and ``score``, or in text with a name, one of the cohort and a score on
+    each line. A score that is not finite, and a name without two scores that differ, are refused.
     """
     places: dict[str, int] = {}
     names, scores = array("q"), array("d")
