@@ -39,18 +39,16 @@ def finish_all(
     return [finished[config.name] for config in configs]
 
 
-def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, *, overwrite: bool) -> None:
-    """Refuse published records that cannot be read, and folders that hold a run, before training starts."""
+def check_before_training(
+    names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None, *, overwrite: bool
+) -> None:
+    """Refuse published records that cannot be read, and folders that hold a run or an evaluation already."""
     for path in published:
         with told_warnings():
             read_records(path)
     check_free([out / name for name in names], overwrite=overwrite)
-
-
-def check_evaluation_free(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that holds an evaluation, unless it may be overwritten."""
-    if not overwrite and any((folder / name).exists() for name in FILES):
-        raise RunExistsError(f"{folder} already holds an evaluation: choose another folder or pass --overwrite")
+    if evaluation is not None and not overwrite and any((evaluation / name).exists() for name in FILES):
+        raise RunExistsError(f"{evaluation} already holds an evaluation: choose another folder or pass --overwrite")
 
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *, overwrite: bool) -> Reproduction:

@@ -160,24 +160,15 @@ def score_models(
 ) -> "Result[ClassifierScores]":
     """Evaluate files with the same rows, each in one pass.
 
-    Several processes read a part of the rows each, if their number is known (arrays and parquet) and they are matched
-    by their order; else all read all rows, and take turns in measuring them.
+    Of several files, the labels and the groups of the first are held, 8 bytes for a row and column. The processes of a
+    ``world`` return the result of the whole. They read a part of the rows each, if their number is known (arrays and
+    parquet) and they are matched by their order; else all read all rows, and take turns in measuring them.
 
-    Of several files, the labels and the groups of the first are held, 8 bytes for a row and column.
-
-    Args:
-        files: The files, with the columns of groups, of clusters and of ids.
-        opened: The same, as `open_models` opens them.
-        concern: The costs of errors, for the metrics that ask.
-        advance: Called with the number of rows that were added, to show progress.
-        entries: The metrics. Default: all that the labels allow.
-        settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
-        development: An open file of soft labels, which is read as a whole: hard F is also measured at the thresholds
-            that are best there.
-        intervals: Whether values get intervals and models are compared.
-        world: The processes that evaluate the files together, all of which return the result of the whole.
-        risks: By model, if figures of certainty are wanted: filled with the risks of its rows.
-        check: Called with the result of one row, before the others: its ValueError refuses names of metrics early.
+    The files are ``opened`` as by `open_models`; ``concern``, ``settings``, ``intervals`` and the ``entries``, which
+    are metrics, are arguments of `Evaluation`. Hard F is also measured at the thresholds that are best on
+    ``development``, a file of soft labels, which is read as a whole. ``risks``, by model, are filled with those of its
+    rows, if figures of certainty are wanted. ``check`` is called with the result of one row, before the others: its
+    ValueError refuses names of metrics early.
 
     Raises:
         PredictionsError: If a file cannot be read or scored, or rows do not match.

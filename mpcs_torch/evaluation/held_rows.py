@@ -11,6 +11,7 @@ from mpcs_torch.evaluation.classifier_files import ModelFiles
 from mpcs_torch.evaluation.files.chunks import Advance, PredictionsError
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, Predictions
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.choice import calibrated
 
 MOST_VALUES = 10_000_000
@@ -25,8 +26,8 @@ class HeldRows(NamedTuple):
     """By model: (N, C), float32."""
     target: Tensor
     """(N,), int64."""
-    groups: dict[str, tuple[list[str], Tensor]]
-    """By column: the names of its groups, and the place of the group of each row among them, (N,), int64."""
+    groups: dict[str, Groups]
+    """By column."""
 
     def calibrated(self, method: ScalingMethod) -> "HeldRows":
         """Return the rows with calibrated probabilities, those of each fifth of the rows by the others."""
@@ -63,5 +64,5 @@ def hold_rows(files: ModelFiles, opened: Mapping[str, Predictions], advance: Adv
         rows = torch.cat(parts)
         probs[name] = torch.empty_like(rows)
         probs[name][torch.cat(places)] = rows
-    groups = {name: (column.names, column.codes) for name, column in matched.columns.items()}
+    groups = {name: Groups(column.names, column.codes) for name, column in matched.columns.items()}
     return HeldRows(next(iter(opened.values())).class_names, probs, matched.labels, groups)

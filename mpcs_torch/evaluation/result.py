@@ -244,14 +244,14 @@ MOST_ROWS = 12
 """Above it, a terminal shows only the rows of the first metrics."""
 
 
-def leading(comparisons: Sequence[Comparison], *, most: int = MOST_ROWS) -> tuple[list[Comparison], list[str]]:
+def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
     """Return the rows of the first metrics, as many as fit but at least those of one, and the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)
     kept: list[Comparison] = []
     left = list(by_measure)
-    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= most):
+    while left and (not kept or len(kept) + len(by_measure[left[0]]) <= MOST_ROWS):
         kept += by_measure[left.pop(0)]
     return kept, left
 

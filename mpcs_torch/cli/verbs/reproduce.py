@@ -49,9 +49,8 @@ def reproduce(
 
     with_figure_6 = "figure6" in names
     names = [name for name in names if name != "figure6"]
-    runs.check_before_training(names, published, out, overwrite=overwrite)
-    if everything:
-        runs.check_evaluation_free(out / "evaluation", overwrite=overwrite)
+    evaluation = out / "evaluation" if everything else None
+    runs.check_before_training(names, published, out, evaluation, overwrite=overwrite)
     repeated = [] if seeds == 0 else [name for name in names if name in QUICK or not everything]
     options = {"--seeds": seeds or None, "--data-root": data_root, "--out": out, "--records": records}
     finished: dict[str, Reproduction] = {}
@@ -71,8 +70,8 @@ def reproduce(
             finished[name] = runs.reproduce_one(name, data_root, out, records, overwrite=overwrite)
         for name in repeated:
             intervals[name] = runs.repeat(name, seeds, data_root, out, overwrite=overwrite)
-        if everything:
-            runs.write_everything(out / "evaluation", finished, intervals)
+        if evaluation is not None:
+            runs.write_everything(evaluation, finished, intervals)
         if with_figure_6:
             more = 0 if everything else seeds
             results["figure6"] = runs.reproduce_figure_6(data_root, out, seeds=more, overwrite=overwrite)
