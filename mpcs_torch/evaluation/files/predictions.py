@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -24,16 +24,19 @@ LOWEST = 0.5
 """The lowest sum that is accepted, since more than half of the probability would be guessed."""
 
 
-class RoundedSums:
-    """Accept sums that the rounding of the file explains, and remember them."""
+class Rounding(NamedTuple):
+    """The sums of rows that are not 1, because the numbers of the file are rounded."""
 
-    def __init__(self) -> None:
-        self.decimals: int | None = None
-        """As shown in the file; None if no sum needed it so far."""
-        self._lowest, self._highest, self._rows = 1.0, 1.0, 0
+    decimals: int = 0
+    """As shown in the file."""
+    lowest: float = 1.0
+    """Of the sums."""
+    highest: float = 1.0
+    rows: int = 0
 
-    def accepts(self, scores: Tensor, total: Tensor, off: Tensor) -> bool:
-        """Return whether rounding explains the sums of all rows that are off, and remember them.
+    @classmethod
+    def of(cls, scores: Tensor, total: Tensor, off: Tensor) -> Self | None:
+        """Return the rounding that explains the sums of all rows that are off; None if there is none.
 
         A sum is explained if it is within half a unit of the last decimal for each number. What lifts a sum above 1
         has been rounded up, so zeros do not count there.
@@ -43,48 +46,32 @@ class RoundedSums:
             total: ``(n, 1)``, float64: their sums.
             off: ``(n,)``: the rows whose sum is not 1.
         """
-        decimals = _shown(scores)
+        # A whole number divided by a power of ten is rounded as the decimal number that was read.
+        wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in DECIMALS)
+        fits = (decimals for decimals, u in units if torch.equal(((wide * u).round() / u).to(scores.dtype), scores))
+        decimals = next(fits, None)
         if decimals is None:
-            return False
+            return None
         half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
         room = 1e-9  # for the sums of floating point numbers
         most = 1 + half * (rows > 0).sum(dim=1) + room
         least = max(LOWEST, 1 - half * scores.shape[1] - room)
-        if not bool(((sums >= least) & (sums <= most)).all()):
-            return False
-        self.decimals = max(decimals, self.decimals or 0)
-        self._lowest, self._highest = min(self._lowest, sums.min().item()), max(self._highest, sums.max().item())
-        self._rows += len(sums)
-        return True
+        is_explained = bool(((sums >= least) & (sums <= most)).all())
+        return cls(decimals, sums.min().item(), sums.max().item(), len(sums)) if is_explained else None
 
-    @staticmethod
-    def joined(parts: "Sequence[RoundedSums]") -> "RoundedSums":
-        """Return what was accepted in several parts of a file."""
-        whole = RoundedSums()
-        for part in parts:
-            if part.decimals is not None:
-                whole.decimals = max(part.decimals, whole.decimals or 0)
-                whole._lowest, whole._highest = min(whole._lowest, part._lowest), max(whole._highest, part._highest)
-                whole._rows += part._rows
-        return whole
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the rounding of several parts of a file."""
+        decimals, lowest, highest, rows = zip(*parts, strict=True)
+        return cls(max(decimals), min(lowest), max(highest), sum(rows))
 
-    def note(self) -> str | None:
-        """Say what was accepted; None if all sums were 1."""
-        if self.decimals is None:
-            return None
-        span = f"{self._lowest:.4g} to {self._highest:.4g}"
+    def notes(self) -> list[str]:
+        """Say which sums were accepted, unless all were 1."""
+        if not self.rows:
+            return []
         shown = f"probabilities are rounded to {self.decimals} decimals"
-        return f"The {shown}: {self._rows} rows sum to {span}, and were divided by their sum."
-
-
-def _shown(scores: Tensor) -> int | None:
-    """Return how many decimals numbers have; None if they have more than `DECIMALS`."""
-    for decimals in DECIMALS:
-        unit = 10.0**decimals
-        # A whole number divided by a power of ten is rounded as the decimal number that was read.
-        if torch.equal(((scores.double() * unit).round() / unit).to(scores.dtype), scores):
-            return decimals
-    return None
+        span = f"{self.lowest:.4g} to {self.highest:.4g}"
+        return [f"The {shown}: {self.rows} rows sum to {span}, and were divided by their sum."]
 
 
 ARRAYS, COLUMNS = (".npz", ".npy", ".pt"), (".csv", ".parquet")
@@ -144,7 +131,7 @@ class Predictions:
             )
         self.is_decided = isinstance(self._source, ColumnFile) and self._source.is_decided
         """Whether the file has decisions instead of scores."""
-        self._rounded = RoundedSums()
+        self._rounded = Rounding()
         self._names_ignore = columns is not None and path.suffix in COLUMNS
         names = self._source.columns
         if class_names is not None and len(class_names) != len(names):
@@ -167,12 +154,11 @@ class Predictions:
 
     def gather(self, world: World) -> None:
         """Add what other processes noted, who read other rows."""
-        self._rounded = RoundedSums.joined(world.told_by_all(self._rounded))
+        self._rounded = Rounding.joined(world.told_by_all(self._rounded))
 
     def notes(self) -> list[str]:
         """Return how the file was read where that was not plain, in sentences: columns left out, rounded numbers."""
-        rounded = self._rounded.note()
-        return [*self._source.notes, *([] if rounded is None else [rounded])]
+        return [*self._source.notes, *self._rounded.notes()]
 
     def chunks(self, part: range | None = None) -> Iterator[Chunk]:
         """Yield chunks of probabilities (n, C) with labels (n,) or soft labels (n, C).
@@ -205,7 +191,7 @@ class Predictions:
     def _read(self, part: range | None = None) -> Iterator[tuple[Chunk, Chunk]]:
         """Yield chunks as they are in the file, and checked."""
         chunks, row = self._source.chunks(part), 1 if part is None else part.start + 1
-        self._rounded = RoundedSums()
+        self._rounded = Rounding()
         while True:
             with reading(self.path, row):
                 chunk = next(chunks, None)
@@ -231,7 +217,10 @@ class Predictions:
             return Chunk(first, probs, degrees, texts)
         total = probs.sum(dim=1, keepdim=True)
         off = ~((total - 1).abs() <= tolerance + 1e-9).squeeze(1)  # sums of three decimals may be 0.999
-        if off.any() and (self.from_logits or not self._rounded.accepts(scores, total, off)):
+        rounding = Rounding.of(scores, total, off) if off.any() and not self.from_logits else None
+        if rounding is not None:
+            self._rounded = Rounding.joined([self._rounded, rounding])
+        elif off.any():
             row = int(off.nonzero()[0])
             all_ruled_out = "the logits must not all be -inf"
             hint = "; for columns that are no classes, --ignore COLUMN" if self._names_ignore else ""
