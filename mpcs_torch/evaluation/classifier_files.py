@@ -200,9 +200,9 @@ def score_models(
                 intervals=intervals,
             )
             if check is not None:
-                trial, rows = deepcopy(evaluation), Rows(chunk.scores[:1], chunk.target[:1], torch.arange(1))
+                trial = deepcopy(evaluation)
                 for name in opened:
-                    trial.add(name, rows)
+                    trial.add(name, chunk.scores[:1], chunk.target[:1], {})
                 check(trial.result())
             return evaluation
         except PredictionsError:
@@ -226,7 +226,7 @@ def score_models(
                 read = Rows(chunk.scores, chunk.target, ids, {column: codes[column] for column in by})
                 if part is not None or number % world.size == world.rank:
                     try:
-                        evaluation.add(name, read, cluster=cluster)
+                        evaluation.add(name, chunk.scores, chunk.target, read.groups, ids=ids, cluster=cluster)
                     except ValueError as error:
                         raise PredictionsError(predictions.path, str(error).rstrip(".")) from None
                 if name in risks:

@@ -48,9 +48,8 @@ def evaluate_confusion(
         intervals: Whether values get intervals.
     """
     if metrics is None:
-        is_wanted = [entry.takes == "decisions" and entry.is_default and not entry.is_of_referrals for entry in ENTRIES]
-        of_decisions = [entry for entry, wanted in zip(ENTRIES, is_wanted, strict=True) if wanted]
-        metrics = in_order(of_decisions, has_concern=concern is not None)
+        of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]
+        metrics = in_order([entry for entry in of_decisions if entry.is_default], has_concern=concern is not None)
     chosen = choose_metrics(len(class_names), concern, metrics)
     layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()

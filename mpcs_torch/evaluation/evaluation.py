@@ -147,37 +147,45 @@ class Evaluation:
         if not checked or not isinstance(groups or {}, Mapping) or "" in (groups or {}):
             wrong = "preds must hold at least one model" if not checked else "groups must be a dictionary by column"
             raise ValueError(f"{wrong}, but got {quoted(preds if not checked else groups)}.")
-        number, is_numbered = len(labels), clusters is None
-        names_of_rows = {column: row_names(column, names, number) for column, names in (groups or {}).items()}
-        ids = torch.arange(number) if clusters is None else ids_of_names(row_names("clusters", clusters, number))
-        codes = {column: self.codes_of(column, names) for column, names in names_of_rows.items()}
+        rows = {column: row_names(column, names, len(labels)) for column, names in (groups or {}).items()}
+        ids = None if clusters is None else ids_of_names(row_names("clusters", clusters, len(labels)))
+        codes = {column: self.codes_of(column, names) for column, names in rows.items()}
         for name, (probs, target_of_rows) in checked.items():
-            rows = Rows(probs, target_of_rows, ids, codes)
-            self.add(name, rows, cluster=None if is_numbered else "clusters", is_numbered=is_numbered)
+            self.add(name, probs, target_of_rows, codes, ids=ids, cluster=None if clusters is None else "clusters")
 
-    def add(self, model: str, rows: Rows, *, cluster: str | None = None, is_numbered: bool = False) -> None:
-        """Add checked rows of one model, whose groups are codes of `codes_of`.
+    def add(
+        self,
+        model: str,
+        probs: Tensor,
+        target: Tensor,
+        groups: Mapping[str, Tensor],
+        *,
+        ids: Tensor | None = None,
+        cluster: str | None = None,
+    ) -> None:
+        """Add checked rows of one model.
 
         Args:
             model: Its name.
-            rows: The rows.
+            probs: ``(N, C)`` probabilities.
+            target: ``(N,)`` classes, or ``(N, C)`` degrees of truth.
+            groups: ``(N,)`` codes of `codes_of` by column.
+            ids: ``(N,)``, int64: identifiers of the clusters, or of the rows. Default: their numbers.
             cluster: What rows with the same identifier share; None if rows are independent.
-            is_numbered: Whether identifiers are the places of rows in this batch, to be counted on from the last one.
 
         Raises:
             ValueError: If the columns differ from those before, or there are too many groups.
         """
-        if self.chosen.is_decided:
-            rows = rows._replace(groups={TRUE_CLASS: rows.target, **rows.groups})
+        groups = {TRUE_CLASS: target, **groups} if self.chosen.is_decided else groups
         if model not in self._models:
-            self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_bins=self._intervals)
+            self._models[model] = ModelSums(self._layout, list(groups), keeps_bins=self._intervals)
         sums = self._models[model]
-        if list(sums.tables)[1:] != list(rows.groups) or (sums.rows and cluster != self._cluster):
+        if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
-        self._cluster, self._is_numbered = cluster, is_numbered
-        rows = rows._replace(ids=rows.ids + sums.rows) if is_numbered else rows
-        step = max(1, WAITING // rows.probs.shape[1])
-        for start in range(0, len(rows.probs), step):
+        self._cluster, self._is_numbered = cluster, ids is None
+        ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
+        rows, step = Rows(probs, target, ids, groups), max(1, WAITING // probs.shape[1])
+        for start in range(0, len(probs), step):
             sums.add(rows.at(slice(start, start + step)))
 
     def codes_of(self, column: str, names: Sequence[str]) -> Tensor:

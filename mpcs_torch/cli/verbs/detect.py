@@ -47,9 +47,9 @@ def detect(
     """Measure how well detectors separate targets from non-targets, what their decisions cost, and which is better.
 
     csv and parquet files have the columns score and label (or y_score and y_true, and the like), npz files the arrays
-    scores and labels. HDF5 files (h5) are
-    those of SIDEKIT and BOSARIS, with a Key as --trials. Any other file is text with one trial on each line: score and
-    label, or with --trials two names and the score. Labels are 1, target or true, and 0, nontarget or false.
+    scores and labels. HDF5 files (h5) are those of SIDEKIT and BOSARIS, with a Key as --trials. Any other file is text
+    with one trial on each line: score and label, or with --trials two names and the score. Labels are 1, target or
+    true, and 0, nontarget or false.
 
     Args:
         scores: csv, parquet, npz, HDF5 or text file with the score of each trial; one file for each detector.
