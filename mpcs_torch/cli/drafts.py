@@ -32,7 +32,7 @@ from mpcs_torch.concern.suggest import (
 from mpcs_torch.errors import shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular
 from mpcs_torch.io.yaml_files import read_yaml_file
-from mpcs_torch.plots.scatter import embedding_figure
+from mpcs_torch.plots.samples import embedding_figure
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.sections import DataConfig
 from mpcs_torch.trainer.data import DATASETS, DataError

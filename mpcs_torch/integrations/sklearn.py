@@ -345,7 +345,7 @@ class DetectionDisplay:
 
     def plot(self) -> Self:
         """Draw the curve."""
-        from mpcs_torch.plots.det import det_curves
+        from mpcs_torch.plots.detection import det_curves
 
         self.figure_ = det_curves({self.name: self.rates}, points=self.points)
         return self
@@ -391,7 +391,7 @@ class RiskCoverageDisplay:
 
     def plot(self) -> Self:
         """Draw the curve."""
-        from mpcs_torch.plots.risk_coverage import risk_coverage_figure
+        from mpcs_torch.plots.decisions import risk_coverage_figure
 
         self.figure_ = risk_coverage_figure({self.name: self.curve})
         return self

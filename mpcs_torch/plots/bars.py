@@ -22,16 +22,7 @@ KINDS = {
 def class_bars(
     values: Sequence[float], mean: float, title: str, *, ylabel: str, mean_label: str = "mean", on: Place = None
 ) -> Figure:
-    """Draw a bar for each class, and the mean as a line.
-
-    Args:
-        values: (C,); no bar for NaN.
-        mean: Of all samples, or as the metric defines it.
-        title: The title of the figure.
-        ylabel: The name of the values.
-        mean_label: The name of the mean in the legend.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
-    """
+    """Draw a bar for each class (C,) but none for NaN, and the mean, as the metric defines it, as a line."""
     figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
     shown = {place: value for place, value in enumerate(values) if isfinite(value)}
     axes.bar(list(shown), list(shown.values()), color=style.SKY, edgecolor=style.WHITE, linewidth=0.5)
@@ -40,20 +31,11 @@ def class_bars(
     axes.set_ylim(0, _headroom(on, 1.08, 1.3) * _highest(*shown.values(), mean) or 1.0)
     axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
     grid(axes, "y")
-    legend_below(figure, on=on)
-    return figure
+    return legend_below(figure, on=on)
 
 
 def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None) -> Figure:
-    """Draw a value on a scale from 0, with marks for values to compare it with.
-
-    Args:
-        value: At least 0; may be infinite or NaN.
-        marks: Other values by name.
-        title: The title of the figure.
-        xlabel: The name of the scale, or which way is better.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
-    """
+    """Draw a value >= 0, perhaps infinite or NaN, on a scale from 0, with marks for other values by name."""
     figure, axes = canvas(1.5, title, on=on, xlabel=xlabel, yticks=[], ylim=(-1, _headroom(on, 1, 4)))
     highest = 1.08 * _highest(value, *marks.values()) or 1.0
     axes.set_xlim(0, highest)
@@ -63,18 +45,11 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
     ):
         label = f"{literal(name)} {mark:.4g}"
         axes.axvline(mark, color=colour, linewidth=2.5, linestyle=line, clip_on=False, label=label)
-    legend_below(figure, on=on)
-    return figure
+    return legend_below(figure, on=on)
 
 
 def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
-    """Draw how many samples were decided correctly, with each kind of error, or referred, as one stacked bar.
-
-    Args:
-        counts: Samples, or sums of weights, of each of `KINDS`.
-        title: The title of the figure.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
-    """
+    """Draw how many samples, or sums of weights, are of each of `KINDS`, as one stacked bar."""
     figure, axes = canvas(1.5, title, on=on, xlabel="samples", yticks=[], ylim=(-1, _headroom(on, 1, 4)))
     left = 0.0
     for kind, (colour, hatch) in KINDS.items():
@@ -84,8 +59,7 @@ def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None
         )
         left += counts[kind]
     axes.set_xlim(0, left or 1.0)
-    legend_below(figure, on=on)
-    return figure
+    return legend_below(figure, on=on)
 
 
 def _highest(*values: float) -> float:
@@ -98,12 +72,7 @@ def _headroom(on: Place, without: float, with_legend: float) -> float:
 
 
 def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
-    """Draw the counts of two ways under each seed, joined by a line, and the mean of each as a dashed line.
-
-    Args:
-        counts: The counts of the baseline and of the other way, by name; one for each seed, in the same order.
-        ylabel: The name of the counts.
-    """
+    """Draw the counts of a baseline and of another way, by name, under each seed, and the means as dashed lines."""
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
     seeds = range(len(baseline))
@@ -117,5 +86,4 @@ def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figu
     axes.set_ylim(bottom=0, top=1.05 * max(*baseline, *other, 1))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    legend_below(figure)
-    return figure
+    return legend_below(figure)

@@ -6,10 +6,9 @@ from matplotlib.figure import Figure
 
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import coloured, grid, legend_below, literal
-from mpcs_torch.plots.scatter import label_points
+from mpcs_torch.plots.forest import Effect, draw_effects
+from mpcs_torch.plots.samples import label_points
 
-Effect = tuple[float, float, float]
-"""A value and its interval."""
 Line = Sequence[tuple[float, float]]
 MOST_NAME = 32
 """The most characters of a method in the key."""
@@ -31,7 +30,7 @@ def frontier_figure(
         marks: By method, the change of accuracy and the share of dangerous errors that are gone.
         lines: By model, the change of accuracy and of dangerous errors with each decision factor.
         curves: By model, shares of decided samples, and of samples that are dangerous errors.
-        title: The title of the figure.
+        title: The name of the task.
         limit: The limit on the share of dangerous errors.
     """
     figure = Figure(figsize=(11, 4.6), layout="constrained")
@@ -39,42 +38,24 @@ def frontier_figure(
     left, right = figure.subplots(1, 2)
     for name, line, colour in coloured(lines):
         shown = [(100 * gain, 100 * more) for gain, more in line if gain >= -WIDEST / 100]
-        left.plot(
-            [x for x, _ in shown],
-            [y for _, y in shown],
-            "-",
-            color=colour,
-            linewidth=1.2,
-            label=f"{literal(name, MOST_NAME)}, by factor",
-        )
+        label = f"{literal(name, MOST_NAME)}, by factor"
+        left.plot([x for x, _ in shown], [y for _, y in shown], "-", color=colour, linewidth=1.2, label=label)
     places, numbers = [], []
     for number, (name, (gain, cut)) in enumerate(marks.items(), start=1):
         x, y = 100 * max(gain[0], -WIDEST / 100), -100 * cut[0]
         colour = style.MPCS if name == "recommended" else style.ACCURACY
         spans = {"xerr": [[100 * (gain[0] - gain[1])], [100 * (gain[2] - gain[0])]]}
         spans["yerr"] = [[100 * (cut[2] - cut[0])], [100 * (cut[0] - cut[1])]]
-        left.errorbar(
-            x,
-            y,
-            fmt="s",
-            color=colour,
-            markersize=4,
-            elinewidth=0.5,
-            label=f"{number}  {literal(name, MOST_NAME)}",
-            **spans,
-        )
+        label = f"{number}  {literal(name, MOST_NAME)}"
+        left.errorbar(x, y, fmt="s", color=colour, markersize=4, elinewidth=0.5, label=label, **spans)
         places.append((x, y))
         numbers.append(str(number))
     left.axhline(0, color=style.GREY, linewidth=0.7)
     left.axvline(0, color=style.GREY, linewidth=0.7)
     left.set(xlabel="accuracy against the best plain method, points", ylabel="dangerous errors against it, %")
     for name, (coverage, dangerous), colour in coloured(curves):
-        right.plot(
-            [100 * each for each in coverage],
-            [100 * each for each in dangerous],
-            color=colour,
-            label=literal(name, MOST_NAME),
-        )
+        percents = ([100 * each for each in shares] for shares in (coverage, dangerous))
+        right.plot(*percents, color=colour, label=literal(name, MOST_NAME))
     right.axhline(100 * limit, color=style.BLACK, linestyle=":", linewidth=0.8, label="limit")
     right.set(xlabel="decided samples, %", ylabel="dangerous errors, % of all samples")
     right.legend(fontsize=style.SMALL, loc="upper left")
@@ -93,10 +74,8 @@ def summary_figure(bars: Mapping[str, tuple[Effect, Effect]]) -> Figure:
     for part, (label, colour, shift) in enumerate(
         (("most probable class", style.ACCURACY, -0.14), ("decision rule", style.MPCS, 0.14))
     ):
-        for place, name in enumerate(names):
-            value, low, high = (-100 * each for each in bars[name][part])
-            axes.plot([low, high], [place + shift] * 2, color=colour, linewidth=1)
-            axes.plot(value, place + shift, "o", color=colour, markersize=5, label=label if not place else None)
+        changes = [[-100 * each for each in bars[name][part]] for name in names]
+        draw_effects(axes, changes, colour, shift, "o", label)
     axes.set(yticks=range(len(names)), yticklabels=[literal(name) for name in names])
     axes.set_xlabel("change of dangerous errors, %")
     axes.axvline(0, color=style.GREY, linewidth=0.8)

@@ -138,8 +138,10 @@ def grid(axes: Axes, axis: str = "both") -> None:
 
 def legend_below(
     figure: Figure, columns: int | None = None, *, handles: Sequence[Artist] = (), on: Place = None
-) -> None:
-    """Add a legend of everything labelled below the axes, and make room for it; short labels stand in two columns.
+) -> Figure:
+    """Add a legend of everything labelled below the axes, make room for it, and return the figure.
+
+    Short labels stand in two columns.
 
     In axes of the caller the legend stands inside, or is left out if they are too small: other axes stay as they are.
     """
@@ -147,12 +149,13 @@ def legend_below(
     handles = handles or axes.get_legend_handles_labels()[0]
     if isinstance(on, Axes):
         _legend_inside(on, handles)
-        return
+        return figure
     if columns is None:
         columns = 2 if all(len(str(handle.get_label())) <= SHORT for handle in handles) else 1
     rows = -(-len(handles) // columns)
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * rows + 0.1)
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
+    return figure
 
 
 def _legend_inside(axes: Axes, handles: Sequence[Artist]) -> None:

@@ -57,10 +57,10 @@ def confusion_matrix(
         released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`. None if errors are not told
             apart.
         class_names: The names of the C classes.
-        title: The title of the figure.
         costs: ``(C, C)`` >= 0, rows **true** classes: errors are coloured by what they cost in all. Default: by their
             number.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
+        title: The title of the figure.
+        on: Where to draw.
 
     Raises:
         ValueError: If the shapes do not fit the number of names.

@@ -45,12 +45,13 @@ def forest_figure(
         if systems:
             for number, (system, value, colour) in enumerate(coloured(systems)):
                 shift = APART * (number - (len(systems) - 1) / 2)
-                _draw(axes, [values[number] for values in effects.values()], colour, shift, style.MARKERS[number % 7])
+                marker = style.MARKERS[number % 7]
+                draw_effects(axes, [values[number] for values in effects.values()], colour, shift, marker)
                 axes.axvline(value, color=colour, linewidth=1, linestyle="--")
                 label = f"{literal(system, style.MOST_IN_SENTENCE)} (all: {value:.4g})"
-                axes.plot([], [], style.MARKERS[number % 7], color=colour, markersize=5, label=label)
+                axes.plot([], [], marker, color=colour, markersize=5, label=label)
         else:
-            _draw(axes, [values[place] for values in effects.values()], style.MPCS, 0.0, "o")
+            draw_effects(axes, [values[place] for values in effects.values()], style.MPCS, 0.0, "o")
             axes.axvline(0, color=style.GREY, linewidth=0.8)
         axes.locator_params(axis="x", nbins=5)
         grid(axes)
@@ -60,8 +61,11 @@ def forest_figure(
     return figure
 
 
-def _draw(axes: Axes, effects: Sequence[Effect], colour: str, shift: float, marker: str) -> None:
+def draw_effects(
+    axes: Axes, effects: Sequence[Sequence[float]], colour: str, shift: float, marker: str, label: str | None = None
+) -> None:
+    """Draw effects with their intervals, one a row, moved down by a share of a row; the first has the label."""
     for row, (value, low, high) in enumerate(effects):
         if isfinite(low) and isfinite(high):
             axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)
-        axes.plot(value, row + shift, marker, color=colour, markersize=5)
+        axes.plot(value, row + shift, marker, color=colour, markersize=5, label=None if row else label)

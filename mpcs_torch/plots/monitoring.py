@@ -32,13 +32,7 @@ class Watched(NamedTuple):
 
 
 def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None) -> Figure:
-    """Draw each mean with its interval and its limits, one below the other.
-
-    Args:
-        means: At least one.
-        title: The title of the figure.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
-    """
+    """Draw each mean, at least one, with its interval and its limits, one below the other."""
     figure, axes = canvas(1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time")
     for place, mean in enumerate(means):
         colour = style.RED if mean.is_alarm else style.BLUE
@@ -54,8 +48,7 @@ def watched_means(means: Sequence[Watched], title: str = "", *, on: Place = None
     axes.xaxis.set_major_locator(MaxNLocator(4))
     grid(axes, "x")
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    legend_below(figure, handles=list(handles.values()), on=on)
-    return figure
+    return legend_below(figure, handles=list(handles.values()), on=on)
 
 
 class Point(NamedTuple):
@@ -97,8 +90,7 @@ def watched_over_time(
         axes.spines[["top", "right"]].set_visible(False)
         grid(axes)
     handles = [*above.get_legend_handles_labels()[0], *below.get_legend_handles_labels()[0]]
-    legend_below(figure, handles=handles)
-    return figure
+    return legend_below(figure, handles=handles)
 
 
 def _draw_means(axes: Axes, points: Sequence[Point]) -> None:

@@ -1,6 +1,7 @@
 """Reliability diagrams, and generalized means of reported and measured probabilities over their power."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -19,7 +20,7 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
         measured: The result of `functional.measured_probabilities` or `ProbabilityAccuracy.bins`.
         reported: The result of `ProbabilityAccuracy.reported`.
         title: The title of the figure.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
+        on: Where to draw.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.
@@ -28,16 +29,8 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     axes.set(xlim=(0, 1), ylim=(0, 1))
     low, high, rate = (values.tolist() for values in (measured.low, measured.high, measured.rate))
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
-    axes.bar(
-        low,
-        rate,
-        widths,
-        align="edge",
-        color=style.SKY,
-        edgecolor=style.WHITE,
-        linewidth=0.5,
-        label="measured rate of a bin",
-    )
+    look: dict[str, Any] = {"color": style.SKY, "edgecolor": style.WHITE, "linewidth": 0.5}
+    axes.bar(low, rate, widths, align="edge", label="measured rate of a bin", **look)
     axes.plot([0, 1], [0, 1], color=style.GREEN, linewidth=1.2, label="calibrated")
     points = {name: (getattr(reported, name).item(), getattr(measured.means, name).item()) for name in reported._fields}
     ends = points["robustness"], points["decisiveness"]
@@ -46,8 +39,7 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     for (name, (x, y)), marker in zip(points.items(), style.MARKERS, strict=False):
         label = f"{name.replace('_', ' ')}: {x:.2f} reported, {y:.2f} measured"
         axes.plot(x, y, marker, color=style.ORANGE, markersize=7, clip_on=False, linestyle="", label=label)
-    legend_below(figure, on=on)
-    return figure
+    return legend_below(figure, on=on)
 
 
 MARKED = {"robustness": ROBUST, "geometric": GEOMETRIC, "decisiveness": DECISIVE}
@@ -82,5 +74,4 @@ def mean_curves(curves: Mapping[str, MeanCurve]) -> Figure:
         for kind, line, values in (("reported", "-", curve.reported), ("measured", "--", curve.measured)):
             label = f"{literal(name)}, {kind}"
             axes.plot(curve.power.tolist(), values.tolist(), line, color=colour, linewidth=1.5, label=label)
-    legend_below(figure)
-    return figure
+    return legend_below(figure)

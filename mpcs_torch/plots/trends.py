@@ -81,8 +81,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     grid(axes)
-    legend_below(figure)
-    return figure
+    return legend_below(figure)
 
 
 def trends(records: Sequence[Values], picks: Mapping[str, int]) -> Figure:
@@ -102,8 +101,7 @@ def trends(records: Sequence[Values], picks: Mapping[str, int]) -> Figure:
             epoch, color=style.DARK_GREY, linewidth=0.9, linestyle=line, label=f"picked by {picker}: epoch {epoch}"
         )
     grid(axes)
-    legend_below(figure, 3)
-    return figure
+    return legend_below(figure, 3)
 
 
 def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:

@@ -12,7 +12,7 @@ from mpcs_torch.benchmark.demonstration import (
     Demonstration,
 )
 from mpcs_torch.plots.bars import paired_counts
-from mpcs_torch.plots.risk_coverage import risk_coverage_figure
+from mpcs_torch.plots.decisions import risk_coverage_figure
 from mpcs_torch.report.figures import costliest, draw_confusion
 from mpcs_torch.report.render import draw, render
 

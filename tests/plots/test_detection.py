@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import clopper_pearson, detection_curve, equal_error_rate, min_detection_cost_details
 from mpcs_torch.plots import bayes_error_curves, det_curves, roc_with_hull, score_histograms
-from mpcs_torch.plots.curves import thinned
+from mpcs_torch.plots.detection import thinned
 
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(3000) < 1000

@@ -31,8 +31,7 @@ from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_cou
 from mpcs_torch.plots.benchmark import frontier_figure, summary_figure
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.plots.monitoring import Point, Watched, watched_means, watched_over_time
-from mpcs_torch.plots.samples import sample_figure
-from mpcs_torch.plots.scatter import embedding_figure
+from mpcs_torch.plots.samples import embedding_figure, sample_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend, trends
 from tests.plots.texts import text_faults
 

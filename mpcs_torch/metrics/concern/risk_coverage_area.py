@@ -89,6 +89,6 @@ class RiskCoverageArea(SumMetric):
     def _draw(self, title: str, value: Any, on: Any) -> Any:
         if value.isnan():  # all samples are ignored: there is no curve
             return super()._draw(title, value, on)
-        from mpcs_torch.plots.risk_coverage import risk_coverage_figure
+        from mpcs_torch.plots.decisions import risk_coverage_figure
 
         return risk_coverage_figure({"lowest estimated risk decided first": self.details()}, title=title, on=on)

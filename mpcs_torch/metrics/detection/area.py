@@ -173,7 +173,7 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
 
 def draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
     """Draw the ROC of one detector with its hull, or those of classes."""
-    from mpcs_torch.plots.roc import roc_curves, roc_with_hull
+    from mpcs_torch.plots.detection import roc_curves, roc_with_hull
 
     if len(curves) == 1:
         return roc_with_hull(next(iter(curves.values())), title, on=on)

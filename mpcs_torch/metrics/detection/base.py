@@ -106,7 +106,7 @@ class DetectionMetric(SumMetric):
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         """Draw curves by class; 0 stands for the only one."""
-        from mpcs_torch.plots.det import det_curves
+        from mpcs_torch.plots.detection import det_curves
 
         systems = dict(zip(names, curves.values(), strict=True))
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)

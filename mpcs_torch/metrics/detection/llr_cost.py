@@ -13,7 +13,7 @@ class _LikelihoodRatioCost(PlainDetectionMetric):
     """A cost that is an average over operating points, as the figure shows them."""
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        from mpcs_torch.plots.det import bayes_error_curves
+        from mpcs_torch.plots.detection import bayes_error_curves
 
         return bayes_error_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
 

@@ -1,22 +1,43 @@
-"""DET curves on probit axes, and normalised Bayes errors over all operating points."""
+"""Detectors: DET curves on probit axes, ROC curves, score distributions, and Bayes errors over all operating points."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
+from torch import Tensor
 
 from mpcs_torch.functional.detection.cost import DetectionCost, min_cost_of
-from mpcs_torch.functional.detection.equal_error_rate import crossing_of
-from mpcs_torch.functional.detection.errors import ErrorRates, hull_vertices
+from mpcs_torch.functional.detection.equal_error_rate import crossing_of, equal_error_of
+from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, hull_of, hull_vertices, middle_of
 from mpcs_torch.functional.detection.interval import check_confidence, clopper_pearson
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_of
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_points
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, literal, size_of
-from mpcs_torch.plots.curves import thinned
+
+CELLS = 2000
+"""The number of grid cells along each axis: finer than a figure can show."""
+
+
+def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
+    """Return those of points (K,) in [0, 1] that show a line: the first and the last in each cell of a fine grid."""
+    cells = torch.stack([_cells_of(x), _cells_of(y)])
+    changes = (cells.diff(dim=1) != 0).any(dim=0)
+    ends = changes.new_ones(1)
+    kept = (torch.cat([ends, changes]) | torch.cat([changes, ends])).nonzero().squeeze(1)
+    return x[kept].tolist(), y[kept].tolist()
+
+
+def _cells_of(values: Tensor) -> Tensor:
+    """Return the cells of rates on a logit scale, which is fine at both ends of [0, 1]."""
+    tiny = 1e-12
+    logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
+    return (logit * (CELLS / 40)).round().long()
+
 
 MARKERS = "os^DvPX"
 HIGHEST = 0.6
@@ -50,7 +71,7 @@ def det_curves(
         confidence: The confidence of the intervals, in (0, 1); None for no boxes.
         marks: More points, the false-alarm rate and the miss rate of each detector, by the text of the legend.
         title: The title of the figure.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
+        on: Where to draw.
 
     Raises:
         ValueError: If there is no system, or if an operating point or the confidence breaks its rule.
@@ -89,8 +110,7 @@ def det_curves(
         axes.plot([], [], marker, color=style.DARK_GREY, markersize=6, label=label)
     axes.plot([], [], "+", color=style.DARK_GREY, markersize=9, label="equal error rate (convex hull)")
     axes.plot([], [], ":", color=style.GREY, linewidth=0.9, label="30 errors")
-    legend_below(figure, on=on)
-    return figure
+    return legend_below(figure, on=on)
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
@@ -146,7 +166,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
             likelihood ratios. None for a detector whose scores are none: its colour is left out, so that all figures of
             some detectors have the same colours.
         title: The title of the figure.
-        on: Axes to draw on, or an empty figure. Default: a new figure.
+        on: Where to draw.
 
     Raises:
         ValueError: If there is no curve.
@@ -169,5 +189,82 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
     axes.plot([], [], color=style.DARK_GREY, linewidth=1.5, label="at the Bayes threshold")
     axes.plot([], [], color=style.DARK_GREY, linewidth=1.2, linestyle="--", label="at the best threshold")
     axes.axhline(1, color=style.GREY, linewidth=0.9, linestyle=":", label="ignoring the scores")
-    legend_below(figure, on=on)
-    return figure
+    return legend_below(figure, on=on)
+
+
+def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None, on: Place = None) -> Figure:
+    """Draw the hit rate over the false-alarm rate, with the convex hull and its equal error rate.
+
+    Args:
+        rates: The curve of the detector, as returned by `functional.detection_curve`.
+        title: The title of the figure.
+        area: The area under the ROC. Default: that under the curve.
+        on: Where to draw.
+
+    References:
+        Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
+    """
+    counts = rates.counts()
+    corners = hull_of(counts)
+    hull = corners.rates()
+    equal = crossing_of(hull).rate.item()
+    figure, axes = _roc_axes(title, on)
+    x, y = thinned(rates.p_fa, rates.p_miss)
+    area = area_under_roc(counts).item() if area is None else area
+    axes.plot(x, [1 - miss for miss in y], color=style.BLUE, linewidth=1.5, label=f"ROC, area {area:.4f}")
+    label = f"convex hull, area {area_under_roc(corners).item():.4f}"
+    axes.plot(hull.p_fa.tolist(), (1 - hull.p_miss).tolist(), color=style.ORANGE, linewidth=1.0, label=label)
+    axes.plot(equal, 1 - equal, "o", color=style.ORANGE, markersize=5, label=f"equal error rate {100 * equal:.2f} %")
+    return legend_below(figure, on=on)
+
+
+def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, on: Place = None) -> Figure:
+    """Draw the hit rate over the false-alarm rate of detectors, by name as in `det_curves`; refuse none at all."""
+    if not systems:
+        raise ValueError("systems must hold at least one curve, but is empty.")
+    figure, axes = _roc_axes(title, on)
+    for name, rates, colour in coloured(systems):
+        x, y = thinned(rates.p_fa, rates.p_miss)
+        label = f"{literal(name, style.MOST_IN_SENTENCE)}, area {area_under_roc(rates.counts()).item():.4f}"
+        axes.plot(x, [1 - miss for miss in y], color=colour, linewidth=1.5, label=label)
+    return legend_below(figure, on=on)
+
+
+def _roc_axes(title: str, on: Place) -> tuple[Figure, Axes]:
+    figure, axes = canvas(4.4, title, on=on, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal")
+    axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
+    axes.plot([0, 1], [0, 1], color=style.LIGHT_GREY, linewidth=0.8)
+    axes.plot([0, 1], [1, 0], color=style.LIGHT_GREY, linewidth=0.8, linestyle=":")
+    return figure, axes
+
+
+BINS = 100
+DRAWN = 1e300
+"""Scores of a larger magnitude are drawn like infinite ones: their differences can overflow."""
+
+
+def score_histograms(rates: ErrorRates, title: str) -> Figure:
+    """Draw the density of the scores of targets and non-targets, and the threshold of equal errors.
+
+    Infinite scores are drawn in the outer bins. The curve is as returned by `functional.detection_curve`.
+    """
+    counts = rates.counts()
+    equal = equal_error_of(counts, "nearest")
+    drawn = counts.thresholds[counts.thresholds.abs() < DRAWN]
+    low, high = (drawn[0].item(), drawn[-1].item()) if len(drawn) else (0.0, 0.0)
+    edges = torch.linspace(low, high if high > low else low + BINS, BINS + 1, dtype=torch.float64)
+    low, high = edges[0].item(), edges[-1].item()
+    width = (high - low) / BINS or 1.0  # the edges of one huge score can be equal
+    figure, axes = canvas(3.0, title, xlabel="score", ylabel="density")
+    first, last = edges.new_tensor([0]).long(), edges.new_tensor([len(counts.thresholds) - 1]).long()
+    places = torch.cat([first, torch.searchsorted(counts.thresholds, edges[1:-1]), last])
+    kinds = ("non-targets", -counts.false_alarms, style.NONTARGETS), ("targets", counts.misses, style.TARGETS)
+    for name, below, colour in kinds:
+        in_bins = below[places].diff()
+        density = (in_bins.double() / in_bins.sum() / width).tolist()
+        axes.stairs(density, edges.tolist(), fill=True, alpha=0.45, color=colour, label=f"{int(in_bins.sum())} {name}")
+    middle = middle_of(equal.low, equal.high).item()
+    if low <= middle <= high:
+        label = f"equal error rates at {middle:.4g}"
+        axes.axvline(middle, color=style.BLACK, linewidth=0.9, linestyle=":", label=label)
+    return legend_below(figure)
