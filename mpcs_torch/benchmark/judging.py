@@ -1,10 +1,11 @@
-"""From runs to results: settings are chosen by validation samples, and judged by test samples of other seeds."""
+"""The benchmark, from beginning to end: validation samples choose settings, test samples of other seeds judge them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -21,14 +22,20 @@ from mpcs_torch.benchmark.measures import (
     referral,
 )
 from mpcs_torch.benchmark.methods import METHODS, Method, method_of
-from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of
-from mpcs_torch.benchmark.tasks import TASKS
+from mpcs_torch.benchmark.runs import Outcome, Run, outcome_of, setting_of, train_and_keep
+from mpcs_torch.benchmark.tasks import TASKS, Task
 from mpcs_torch.calibration.scaling import ScalingMethod
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import risk_coverage_curve
 from mpcs_torch.learning import Limit, recommended, with_averages
 from mpcs_torch.learning.choice import FACTORS, Options, calibrated, calibration_for, decide, harm_of
 from mpcs_torch.learning.recommended import LOSSES, MAX_ACCURACY_LOSS
+from mpcs_torch.processes.pool import run_in_processes
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+Bar = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
+"""Shows the progress of so many items, and gives what is called after each."""
 
 PLAIN_METHOD, RECIPE = "cross entropy", "ramped margin"
 """The methods that `recommended` trains: the plain one without label smoothing, and all settings of the other."""
@@ -53,22 +60,31 @@ class Trials:
     others: tuple[str, ...] = ()
     """Import paths of methods that are not ours."""
 
+    @property
+    def details(self) -> Task:
+        """The task itself."""
+        return TASKS[self.task]
+
+    @property
+    def concern(self) -> ConcernSpec:
+        """The concern of the task."""
+        return self.details.spec(self.data_root)
+
     def methods(self) -> dict[str, Method]:
         """Return the methods that are tried on the task."""
-        task = TASKS[self.task]
-        concern = task.spec(self.data_root)
+        groups, concern = self.details.groups, self.concern
         tried = {name: method_of(name) for name in (*METHODS, *self.others)}
-        return {name: each for name, each in tried.items() if each.group in task.groups and each.applies(concern)}
+        return {name: each for name, each in tried.items() if each.group in groups and each.applies(concern)}
 
     def arms(self, method: str) -> list[Arm]:
         """Return a method with each of its settings."""
-        number = len(method_of(method).settings) * len(TASKS[self.task].learning_rates)
+        number = len(method_of(method).settings) * len(self.details.learning_rates)
         return [Arm(method, setting) for setting in range(number)]
 
     def tuning(self) -> list[Run]:
         """Return the runs by which the learning rate of each setting is chosen."""
         arms = [arm for name in self.tuned() for arm in self.arms(name)]
-        return [self.run(arm, seed) for arm in arms for seed in TASKS[self.task].tuning_seeds]
+        return [self.run(arm, seed) for arm in arms for seed in self.details.tuning_seeds]
 
     def tuned(self) -> list[str]:
         """Return the methods that have a tuning of their own."""
@@ -77,13 +93,13 @@ class Trials:
     def choosing(self) -> list[Run]:
         """Return the runs by which a setting of each method is chosen, each at its best learning rate."""
         arms = [arm for name in self.tuned() for arm in self.at_best_rates(name)]
-        return [self.run(arm, seed) for arm in arms for seed in TASKS[self.task].choice_seeds]
+        return [self.run(arm, seed) for arm in arms for seed in self.details.choice_seeds]
 
     def at_best_rates(self, method: str) -> list[Arm]:
         """Return the settings of a method, each at its learning rate of the highest validation accuracy."""
-        rates, arms = len(TASKS[self.task].learning_rates), self.arms(method)
+        rates, arms = len(self.details.learning_rates), self.arms(method)
         groups = [arms[start : start + rates] for start in range(0, len(arms), rates)]
-        seeds = TASKS[self.task].tuning_seeds
+        seeds = self.details.tuning_seeds
         return [group[0] if rates == 1 else max(group, key=lambda arm: self.accuracy(arm, seeds)) for group in groups]
 
     def accuracy(self, arm: Arm, seeds: range) -> float:
@@ -101,7 +117,7 @@ class Trials:
 
     def of_seeds(self, arms: Sequence[Arm]) -> Iterator[Outcome]:
         """Give the outcome of the arm of each judging seed."""
-        return (outcome_of(self.run(*each)) for each in zip(arms, TASKS[self.task].seeds, strict=True))
+        return (outcome_of(self.run(*each)) for each in zip(arms, self.details.seeds, strict=True))
 
 
 class CandidateArms(NamedTuple):
@@ -143,8 +159,7 @@ class Choices:
 def choose(trials: Trials) -> Choices:
     """Choose settings by what they do on validation samples of the choice seeds."""
     torch.set_num_threads(1)
-    seeds, spec = TASKS[trials.task].choice_seeds, TASKS[trials.task].spec(trials.data_root)
-    methods = trials.methods()
+    seeds, methods = trials.details.choice_seeds, trials.methods()
     tuned = {name: trials.at_best_rates(name) for name in trials.tuned()}
     plain = [arm for name, arms in tuned.items() if methods[name].is_plain for arm in arms]
     accuracy = {arm: trials.accuracy(arm, seeds) for arm in plain}
@@ -154,20 +169,18 @@ def choose(trials: Trials) -> Choices:
         if methods[name].is_plain:
             chosen[name] = max(arms, key=accuracy.__getitem__)
         else:
-            chosen[name] = arms[compared(trials, arms, seeds, spec, factors=(1.0,)).ranking()[0]]
+            chosen[name] = arms[compared(trials, arms, seeds, factors=(1.0,)).ranking()[0]]
     for name, each in methods.items():
         if each.tuned_as is not None:
             chosen[name] = Arm(name, chosen[each.tuned_as].setting)
-    plain_referring = max(plain, key=lambda arm: _validation_coverage(trials, arm, seeds, spec))
+    plain_referring = max(plain, key=lambda arm: _validation_coverage(trials, arm, seeds))
     recipe = (tuned[PLAIN_METHOD][0], *tuned[RECIPE]) if RECIPE in tuned else (baseline,)
     return Choices(baseline, chosen, plain_referring, recipe)
 
 
-def compared(
-    trials: Trials, arms: Sequence[Arm], seeds: Sequence[int], spec: ConcernSpec, factors: Sequence[float] = FACTORS
-) -> Options:
+def compared(trials: Trials, arms: Sequence[Arm], seeds: Sequence[int], factors: Sequence[float] = FACTORS) -> Options:
     """Compare arms, the plain one first, on the validation samples of all seeds."""
-    harm, parts = harm_of(spec), []
+    harm, parts = harm_of(trials.concern), []
     for seed in seeds:
         runs = [trials.run(arm, seed) for arm in arms]
         probs = [_validation_probs(run, calibration_for(harm)) for run in runs]
@@ -182,12 +195,12 @@ def _validation_probs(run: Run, method: ScalingMethod) -> Tensor:
     return calibrated(outcome.validation, outcome.validation_labels, method)
 
 
-def _validation_coverage(trials: Trials, arm: Arm, seeds: range, spec: ConcernSpec) -> float:
+def _validation_coverage(trials: Trials, arm: Arm, seeds: range) -> float:
     """Return the mean share of validation samples that are decided under the limit, which they guarantee themselves."""
-    limit, coverages = TASKS[trials.task].limit, []
+    coverages = []
     for outcome in trials.outcomes(arm, seeds):
         on_validation = outcome._replace(test=outcome.validation, test_labels=outcome.validation_labels)
-        coverages.append(refer(on_validation, spec, limit).coverage)
+        coverages.append(refer(on_validation, trials.concern, trials.details.limit).coverage)
     return float(np.mean(coverages))
 
 
@@ -215,29 +228,30 @@ class Row:
 
 
 class Work(NamedTuple):
-    """An arm to judge."""
+    """An arm or a recipe to judge."""
 
     trials: Trials
-    arm: Arm
+    judged: Arm | CandidateArms
     baseline: Arm
 
 
-def judged(work: Work) -> Row:
-    """Judge an arm by each of the judging seeds.
-
-    Its decision rule decides by the baseline or by the arm, as the validation samples of each seed choose.
-    """
+def judge(work: Work) -> Row:
+    """Judge an arm, or `recommended` with its models, by each of the judging seeds."""
     torch.set_num_threads(1)
-    trials, arm, baseline = work
-    task = TASKS[trials.task]
-    spec, method = task.spec(trials.data_root), method_of(arm.method)
+    trials, judged, baseline = work
+    return _of_arm(trials, judged, baseline) if isinstance(judged, Arm) else _of_recipe(trials, judged)
+
+
+def _of_arm(trials: Trials, arm: Arm, baseline: Arm) -> Row:
+    """Decide by the baseline or by the arm, as the validation samples of each seed choose."""
+    task, spec, method = trials.details, trials.concern, method_of(arm.method)
     harm = harm_of(spec)
     row = Row(*setting_of(task, method, arm.setting), method.members, [arm] * len(task.seeds), [], [], [], [], [])
     candidates = list(dict.fromkeys([baseline, arm]))
     for seed in task.seeds:
         outcome = outcome_of(trials.run(arm, seed))
         row.decided.append(measure(outcome.test.argmax(dim=1), outcome.test_labels, spec))
-        options = compared(trials, candidates, [seed], spec)
+        options = compared(trials, candidates, [seed])
         option = options.options[options.choose(MAX_ACCURACY_LOSS)]
         decider = candidates[option.model]
         chosen = outcome if decider == arm else outcome_of(trials.run(decider, seed))
@@ -249,19 +263,10 @@ def judged(work: Work) -> Row:
     return row
 
 
-class RecipeWork(NamedTuple):
-    """A recipe to judge."""
-
-    trials: Trials
-    candidates: CandidateArms
-
-
-def judged_recipe(work: RecipeWork) -> Row:
-    """Judge `recommended` by each of the judging seeds: the validation samples of each choose a model and its rule."""
-    torch.set_num_threads(1)
-    trials, (arms, has_averages) = work
-    task = TASKS[trials.task]
-    spec, names = task.spec(trials.data_root), list(LOSSES)
+def _of_recipe(trials: Trials, candidates: CandidateArms) -> Row:
+    """Decide by the model and the rule that the validation samples of each seed choose."""
+    arms, has_averages = candidates
+    task, spec, names = trials.details, trials.concern, list(LOSSES)
     row = Row(None, 0.0, len(arms), [], [], [], [], [], [])
     deciding, referring = recommended(spec), recommended(spec, refer=Limit(task.limit))
     for seed in task.seeds:
@@ -288,13 +293,9 @@ def judged_recipe(work: RecipeWork) -> Row:
 
 def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row], recipes: Mapping[str, Row]) -> dict[str, Any]:
     """Return the results of a task as plain values, from the rows of all arms and of recipes."""
-    special = {
-        "baseline": rows[choices.baseline],
-        "plain, referring": rows[choices.plain_referring],
-        **recipes,
-    }
+    special = {"baseline": rows[choices.baseline], "plain, referring": rows[choices.plain_referring], **recipes}
     lines = {name: _line(trials, special[name].arms) for name in ("baseline", "recommended")}
-    task = TASKS[trials.task]
+    task = trials.details
     if task.bayes is not None:
         lines["Bayes"] = _bayes_line(trials)
     return {
@@ -313,8 +314,7 @@ def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row], recipes
 
 def _line(trials: Trials, arms: Sequence[Arm]) -> list[Measure]:
     """Return the mean results with each factor, from the arm of each judging seed."""
-    task = TASKS[trials.task]
-    spec = task.spec(trials.data_root)
+    spec = trials.concern
     harm, measures = harm_of(spec), []
     for outcome in trials.of_seeds(arms):
         probs = calibrated_probs(outcome, harm)
@@ -324,18 +324,16 @@ def _line(trials: Trials, arms: Sequence[Arm]) -> list[Measure]:
 
 def _bayes_line(trials: Trials) -> list[Measure]:
     """Return the results of the true probabilities with each factor."""
-    task = TASKS[trials.task]
+    task, spec = trials.details, trials.concern
     assert task.bayes is not None
-    spec, test = task.spec(trials.data_root), task.parts(trials.data_root, task.seeds[0]).test
+    test = task.parts(trials.data_root, task.seeds[0]).test
     probs = task.bayes(test.inputs)
     return [measure(decide(probs, harm_of(spec), factor), test.labels, spec) for factor in FACTORS]
 
 
 def _curve(trials: Trials, arms: Sequence[Arm]) -> list[float]:
     """Return the share of samples that are dangerous errors, where the safest ones are decided, at each coverage."""
-    task = TASKS[trials.task]
-    dangerous = task.spec(trials.data_root).dangerous_pairs()
-    curves = []
+    dangerous, curves = trials.concern.dangerous_pairs(), []
     for outcome in trials.of_seeds(arms):
         probs = outcome.test.double().softmax(dim=1)
         decision = decide(probs, dangerous.double(), 0.5)
@@ -344,3 +342,33 @@ def _curve(trials: Trials, arms: Sequence[Arm]) -> list[float]:
         places = (torch.tensor(COVERAGES) * len(risk)).long().clamp(min=1) - 1
         curves.append((curve.risk * curve.coverage)[places].tolist())
     return np.mean(curves, axis=0).tolist()  # type: ignore[no-any-return]
+
+
+def results_of(tasks: Sequence[Trials], bar: Bar) -> Iterator[dict[str, Any]]:
+    """Train what is missing, and give the results of each task; runs that an earlier call finished are kept."""
+    _finish("tuning", [run for trials in tasks for run in trials.tuning()], bar)
+    _finish("choosing, runs", [run for trials in tasks for run in trials.choosing()], bar)
+    choices = sorted(_each("choosing", choose, tasks, bar), key=lambda each: tasks.index(each[0]))
+    seeds_of = {trials: trials.details.seeds for trials in tasks}
+    runs = [trials.run(arm, seed) for trials, made in choices for arm in made.arms() for seed in seeds_of[trials]]
+    _finish("judging", runs, bar)
+    works = [Work(trials, arm, made.baseline) for trials, made in choices for arm in made.arms()]
+    works += [Work(trials, each, made.baseline) for trials, made in choices for each in made.recipes().values()]
+    rows: dict[Any, Row] = {(work.trials, work.judged): row for work, row in _each("measuring", judge, works, bar)}
+    for trials, made in choices:
+        of_recipes = {name: rows[trials, each] for name, each in made.recipes().items()}
+        yield result_of(trials, made, {arm: rows[trials, arm] for arm in made.arms()}, of_recipes)
+
+
+def _finish(title: str, runs: Sequence[Run], bar: Bar) -> None:
+    missing = {run.path: run for run in runs if not run.is_done()}  # some share their outcome
+    for _ in _each(title, train_and_keep, list(missing.values()), bar):
+        pass
+
+
+def _each(title: str, function: Callable[[Item], Done], items: Sequence[Item], bar: Bar) -> Iterator[tuple[Item, Done]]:
+    """Give each item with its result, as it is done."""
+    with bar(title, len(items)) as advance:
+        for done in run_in_processes(function, items):
+            yield done
+            advance()

@@ -360,14 +360,9 @@ METHODS: dict[str, Method] = {
         ramped_margin, _RAMPED, group="ensembles", members=5, tuned_as="ramped margin"
     ),
     **{
-        f"plateau by {name}": Method(plain_loss, _SCHEDULES, is_plain=True, group="schedules", plateau=metric)
-        for name, metric in (("loss", "cross_entropy"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
-    },
-    **{
-        f"stopped by {name}": Method(
-            plain_loss, _SCHEDULES, is_plain=True, group="schedules", plateau=metric, stops=True
-        )
-        for name, metric in (("loss", "cross_entropy"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
+        f"{way} by {name}": Method(plain_loss, _SCHEDULES, is_plain=True, group="schedules", plateau=by, stops=stops)
+        for way, stops in (("plateau", False), ("stopped", True))
+        for name, by in (("loss", "cross_entropy"), ("accuracy", "accuracy"), ("MPCS", "mpcs"))
     },
     "trees": Method(plain_loss, _each("leaf", 1.0, 2.0, 4.0), is_plain=True, group="trees"),
     "trees, weights by cost": Method(plain_loss, _each("leaf", 1.0, 2.0, 4.0, released=0.1), group="trees"),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from mpcs_torch.benchmark import judging, methods, runs, stages, tasks
-from mpcs_torch.benchmark.judging import Arm, Trials, choose
+from mpcs_torch.benchmark import judging, methods, runs, tasks
+from mpcs_torch.benchmark.judging import Arm, Trials, choose, results_of
 from mpcs_torch.benchmark.measures import Measure
 from mpcs_torch.benchmark.results import (
     SPECIAL,
@@ -25,7 +25,6 @@ from mpcs_torch.benchmark.results import (
     tried_on,
 )
 from mpcs_torch.benchmark.runs import Run, outcome_of, train_and_keep
-from mpcs_torch.benchmark.stages import results_of
 from mpcs_torch.benchmark.tasks import TASKS, simulated, simulated_probs
 from mpcs_torch.cli.progress import counting_bar
 from tests.benchmarks.kept_results import KEPT
@@ -45,10 +44,10 @@ def make_short(monkeypatch: pytest.MonkeyPatch) -> None:
         seeds=range(100, 102),
     )
     monkeypatch.setattr(tasks, "TASKS", {WINE: small})
-    for module in (judging, runs, stages):
+    for module in (judging, runs):
         monkeypatch.setattr(module, "TASKS", {WINE: small})
     monkeypatch.setattr(judging, "METHODS", {name: methods.METHODS[name] for name in (*TRIED, "ensemble of 5")})
-    monkeypatch.setattr(stages, "run_in_processes", lambda work, items: ((item, work(item)) for item in items))
+    monkeypatch.setattr(judging, "run_in_processes", lambda work, items: ((item, work(item)) for item in items))
 
 
 def results(folder: Path) -> list[dict[str, Any]]:
@@ -58,7 +57,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
 def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_short(monkeypatch)
     first = results(tmp_path)
-    monkeypatch.setattr(stages, "train_and_keep", lambda run: pytest.fail(f"{run} is trained again"))
+    monkeypatch.setattr(judging, "train_and_keep", lambda run: pytest.fail(f"{run} is trained again"))
     assert results(tmp_path) == first
     (found,) = json.loads(json.dumps(first))
     assert set(found["rows"]) == {*TRIED, "ensemble of 5"}

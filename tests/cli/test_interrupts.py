@@ -28,7 +28,7 @@ def test_a_benchmark_says_that_the_same_command_goes_on(
     asked: tuple[Callable[..., None], int],
 ) -> None:
     ask, status = asked
-    monkeypatch.setattr("mpcs_torch.benchmark.stages.results_of", ask)
+    monkeypatch.setattr("mpcs_torch.benchmark.judging.results_of", ask)
     before = signal.getsignal(signal.SIGTERM)
     folder = tmp_path / "my runs"
     assert run("benchmark", "digits", "--out", folder) == status

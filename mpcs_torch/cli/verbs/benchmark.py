@@ -30,10 +30,9 @@ def benchmark(
         tasks: Names of tasks, or parts of them. Default: all.
         method: A method of your own, package.module:METHOD, beside ours; may be given more than once.
     """
-    from mpcs_torch.benchmark.judging import Trials
+    from mpcs_torch.benchmark.judging import Trials, results_of
     from mpcs_torch.benchmark.methods import method_of
     from mpcs_torch.benchmark.results import save_results, summary_table, task_table
-    from mpcs_torch.benchmark.stages import results_of
     from mpcs_torch.benchmark.tasks import TASKS
     from mpcs_torch.cli.progress import counting_bar
 
