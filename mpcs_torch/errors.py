@@ -25,6 +25,12 @@ class DataError(MpcsError, RuntimeError):
     """A data set is missing, broken, or cannot be split as asked."""
 
 
+def require(is_kept: object, rule: str, value: object) -> None:
+    """Raise a ValueError that says which rule a value breaks, unless it is kept."""
+    if not is_kept:
+        raise ValueError(f"{rule}, but got {value}.")
+
+
 class _Short(reprlib.Repr):
     """`repr` that stops early: a hostile value may be huge or deeply nested."""
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import check_both_occur
 from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
@@ -53,11 +54,7 @@ def not_finite(logits: Tensor) -> Fault:
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Check scores and labels (N, ...); refuse infinite scores and a missing kind of trial.
-
-    Returns:
-        The scores (M,), float64, and whether each is that of a target (M,), bool.
-    """
+    """Return scores (M,), float64, and whether they are of targets, bool; refuse infinite scores and one kind alone."""
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
     raise_first([*batch.faults, Fault("preds must be finite", batch.scores.isinf(), batch.scores)])
     scores = in_float64(batch.scores)
@@ -74,8 +71,7 @@ def in_float64(values: Tensor) -> Tensor:
 
 def upcast_half(preds: Tensor) -> Tensor:
     """Return scores in float32 if they are of a half type; refuse scores that are not floating point."""
-    if not preds.is_floating_point():
-        raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
+    require(preds.is_floating_point(), "preds must be floating point scores", f"dtype {preds.dtype}")
     return preds.float() if preds.dtype in (torch.float16, torch.bfloat16) else preds
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration.fitting import CalibrationWarning, LabelledLogits, in_float64, labelled_logits
 from mpcs_torch.calibration.scaling import TemperatureScaling, VectorScaling
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.detection.interval import check_confidence
 from mpcs_torch.functional.inputs.checks import check_choice
@@ -146,9 +146,9 @@ class _Labels(NamedTuple):
 
 
 def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
-    if not unlabelled.is_floating_point() or unlabelled.ndim != 2 or unlabelled.shape[1] != classes:
-        given = f"{unlabelled.dtype} {tuple(unlabelled.shape)}"
-        raise ValueError(f"unlabelled must be floating point logits of shape (M, {classes}), but got {given}.")
+    are_logits = unlabelled.is_floating_point() and unlabelled.ndim == 2 and unlabelled.shape[1] == classes
+    rule, given = f"of shape (M, {classes})", f"{unlabelled.dtype} {tuple(unlabelled.shape)}"
+    require(are_logits, f"unlabelled must be floating point logits {rule}", given)
     if len(unlabelled) < 2 or not unlabelled.isfinite().all():
         raise ValueError("unlabelled must hold finite logits of at least two samples.")
     return in_float64(unlabelled)

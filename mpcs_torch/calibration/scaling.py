@@ -15,6 +15,7 @@ from mpcs_torch.calibration.fitting import (
     minimize,
     upcast_half,
 )
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_num_classes
 
 ScalingMethod = Literal["temperature", "vector"]
@@ -147,15 +148,14 @@ class VectorScaling(nn.Module):
         self.register_buffer("bias", torch.zeros(num_classes, dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return calibrated logits of the shape of ``preds``, in its dtype, or in float32 for half types.
+        """Return calibrated logits, as `TemperatureScaling` does.
 
         Raises:
             ValueError: If ``preds`` is not floating point of shape ``(N, C)`` or ``(N, C, ...)``.
         """
-        scores = upcast_half(preds)
-        if preds.ndim < 2 or preds.shape[1] != self.num_classes:
-            shape = tuple(preds.shape)
-            raise ValueError(f"preds must have {self.num_classes} classes in dimension 1, but got shape {shape}.")
+        scores, has_classes = upcast_half(preds), preds.ndim > 1 and preds.shape[1] == self.num_classes
+        rule = f"preds must have {self.num_classes} classes in dimension 1"
+        require(has_classes, rule, f"shape {tuple(preds.shape)}")
         per_class = (self.num_classes, *(1 for _ in preds.shape[2:]))
         scale, bias = (values.to(scores.dtype).reshape(per_class) for values in (self.scale, self.bias))
         return scores * scale + bias

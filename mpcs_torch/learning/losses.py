@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.losses import checked_concern_loss, checked_softmax_margin_loss
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import LossReduction, LossSettings, check_choice, check_concern, check_costs
@@ -148,10 +149,8 @@ class MarginRamp:
     """
 
     def __init__(self, loss: SoftmaxMarginLoss, steps: int, *, begin: float = 0.1, end: float = 0.6) -> None:
-        if steps < 1:
-            raise ValueError(f"steps must be at least 1, but got {steps}.")
-        if not 0 <= begin < end <= 1:
-            raise ValueError(f"begin and end must be shares, 0 <= begin < end <= 1, but got {begin} and {end}.")
+        require(steps >= 1, "steps must be at least 1", steps)
+        require(0 <= begin < end <= 1, "begin and end must be shares, 0 <= begin < end <= 1", f"{begin} and {end}")
         self._loss, self._full, self._steps, self._begin, self._end = loss, loss.margin, steps, begin, end
         self.load_state_dict({"step": 0})
 
@@ -204,8 +203,7 @@ class ConcernLossScale:
             ValueError: If the score is negative or not finite; the old score stays.
         """
         value = float(score)
-        if not 0 <= value < torch.inf:
-            raise ValueError(f"score must be finite and >= 0, but got {value}.")
+        require(0 <= value < torch.inf, "score must be finite and >= 0", value)
         self.score = value
 
     def __call__(self, loss: Tensor) -> Tensor:
@@ -241,8 +239,7 @@ class GeneralizedMeanLoss(nn.Module):
 
     def __init__(self, power: float, *, ignore_index: int = -100) -> None:
         super().__init__()
-        if not isfinite(power):
-            raise ValueError(f"power must be finite, but got {power}.")
+        require(isfinite(power), "power must be finite", power)
         self.power, self.ignore_index = power, ignore_index
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:

@@ -1,14 +1,14 @@
 """A learning rate that follows a score."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, SupportsFloat
 
 from torch import Tensor, distributed
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import MpcsError, require
 
 
 class RepeatedStepError(MpcsError, RuntimeError):
@@ -77,20 +77,13 @@ class MPCSLR(ReduceLROnPlateau):
         warmup_steps: int = 0,
         last_epoch: int = -1,
     ) -> None:
-        if not (isfinite(power) and power >= 0):
-            raise ValueError(f"power must be finite and >= 0, but got {power}.")
-        if reference is not None and not (isfinite(reference) and reference > 0):
-            raise ValueError(f"reference must be finite and > 0, or None, but got {reference}.")
-        if not 0 <= lowest <= highest < float("inf"):
-            raise ValueError(
-                f"lowest and highest must be finite with 0 <= lowest <= highest, but got {lowest}, {highest}."
-            )
-        if not 0 <= smoothing < 1:
-            raise ValueError(f"smoothing must be from 0 to below 1, but got {smoothing}.")
-        if warmup_steps < 0:
-            raise ValueError(f"warmup_steps must be at least 0, but got {warmup_steps}.")
-        if last_epoch < -1:
-            raise ValueError(f"last_epoch must be at least -1, but got {last_epoch}.")
+        require(0 <= power < inf, "power must be finite and >= 0", power)
+        require(reference is None or 0 < reference < inf, "reference must be finite and > 0, or None", reference)
+        in_order = "lowest and highest must be finite with 0 <= lowest <= highest"
+        require(0 <= lowest <= highest < inf, in_order, f"{lowest}, {highest}")
+        require(0 <= smoothing < 1, "smoothing must be from 0 to below 1", smoothing)
+        require(warmup_steps >= 0, "warmup_steps must be at least 0", warmup_steps)
+        require(last_epoch >= -1, "last_epoch must be at least -1", last_epoch)
         self.power, self.reference, self.lowest, self.highest = power, reference, lowest, highest
         self.smoothing, self.warmup_steps = smoothing, warmup_steps
         for group in optimizer.param_groups:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import Mean
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
@@ -98,8 +98,7 @@ class Recipe:
         Raises:
             ValueError: If the plain model is missing, or as from `DecisionRule.fit`.
         """
-        if PLAIN not in logits:
-            raise ValueError(f"logits must have those of the model {PLAIN!r}, but got {quoted(list(logits))}.")
+        require(PLAIN in logits, f"logits must have those of the model {PLAIN!r}", quoted(list(logits)))
         names = [PLAIN, *(name for name in logits if name != PLAIN)]
         checked = {
             name: checked_logits(logits[name], target, len(self.concern.classes), calibrates=True) for name in names
@@ -219,13 +218,12 @@ def recommended(
         >>> choice = recipe.choose(logits, target[150:])
         >>> decisions = choice.rule(logits[choice.name])
     """
-    if not 0 <= max_accuracy_loss <= 1:
-        raise ValueError(f"max_accuracy_loss must be from 0 to 1, but got {max_accuracy_loss}.")
+    require(0 <= max_accuracy_loss <= 1, "max_accuracy_loss must be from 0 to 1", max_accuracy_loss)
     given: list[Any] = [] if refer is False else [REFERRAL_LIMIT if refer is True else refer]
     if isinstance(refer, list | tuple):
         given = list(refer)
-    if not all(isinstance(each, Limit) for each in given):
-        raise ValueError(f"refer must be a bool, a Limit or several of them, but got {quoted(refer)}.")
+    are_limits = all(isinstance(each, Limit) for each in given)
+    require(are_limits, "refer must be a bool, a Limit or several of them", quoted(refer))
     limits = DecisionRule(concern, given).limits
     if not limits and concern.refer is not None:
         raise ValueError("refer must be given with a concern that has a cost of referral.")
@@ -252,8 +250,7 @@ def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
         tensor([[0.3096, 0.6904]])
     """
     shapes = {name: tuple(each.shape) for name, each in logits.items()}
-    if len(set(shapes.values())) > 1:
-        raise ValueError(f"logits must have one shape, but got {shapes}.")
+    require(len(set(shapes.values())) <= 1, "logits must have one shape", shapes)
     averages = dict[str, Tensor]()
     for title, members in (
         ("average", list(logits)),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_of
 
@@ -62,30 +62,26 @@ class Limit:
         for name in ("at_most", "confidence"):
             value = getattr(self, name)
             if name == "at_most" or value is not None:
-                if not isinstance(value, Real):
-                    raise ValueError(f"{name} must be a number, but got {quoted(value)}.")
+                require(isinstance(value, Real), f"{name} must be a number", quoted(value))
                 object.__setattr__(self, name, float(value))  # not a number of NumPy, which a file would not hold
-        if not 0 < self.at_most < float("inf"):
-            raise ValueError(f"at_most must be finite and above 0, but got {self.at_most}.")
-        if not isinstance(self.of, str) or not isinstance(self.by, str | None):
-            raise ValueError(f"of and by must be text, but got {quoted(self.of)} and {quoted(self.by)}.")
-        if self.errors != "cost" and self.at_most >= 1:
-            raise ValueError(f"at_most must be below 1, a share of samples, but got {self.at_most}.")
-        if isinstance(self.errors, str) and self.errors not in ("dangerous", "any", "cost", REFERRALS):
-            rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
-            raise ValueError(f"{rule}, but got {quoted(self.errors)}.")
-        if self.is_budget and self.of != SAMPLES:
-            raise ValueError(f"of must be {SAMPLES!r} for {REFERRALS}, but got {quoted(self.of)}.")
-        if self.confidence is not None and not 0 < self.confidence < 1:
-            raise ValueError(f"confidence must be above 0 and below 1, but got {self.confidence}.")
-        if self.errors == "cost" and self.confidence is not None:
+        at_most, errors, confidence = self.at_most, self.errors, self.confidence
+        require(0 < at_most < float("inf"), "at_most must be finite and above 0", at_most)
+        are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
+        require(are_texts, "of and by must be text", f"{quoted(self.of)} and {quoted(self.by)}")
+        require(errors == "cost" or at_most < 1, "at_most must be below 1, a share of samples", at_most)
+        is_known = not isinstance(errors, str) or errors in ("dangerous", "any", "cost", REFERRALS)
+        rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
+        require(is_known, rule, quoted(errors))
+        require(not self.is_budget or self.of == SAMPLES, f"of must be {SAMPLES!r} for {REFERRALS}", quoted(self.of))
+        require(confidence is None or 0 < confidence < 1, "confidence must be above 0 and below 1", confidence)
+        if errors == "cost" and confidence is not None:
             raise ValueError("confidence must be None for costs, whose limit holds in expectation.")
-        if self.is_of_decided and self.confidence is None:
+        if self.is_of_decided and confidence is None:
             raise ValueError(f"confidence must be given for a limit of {self.of}: it cannot hold in expectation.")
-        if not isinstance(self.errors, str):
-            pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
-            if not pairs or any(isinstance(pair, str) or len(pair) != 2 for pair in self.errors):
-                raise ValueError(f"errors must be pairs of class names, but got {quoted(self.errors)}.")
+        if not isinstance(errors, str):
+            pairs = tuple(tuple(map(str, pair)) for pair in errors)
+            are_pairs = pairs and not any(isinstance(pair, str) or len(pair) != 2 for pair in errors)
+            require(are_pairs, "errors must be pairs of class names", quoted(errors))
             object.__setattr__(self, "errors", pairs)
 
     def __str__(self) -> str:

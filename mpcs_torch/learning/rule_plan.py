@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.risk_control import LimitedRate
 from mpcs_torch.learning.rule_limit import REFERRALS, SAMPLES, Limit
 from mpcs_torch.learning.rule_samples import calibration_units, given_units
@@ -166,16 +167,13 @@ def _check(
     of_groups = "be left out" if limit.by is None else "be given"
     below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: expect the rate left then)"
     is_whole = abs(sum(group_shares) - 1) < 1e-3
-    for rule, is_kept, value in (
-        ("limit must be on a rate of errors", limit.errors not in ("cost", REFERRALS), f"'{limit}'"),
-        (f"expected must be at least 0 and {below}", 0 <= expected < limit.at_most, expected),
-        ("chance must be above 0 and below 1", 0 < chance < 1, chance),
-        ("share must be above 0 and at most 1", 0 < share <= 1, share),
-        ("share must be 1 for a limit of all samples", limit.of != SAMPLES or share == 1, share),
-        (f"group_shares must {of_groups} for '{limit}'", (limit.by is None) == (group_shares == (1.0,)), group_shares),
-        ("group_shares must be above 0 and add up to 1", is_whole and min(group_shares) > 0, group_shares),
-        ("cluster_size must be at least 1", size >= 1, size),
-        ("shared must be from 0 to 1", 0 <= shared <= 1, shared),
-    ):
-        if not is_kept:
-            raise ValueError(f"{rule}, but got {value}.")
+    require(limit.errors not in ("cost", REFERRALS), "limit must be on a rate of errors", f"'{limit}'")
+    require(0 <= expected < limit.at_most, f"expected must be at least 0 and {below}", expected)
+    require(0 < chance < 1, "chance must be above 0 and below 1", chance)
+    require(0 < share <= 1, "share must be above 0 and at most 1", share)
+    require(limit.of != SAMPLES or share == 1, "share must be 1 for a limit of all samples", share)
+    is_fitting = (limit.by is None) == (group_shares == (1.0,))
+    require(is_fitting, f"group_shares must {of_groups} for '{limit}'", group_shares)
+    require(is_whole and min(group_shares) > 0, "group_shares must be above 0 and add up to 1", group_shares)
+    require(size >= 1, "cluster_size must be at least 1", size)
+    require(0 <= shared <= 1, "shared must be from 0 to 1", shared)

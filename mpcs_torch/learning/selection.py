@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import le
-from typing import Literal, get_args
+from typing import Literal
 
 from torchmetrics import Metric
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.tables import Table
 
 Direction = Literal["min", "max"]
@@ -55,10 +57,9 @@ class SelectionRule:
             raise ValueError(f"directions must say which way is better for {self.by!r}, but has {list(resolved)}.")
         if without := ", ".join(name for name in self.within if name not in resolved):
             raise ValueError(f"within needs the direction of {without}, but directions has {list(resolved)}.")
-        if negative := {name: slack for name, slack in self.within.items() if not slack >= 0}:
-            raise ValueError(f"within must hold distances >= 0, but got {negative}.")
-        if self.ties not in get_args(Ties):
-            raise ValueError(f"ties must be 'first' or 'last', but got {self.ties!r}.")
+        negative = {name: slack for name, slack in self.within.items() if not slack >= 0}
+        require(not negative, "within must hold distances >= 0", negative)
+        check_choice("ties", self.ties, Ties)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""Logistic calibration and fusion: an affine map from detection scores to log-likelihood ratios."""
+"""Detection scores to log-likelihood ratios: by logistic calibration and fusion (affine), or by PAV (rising)."""
 
 from math import log
-from typing import Self
+from typing import Any, Self
 from warnings import warn
 
 import torch
@@ -16,6 +16,8 @@ from mpcs_torch.calibration.fitting import (
     minimize,
     upcast_half,
 )
+from mpcs_torch.errors import require
+from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, check_point
 
 
@@ -167,40 +169,31 @@ class LogisticFusion(nn.Module):
 
     def __init__(self, num_systems: int, p_target: float = 0.5) -> None:
         super().__init__()
-        if num_systems < 1:
-            raise ValueError(f"num_systems must be at least 1, but got {num_systems}.")
+        require(num_systems >= 1, "num_systems must be at least 1", num_systems)
         self.p_target = check_point(OperatingPoint(p_target)).p_target
         self.register_buffer("weights", torch.full((num_systems,), 1 / num_systems, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios ``(N,)``, in the dtype of ``preds``, or in float32 for half types.
-
-        Args:
-            preds: ``(N, S)`` scores, floating point.
+        """Return the log-likelihood ratios (N,) of scores (N, S), as `LogisticCalibration` does.
 
         Raises:
-            ValueError: If a shape or a dtype breaks its rule above.
+            ValueError: If ``preds`` is not floating point of shape ``(N, S)``.
         """
-        scores = upcast_half(self._checked(preds))
+        self._check(preds)
+        scores = upcast_half(preds)
         return ((scores.to(self.weights.dtype) * self.weights).sum(dim=1) + self.bias).to(scores.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the weights and the bias to their optimum, computed in float64.
 
-        Args:
-            preds: ``(N, S)`` scores, floating point and finite, higher for targets.
-            target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
-
-        Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above, or if there is no finite optimum, because
-                the systems together separate targets from non-targets.
+        Arguments and errors are those of `LogisticCalibration.fit`, but for ``preds`` of shape ``(N, S)``.
 
         Warns:
             CalibrationWarning: If a weight is below 0: that system is heard against its own scores. This is common
                 where systems are much alike, and a reason to leave one of them out.
         """
-        self._checked(preds)
+        self._check(preds)
         systems, labels = zip(*(labelled_trials(scores, target) for scores in preds.unbind(dim=1)), strict=True)
         weights, bias = fit_affine(torch.stack(systems, dim=1), labels[0], self.p_target)
         if (weights < 0).any():
@@ -210,7 +203,87 @@ class LogisticFusion(nn.Module):
         self.bias.copy_(bias)
         return self
 
-    def _checked(self, preds: Tensor) -> Tensor:
-        if preds.ndim != 2 or preds.shape[1] != len(self.weights):
-            raise ValueError(f"preds must have shape (N, {len(self.weights)}), but got {tuple(preds.shape)}.")
-        return preds
+    def _check(self, preds: Tensor) -> None:
+        is_by_system = preds.ndim == 2 and preds.shape[1] == len(self.weights)
+        require(is_by_system, f"preds must have shape (N, {len(self.weights)})", tuple(preds.shape))
+
+
+class PAVCalibration(nn.Module):
+    """Map detection scores to natural-log likelihood ratios by isotonic regression (pool adjacent violators, PAV).
+
+    The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the data of the fit.
+    On those data its `cllr` is `min_cllr`. Between the scores of two blocks of PAV the fitted probability is
+    interpolated linearly; below the lowest and above the highest score it is constant.
+
+    If the lowest scores of the data are all of non-targets, their ratio is -inf, and if the highest are all of targets,
+    theirs is +inf: PAV trusts the data fully. A target that then gets -inf has an infinite `cllr`. Use
+    `LogisticCalibration` unless there are many trials.
+
+    References:
+        Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.
+        Zadrozny, Elkan: Transforming classifier scores into accurate multiclass probability estimates, KDD 2002.
+
+    Example:
+        >>> scores, labels = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]), torch.tensor([0, 1, 0, 0, 1])
+        >>> calibration = PAVCalibration().fit(scores, labels)
+        >>> calibration(torch.tensor([1.0, 1.5, 3.0, 9.0]))
+        tensor([   -inf, -1.2040, -0.2877,     inf])
+    """
+
+    scores: Tensor
+    """``(K,)``, float64, ascending: the first and the last score of each block."""
+    posteriors: Tensor
+    """``(K,)``, float64, never falling: the share of targets in the block."""
+    prior_log_odds: Tensor
+    """Float64 scalar: the log odds of targets in the data of the fit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scores", torch.empty(0, dtype=torch.float64))
+        self.register_buffer("posteriors", torch.empty(0, dtype=torch.float64))
+        self.register_buffer("prior_log_odds", torch.zeros((), dtype=torch.float64))
+        self.register_load_state_dict_pre_hook(_resize)  # type: ignore[no-untyped-call]
+
+    def forward(self, preds: Tensor) -> Tensor:
+        """Return log-likelihood ratios, as `LogisticCalibration` does.
+
+        Raises:
+            ValueError: If ``preds`` is not floating point, or the module is not fitted.
+        """
+        given = upcast_half(preds)
+        if not len(self.scores):
+            raise ValueError("PAVCalibration must be fitted before it is called: call fit, or load a state_dict.")
+        scores = given.to(self.scores.dtype).clamp(self.scores[0], self.scores[-1])
+        above = torch.searchsorted(self.scores, scores.contiguous()).clamp(max=len(self.scores) - 1)
+        below = (above - 1).clamp(min=0)
+        gap = self.scores[above] - self.scores[below]
+        share = torch.where(gap > 0, (scores - self.scores[below]) / gap, scores - self.scores[above])
+        posterior = torch.lerp(self.posteriors[below], self.posteriors[above], share)
+        return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(given.dtype)
+
+    def fit(self, preds: Tensor, target: Tensor) -> Self:
+        """Fit the isotonic regression of labels on scores. Arguments and errors are those of `LogisticCalibration.fit`.
+
+        Warns:
+            CalibrationWarning: If all ratios are 0, because the scores are reversed or carry no information.
+        """
+        counts = count_errors(*labelled_trials(preds, target))
+        ends = hull_vertices(counts)  # the edges of the hull are the blocks of PAV
+        block = counts.at(ends)
+        targets, nontargets = block.misses.diff().double(), -block.false_alarms.diff().double()
+        posteriors = targets / (targets + nontargets)
+        knots = torch.stack([counts.thresholds[ends[:-1]], counts.thresholds[ends[1:] - 1]], dim=1)
+        is_new = torch.stack([torch.ones_like(posteriors, dtype=torch.bool), knots[:, 0] < knots[:, 1]], dim=1)
+        self.scores = knots[is_new].to(self.scores)
+        self.posteriors = posteriors.unsqueeze(1).expand_as(knots)[is_new].to(self.scores)
+        if len(posteriors) == 1:
+            warn(f"All ratios are 0, because {REVERSED}.", CalibrationWarning, stacklevel=2)
+        self.prior_log_odds = (counts.targets.double().log() - counts.nontargets.double().log()).to(self.scores)
+        return self
+
+
+def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
+    """Give the buffers the sizes that they have in a state that is about to be loaded."""
+    for name in ("scores", "posteriors"):
+        if (saved := state_dict.get(f"{prefix}{name}")) is not None:
+            setattr(module, name, module.get_buffer(name).new_empty(saved.shape))
