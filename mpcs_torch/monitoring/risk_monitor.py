@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault
@@ -107,33 +107,19 @@ class RiskMonitor(Monitor):
         validate_args: ValidateArgs = True,
         **kwargs: Any,
     ) -> None:
-        if not 0 < least_chance <= 1:
-            raise ValueError(f"least_chance must be above 0 and at most 1, but got {least_chance}.")
+        require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
         watched = _watch([limits] if isinstance(limits, Limit) else list(limits), concern, groups or {})
+        of_rates = [each for each in watched for _ in each.names()]
         rates = [name for each in watched for name in each.names()]
-        highest = [each.highest for each in watched for _ in each.names()]
         num_classes, further = len(concern.classes), len(concern.answers) + 1
         tables = torch.stack([nn.functional.pad(each.limit.losses(concern), (0, 1)) / each.scale for each in watched])
         counted = torch.stack([_counted(each.limit, concern) for each in watched])
         super().__init__(
-            {
-                "num_classes": num_classes,
-                "further": further,
-                "tables": tables,
-                "counted": counted,
-                "rates": rates,
-                "watched": watched,
-                "confidence": confidence,
-                "reference": reference,
-                "least_chance": least_chance,
-                "ignore_index": ignore_index,
-                "validate_args": validate_args,
-                "kwargs": kwargs,
-            },
+            locals(),
             names=rates,
-            highest=torch.tensor(highest, dtype=torch.float64),
-            is_counted=[each.limit.errors != "cost" and least_chance == 1 for each in watched for _ in each.names()],
-            scales=torch.tensor([each.scale for each in watched for _ in each.names()], dtype=torch.float64),
+            highest=torch.tensor([each.highest for each in of_rates], dtype=torch.float64),
+            is_counted=[each.limit.errors != "cost" and least_chance == 1 for each in of_rates],
+            scales=torch.tensor([each.scale for each in of_rates], dtype=torch.float64),
             value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
             state_settings=("num_classes", "tables", "counted", "rates", "least_chance"),
         )
@@ -199,29 +185,28 @@ class RiskMonitor(Monitor):
 
     def _codes(self, watched: _Watched, groups: Mapping[str, Any] | None, number: int) -> Tensor:
         column = str(watched.limit.by)
-        if groups is None or column not in groups:
-            raise ValueError(f"groups must have the column {column!r}, but got {quoted(list(groups or ()))}.")
-        given = groups[column]
+        columns = groups or {}
+        require(column in columns, f"groups must have the column {column!r}", quoted(list(columns)))
+        given = columns[column]
         if isinstance(given, Tensor):
             return given
         known = {name: code for code, name in enumerate(watched.groups)}
         names = row_names(column, given, number)
         new = next((name for name in names if name not in known), None)
-        if new is not None:
-            raise ValueError(f"{column} must be one of {quoted(list(watched.groups))}, but got {quoted(new)}.")
+        require(new is None, f"{column} must be one of {quoted(list(watched.groups))}", quoted(new))
         return torch.tensor([known[name] for name in names], dtype=torch.int64)
 
 
 def _watch(limits: list[Limit], concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[_Watched]:
-    if not limits or not all(isinstance(limit, Limit) and not limit.is_budget for limit in limits):
-        raise ValueError(f"limits must be one or more Limits of errors or costs, but got {quoted(limits)}.")
+    are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
+    require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
     watched, first = list[_Watched](), 0
     for limit in limits:
         names = [] if limit.by is None else [str(name) for name in groups.get(limit.by, ())]
-        if limit.by is not None and not names:
-            raise ValueError(f"groups must name those of the column {limit.by!r}, but got {quoted(dict(groups))}.")
-        scale = limit.losses(concern).max().item() if limit.errors == "cost" else 1.0
+        is_named = limit.by is None or names
+        require(is_named, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
         losses = limit.losses(concern)
+        scale = losses.max().item() if limit.errors == "cost" else 1.0
         if (losses[losses > 0] < SMALLEST * scale).any():
             smallest = losses[losses > 0].min().item()
             raise ValueError(
@@ -281,8 +266,7 @@ class ChangeMonitor(RiskMonitor):
         run_length: float = 1_000_000,
         **kwargs: Any,
     ) -> None:
-        if not run_length >= BLOCK:
-            raise ValueError(f"run_length must be at least {BLOCK}, but got {run_length}.")
+        require(run_length >= BLOCK, f"run_length must be at least {BLOCK}", run_length)
         super().__init__(concern, limits, **kwargs)
         self.threshold = run_length / BLOCK + 1
         rates = len(self.names)

@@ -18,9 +18,8 @@ from mpcs_torch.functional import e_benjamini_hochberg
 from mpcs_torch.io.atomic_files import holds, replace_text
 from mpcs_torch.io.locks import held
 from mpcs_torch.learning.rule_limit import Limit
-from mpcs_torch.monitoring.drift_monitor import DriftMonitor
 from mpcs_torch.monitoring.logs import UNLABELLED, LogReader, LogRows, Place
-from mpcs_torch.monitoring.monitor import Monitor, Values
+from mpcs_torch.monitoring.monitor import DriftMonitor, Monitor, Values
 from mpcs_torch.monitoring.risk_monitor import ChangeMonitor, RiskMonitor
 
 KIND = "mpcs_torch monitor 1"
