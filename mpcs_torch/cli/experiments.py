@@ -11,13 +11,26 @@ from rich.console import Console
 from mpcs_torch.cli.console import COMMAND_LINE, heading, note, show, text_of
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.progress import counting_bar, progress_bar
-from mpcs_torch.paper.case_study import figure_5_comparison, picks, picks_table
 from mpcs_torch.paper.correlation import Interval, correlations, seed_intervals, table_2_row
 from mpcs_torch.paper.costs import more_expensive_than_printed, table_3
-from mpcs_torch.paper.experiments import experiment_config, seeded_config
-from mpcs_torch.paper.figure_6 import comparison_configs, ratios, ratios_table, seeds_table
+from mpcs_torch.paper.experiments import (
+    Reproduction,
+    evaluation_tables,
+    experiment_config,
+    measured_costs,
+    reproduce_experiment,
+    seeded_config,
+)
+from mpcs_torch.paper.figures import (
+    comparison_configs,
+    figure_5_comparison,
+    picks,
+    picks_table,
+    ratios,
+    ratios_table,
+    seeds_table,
+)
 from mpcs_torch.paper.published import BENCHMARKS
-from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs, reproduce_experiment
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.processes.pool import run_in_child
 from mpcs_torch.report.paper import FILES, write_evaluation, write_report

@@ -1,18 +1,23 @@
-"""The paper's experiments by name."""
+"""The paper's experiments by name: their runs, their comparison with the published records, and the tables of all."""
 
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.paper.costs import MetricCosts, measure_costs
+from mpcs_torch.paper.correlation import Interval, table_2, table_2_values
+from mpcs_torch.paper.costs import MetricCosts, measure_costs, table_3, table_3_values
+from mpcs_torch.paper.published import RECORD_FILES
+from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
-from mpcs_torch.trainer.records import Record, as_record
+from mpcs_torch.trainer.records import Record, as_record, read_records
 
 
 @dataclass(frozen=True)
@@ -60,3 +65,110 @@ def finish_run(
         costs = measure_costs(run) if time_metrics else None
     records, confusions = [as_record(epoch) for epoch in epochs], [epoch.confusion for epoch in epochs]
     return FinishedRun(run.config, records, confusions, config.score.concern.spec(data.class_names), costs)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The agreement of a replay with its published record."""
+
+    epochs: int
+    agreeing: int
+    """Epochs that are equal in every published column at 4 decimals."""
+    from_first: int
+    """The agreeing epochs before the first difference."""
+    first_difference: str | None
+    """The first epoch that is not equal, and its columns."""
+
+    def __str__(self) -> str:
+        text = f"{self.agreeing} of {self.epochs} epochs agree with the published record in all columns at 4 decimals"
+        if self.first_difference is None:
+            return text
+        return f"{text}, the first {self.from_first} without a break; first difference: {self.first_difference}"
+
+
+def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
+    """Compare at the 4 published decimals; the published ``mpcs`` follows the count rule, like our mpcs_count."""
+    differences: dict[int, str] = {}
+    for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
+        unequal = []
+        for column, value in theirs.items():
+            name = "mpcs_count" if column == "mpcs" else column
+            if name not in ours:
+                raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
+            mine, printed = (f"{number:.4f}".replace("-0.0000", "0.0000") for number in (ours[name], value))
+            if mine != printed:
+                unequal.append(f"{column} {mine} for {printed}")
+        if unequal:
+            differences[compared] = f"epoch {theirs['epoch']:.0f}, {', '.join(unequal)}"
+    both = min(len(records), len(published))
+    first = min(differences, default=both)
+    return Agreement(len(published), both - len(differences), first, differences.get(first))
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A run of an experiment, beside its published numbers."""
+
+    run: FinishedRun
+    agreement: Agreement | None
+    """The agreement with the published record, if one was given."""
+    seconds: float
+    """The time of training and evaluation."""
+    peak_bytes: int | None
+    """The most memory that the process held; unknown on Windows."""
+
+    @property
+    def title(self) -> str:
+        """Return a title with model, data, time and peak memory."""
+        config, epochs = self.run.config, len(self.run.records)
+        memory = "" if self.peak_bytes is None else f", at most {self.peak_bytes / 2**20:.0f} MiB"
+        return f"{config.name}: {config.model} on {config.data}, {epochs} epochs, {self.seconds:.0f} s{memory}"
+
+
+def reproduce_experiment(
+    name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
+) -> Reproduction:
+    """Run an experiment in a folder, and compare it with its published record, if one lies in ``records``."""
+    config = experiment_config(name)
+    data = config.data.load(data_root)
+    start = time.perf_counter()
+    run = finish_run(config, data, folder, hooks, overwrite=overwrite, time_metrics=True)
+    seconds = time.perf_counter() - start
+    published = None if records is None or name not in RECORD_FILES else read_records(records / RECORD_FILES[name])
+    agreement = None if published is None else compare(run.records, published)
+    return Reproduction(run, agreement, seconds, _peak_bytes())
+
+
+def evaluation_tables(
+    finished: Mapping[str, Reproduction], seeds: Mapping[str, Sequence[Interval]]
+) -> Iterator[tuple[str, str, Table, Table]]:
+    """Give file name, title, table to read and table of numbers of the runs, Table II and Table III."""
+    runs = {name: reproduction.run.records for name, reproduction in finished.items()}
+    costs = measured_costs(finished)
+    yield "runs", "Runs", _runs_table(finished), _runs_table(finished)
+    title = "Table II: Spearman correlation of MPCS with the usual metrics"
+    yield "table2", title, table_2(runs, seeds), table_2_values(runs, seeds)
+    yield "table3", "Table III: what a metric costs", table_3(costs), table_3_values(costs)
+
+
+def measured_costs(finished: Mapping[str, Reproduction]) -> dict[str, MetricCosts]:
+    """Return the times of the metrics in each experiment."""
+    return {name: one.run.costs for name, one in finished.items() if one.run.costs is not None}
+
+
+def _runs_table(finished: Mapping[str, Reproduction]) -> Table:
+    rows = []
+    for name, one in finished.items():
+        agreement = "" if one.agreement is None else f"{one.agreement.from_first} of {one.agreement.epochs}"
+        memory = "" if one.peak_bytes is None else f"{one.peak_bytes / 2**20:.0f}"
+        rows.append([name, f"{one.run.config.model} on {one.run.config.data}", f"{one.seconds:.1f}", memory, agreement])
+    return Table(["run", "model and data", "seconds", "peak MiB", "epochs equal to the record, from the first"], rows)
+
+
+def _peak_bytes() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

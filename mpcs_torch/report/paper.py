@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpcs_torch.paper.case_study import Pick, picks, picks_table
 from mpcs_torch.paper.correlation import Interval
 from mpcs_torch.paper.costs import more_expensive_than_printed
-from mpcs_torch.paper.experiments import FinishedRun
+from mpcs_torch.paper.experiments import FinishedRun, Reproduction, evaluation_tables, measured_costs
+from mpcs_torch.paper.figures import Pick, picks, picks_table
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
-from mpcs_torch.paper.reproduction import Reproduction, evaluation_tables, measured_costs
 from mpcs_torch.plots.trends import figure_4, trends
 from mpcs_torch.report.figures import draw_confusion
 from mpcs_torch.report.render import draw, render

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from mpcs_torch.paper.case_study import picks
 from mpcs_torch.paper.experiments import FinishedRun, finish_run
+from mpcs_torch.paper.figures import picks
 from mpcs_torch.report.paper import write_report
 from tests.report.page import Page
 from tests.trainer.toy import toy_config, toy_data

@@ -14,7 +14,7 @@ from mpcs_torch.paper.published import EXPERIMENTS, QUICK, RECORD_FILES
 
 if TYPE_CHECKING:
     from mpcs_torch.paper.correlation import Interval
-    from mpcs_torch.paper.reproduction import Reproduction
+    from mpcs_torch.paper.experiments import Reproduction
 
 NAMES = (*EXPERIMENTS, "figure6")
 
