@@ -68,8 +68,8 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[I
     """Return Table II: our correlations, the paper's in brackets, and the spread of the first one over seeds."""
     rows = []
     for name, records in runs.items():
-        pairs = zip(correlations(records), TABLE_2.get(name) or [None] * len(BENCHMARKS), strict=True)
-        cells = [f"{ours:.3f}" + ("" if printed is None else f" ({printed:.3f})") for ours, printed in pairs]
+        paper = [f" ({printed:.3f})" for printed in TABLE_2[name]] if name in TABLE_2 else [""] * len(BENCHMARKS)
+        cells = [f"{ours:.3f}{printed}" for ours, printed in zip(correlations(records), paper, strict=True)]
         spread = ""
         if name in seeds:
             _, mean, low, high, lowest, highest = astuple(seeds[name][0])

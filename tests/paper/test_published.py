@@ -18,20 +18,20 @@ PAPER = load_oracle("paper_tables")
 
 def test_table_2() -> None:
     assert list(BENCHMARKS) == PAPER["table_2"]["columns"]
-    printed = {f"exp{row['exp']:02}": tuple(row["values"]) for row in PAPER["table_2"]["rows"]}
+    printed = {f"exp{row['exp']:02}": row["values"] for row in PAPER["table_2"]["rows"]}
     assert printed == TABLE_2
 
 
 def test_table_3() -> None:
     assert [*BENCHMARKS, "mpcs"] == PAPER["table_3"]["columns"]
-    printed = {f"exp{row['exp']:02}": tuple(row["values"]) for row in PAPER["table_3"]["rows"]}
+    printed = {f"exp{row['exp']:02}": row["values"] for row in PAPER["table_3"]["rows"]}
     assert printed == TABLE_3
 
 
 def test_figure_5() -> None:
     for epoch, matrix in FIGURE_5.items():
         printed = PAPER["figure_5"][f"turn_{epoch}"]
-        assert [list(row) for row in matrix] == printed["matrix"]
+        assert matrix == printed["matrix"]
         assert CASE_STUDY_ERRORS[epoch] == (printed["errors"], printed["dangerous"])
         assert {metric for metric, pick in CASE_STUDY_PICKS.items() if pick == epoch} == set(printed["picked_by"])
 
