@@ -40,15 +40,6 @@ class Option(NamedTuple):
     factor: float
 
 
-class Estimate(NamedTuple):
-    """The changes that a decision factor makes, as means over all samples."""
-
-    accuracy: float
-    """The gain."""
-    harm: float
-    """The change; less is better."""
-
-
 @dataclass(frozen=True)
 class Options:
     """The options on validation samples, each against the first model decided by its most probable class."""
@@ -63,14 +54,9 @@ class Options:
 
     @classmethod
     def of(cls, logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Self:
-        """Compare models with each other.
+        """Compare models by their logits (N, C) on the same samples, the plain model first, and try factors, 1 first.
 
-        Args:
-            logits: ``(N, C)`` of each model on the same samples, the plain model first.
-            target: ``(N,)`` class indices.
-            harm: ``(C, C)``, in [0, 1]: of each error, rows true classes; 1 for dangerous errors and 0 for others, or
-                between.
-            factors: Those that are tried, 1 first.
+        The harm (C, C) of each error, rows true classes, is from 0 to 1, such as 1 for dangerous errors alone.
         """
         method = calibration_for(harm)
         return cls.of_probs([calibrated(each, target, method) for each in logits], target, harm, factors)
@@ -99,9 +85,9 @@ class Options:
         names = ("counted", "estimated", "scores")
         return cls(parts[0].options, *(torch.cat([getattr(part, name) for part in parts], dim=-1) for name in names))
 
-    def estimates(self) -> list[Estimate]:
-        """Estimate what the factor of each option changes for its model."""
-        return [Estimate(*row) for row in self.estimated.mean(dim=2).tolist()]
+    def estimates(self) -> list[list[float]]:
+        """Estimate the gain of accuracy and the change of harm by the factor of each option, for its model."""
+        return self.estimated.mean(dim=2).tolist()
 
     def ranking(self) -> list[int]:
         """Return the models, the one with the best score first."""
@@ -111,20 +97,17 @@ class Options:
         """Return the place of the least harmful option of the best model.
 
         Options count that are expected to cost no more accuracy than allowed, and are not clearly worse than the plain
-        model by counts. If a model has none, the next best one follows; the plain model always has one.
-
-        Args:
-            max_accuracy_loss: The allowance, as a share of samples.
-            clusters: ``(N,)`` codes, if samples of a cluster are not independent.
+        model by counts. If a model has none, the next best one follows; the plain model always has one. The loss of
+        accuracy is a share of samples; codes (N,) tell the clusters of samples that are not independent.
         """
         estimates = self.estimates()
         for model in self.ranking():
             expected = [
                 place
                 for place, option in enumerate(self.options)
-                if option.model == model and estimates[place].accuracy >= -max_accuracy_loss
+                if option.model == model and estimates[place][RIGHT] >= -max_accuracy_loss
             ]
-            for place in sorted(expected, key=lambda place: estimates[place].harm):
+            for place in sorted(expected, key=lambda place: estimates[place][HARM]):
                 if place == 0 or not self._is_worse(place, max_accuracy_loss, clusters):
                     return place
         raise AssertionError("the plain model changes nothing with a factor of 1")

@@ -13,7 +13,7 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.concern.decision import Choices, cheapest
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.cautions import hash_rows, known_rows, rare_classes, warn_of_known
@@ -140,16 +140,15 @@ class DecisionRule(nn.Module):
         wrong = next((limit for limit in self.limits if not isinstance(limit, Limit)), None)
         if wrong is not None:
             raise ValueError(f"limits must be of type Limit (Limit.parse reads text), but got {quoted(wrong)}.")
-        if len(self.limits) > 1 and any(limit.is_budget for limit in self.limits):
-            given = quoted(list(map(str, self.limits)))
-            raise ValueError(f"limits must not have others beside a budget of referrals, but got {given}.")
+        is_alone = len(self.limits) < 2 or not any(limit.is_budget for limit in self.limits)
+        rule = "limits must not have others beside a budget of referrals"
+        require(is_alone, rule, quoted(list(map(str, self.limits))))
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
             marginal = [str(limit) for limit in self.limits if not limit.is_of_true_class]
-            if marginal:
-                rule = "priors must only be given with limits of true classes, which hold at any frequencies"
-                raise ValueError(f"{rule}, but got {quoted(marginal)}.")
+            rule = "priors must only be given with limits of true classes, which hold at any frequencies"
+            require(not marginal, rule, quoted(marginal))
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
@@ -192,8 +191,8 @@ class DecisionRule(nn.Module):
         Warns:
             UnfittedRuleWarning: If the rule has no limits, but a calibration or priors, and was not fitted.
         """
-        if preds.ndim != 2 or preds.shape[1] != len(self.costs):
-            raise ValueError(f"preds must have shape (N, {len(self.costs)}), but got {tuple(preds.shape)}.")
+        shape, classes = tuple(preds.shape), len(self.costs)
+        require(len(shape) == 2 and shape[1] == classes, f"preds must have shape (N, {classes})", shape)
         self._warn_if_unfitted()
         (answers, is_worth), probs = self._choices(preds)
         best = answers.amin(dim=1, keepdim=True)  # coarse answers follow the classes
@@ -282,13 +281,7 @@ class DecisionRule(nn.Module):
             )
         return self
 
-    def _fit(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        groups: Mapping[str, Groups],
-        clusters: Tensor | None,
-    ) -> None:
+    def _fit(self, preds: Tensor, target: Tensor, groups: Mapping[str, Groups], clusters: Tensor | None) -> None:
         calibrating, judging = self._split(target, clusters)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[calibrating].log_softmax(dim=1), target[calibrating])
@@ -303,8 +296,7 @@ class DecisionRule(nn.Module):
             chosen = choose_thresholds(self.limits, self.concern, given.cpu(), calibrating.cpu(), judging.cpu())
             self.thresholds.copy_(chosen.to(self.thresholds))
         calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
-        decisions = self(preds[judging])
-        report = self._report(decisions, target[judging], is_clustered=clusters is not None)
+        report = self._report(preds[judging], target[judging], is_clustered=clusters is not None)
         self.report = report._replace(calibrated_by=calibrated_by)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -337,21 +329,16 @@ class DecisionRule(nn.Module):
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
         """Measure coverage, dangerous errors and cost on samples, at their own class frequencies and at the priors.
 
-        Args:
-            preds: ``(N, C)`` floating point logits.
-            target: ``(N,)`` integer class indices in ``[0, C)``.
-
-        Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above.
+        Arguments and errors are those of `fit`.
 
         Warns:
             EvaluationWarning: E1, if samples were in the fit.
         """
         self.warn_of_fitted(preds)
-        return self._report(self(preds), target)
+        return self._report(preds, target)
 
-    def _report(self, decisions: Tensor, target: Tensor, *, is_clustered: bool = False) -> RuleReport:
-        return report_on(decisions, target, self.concern, priors=self.priors, is_clustered=is_clustered)
+    def _report(self, preds: Tensor, target: Tensor, *, is_clustered: bool = False) -> RuleReport:
+        return report_on(self(preds), target, self.concern, priors=self.priors, is_clustered=is_clustered)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rule to a file that `load` reads, in one step.
@@ -360,8 +347,7 @@ class DecisionRule(nn.Module):
             FileExistsError: If the file exists, unless ``overwrite``.
         """
         self._warn_if_unfitted()
-        path = Path(path)
-        if path.exists() and not overwrite:
+        if Path(path).exists() and not overwrite:
             raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
         content = {
             "kind": KIND,
@@ -372,7 +358,7 @@ class DecisionRule(nn.Module):
             "report": None if self.report is None else self.report.plain(),
             "known_rows": self.known_rows,
         }
-        replace_whole(path, lambda file: torch.save(content, file))
+        replace_whole(Path(path), lambda file: torch.save(content, file))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -100,9 +100,8 @@ class Recipe:
         """
         require(PLAIN in logits, f"logits must have those of the model {PLAIN!r}", quoted(list(logits)))
         names = [PLAIN, *(name for name in logits if name != PLAIN)]
-        checked = {
-            name: checked_logits(logits[name], target, len(self.concern.classes), calibrates=True) for name in names
-        }
+        classes = len(self.concern.classes)
+        checked = {name: checked_logits(logits[name], target, classes, calibrates=True) for name in names}
         logits, target = {name: each[0].cpu() for name, each in checked.items()}, checked[PLAIN][1].cpu()
         of_clusters = None if clusters is None else group_codes("clusters", clusters, len(target))
         of_groups = codes_by_column(groups, len(target))
@@ -151,23 +150,15 @@ class Recipe:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
             plain = fitted(self.concern, PLAIN)
-        chosen = choose_referring(
-            [logits[name] for name in names],
-            target,
-            self.concern,
-            self.limits,
-            self.max_accuracy_loss,
-            clusters=clusters,
-            groups=groups,
-        )
+        every, allowed = [logits[name] for name in names], self.max_accuracy_loss
+        chosen = choose_referring(every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups)
         name = names[chosen.model]
         rule = fitted(with_factor(self.concern, chosen.factor), name)
-        (decided, right), (usual, usually_right) = (
-            _decided(each(logits[model]), target) for each, model in ((rule, name), (plain, PLAIN))
-        )
+        decided, right = _decided(rule(logits[name]), target)
+        usual, usually_right = _decided(plain(logits[PLAIN]), target)
         costs = "the costs of the concern" if chosen.factor is None else f"a decision factor of {chosen.factor:g}"
-        summary = f"{name}, with {costs}, decides {100 * decided:.1f} % of the samples under the limits, and "
-        summary += f"{100 * right:.1f} % rightly"
+        shares = f"{100 * decided:.1f} % of the samples under the limits, and {100 * right:.1f} % rightly"
+        summary = f"{name}, with {costs}, decides {shares}"
         if chosen.model == 0 and chosen.factor is None:
             summary += ": nothing that was tried was expected to do better."
         else:
@@ -251,14 +242,9 @@ def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """
     shapes = {name: tuple(each.shape) for name, each in logits.items()}
     require(len(set(shapes.values())) <= 1, "logits must have one shape", shapes)
-    averages = dict[str, Tensor]()
-    for title, members in (
-        ("average", list(logits)),
-        ("average of margins", [name for name in logits if name != PLAIN]),
-    ):
-        if len(members) > 1:
-            averages[title] = average_logits([logits[name] for name in members])
-    return {**logits, **averages}
+    members = {"average": list(logits.values())}
+    members["average of margins"] = [each for name, each in logits.items() if name != PLAIN]
+    return {**logits, **{title: average_logits(each) for title, each in members.items() if len(each) > 1}}
 
 
 def average_logits(logits: Sequence[Tensor]) -> Tensor:

@@ -10,8 +10,9 @@ that the calibrated probabilities of the model draw, which are not, but believe 
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -93,36 +94,24 @@ def choose_referring(
             drawn = torch.cat(drawn_members)
             drawn_units = torch.arange(judging).repeat_interleave(torch.tensor(list(map(len, drawn_members))))
             chance = torch.rand(judging, 1, generator=generator, dtype=torch.float64)[drawn_units]  # one for a unit
-            known_clusters = None if clusters is None else drawn_units
-            known_groups = {column: codes[drawn] for column, codes in own_groups.items()}
-            for model, its_factors in tried.items():
+            known: dict[str, Any] = {"clusters": None if clusters is None else drawn_units}
+            known["groups"] = {column: codes[drawn] for column, codes in own_groups.items()}
+            for model, factor in found:
                 for truth in (counts, probs[model]):
                     believed = (truth[drawn].cumsum(dim=1) <= chance).sum(dim=1).clamp(max=truth.shape[1] - 1)
-                    for factor in its_factors:
-                        shares = _found(
-                            rules[factor], log_probs[model], drawn, believed, truth, known_clusters, known_groups
-                        )
-                        found[model, factor] += shares / (2 * fits)
+                    fit = partial(rules[factor].fit, log_probs[model][drawn], believed, **known)
+                    found[model, factor] += _shares(fit, log_probs[model], truth) / (2 * fits)
     options = [ReferralOption(*option, *shares.tolist()) for option, shares in found.items()]
     least = options[0].right - max_accuracy_loss
     return max((each for each in options if each.right >= least), key=lambda each: (each.coverage, each.right))
 
 
-def _found(
-    rule: DecisionRule,
-    preds: Tensor,
-    drawn: Tensor,
-    labels: Tensor,
-    truth: Tensor,
-    clusters: Tensor | None,
-    groups: Mapping[str, Tensor],
-) -> Tensor:
+def _shares(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor) -> Tensor:
     """Fit a rule to drawn samples; return the shares of all that are decided, and rightly by the truth (N, C)."""
     try:
-        rule.fit(preds[drawn], labels, clusters=clusters, groups=groups)
+        decision = fit()(preds)
     except UnattainableLimitError:
         return torch.zeros(2, dtype=torch.float64)
-    decision = rule(preds)
     is_decided = decision != REFERRED
     right = truth.gather(1, decision.clamp(min=0).unsqueeze(1)).squeeze(1)
     return torch.stack([is_decided.double().mean(), torch.where(is_decided, right, 0.0).mean()])

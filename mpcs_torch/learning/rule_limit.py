@@ -259,14 +259,9 @@ def report_on(
     priors: Tensor | None = None,
     is_clustered: bool = False,
 ) -> RuleReport:
-    """Measure decisions (N,), with -1 for referrals, against labels (N,).
+    """Measure decisions (N,), -1 for referrals and from C on for coarse answers, against labels (N,).
 
-    Args:
-        decisions: ``(N,)`` class indices, C and above for coarse answers, or -1 for a referral.
-        target: ``(N,)`` class indices.
-        concern: The classes and costs.
-        priors: ``(C,)`` class frequencies to report at, too. Default: those of the labels alone.
-        is_clustered: Whether samples are not independent, so that intervals would not hold.
+    With priors (C,), also at these class frequencies. Samples in clusters have no intervals, which would not hold.
     """
     classes = len(concern.classes)
     severity = severity_of(concern, classes).to(target.device)[target, decisions]  # -1 is the last column

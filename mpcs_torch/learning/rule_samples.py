@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration.fitting import not_finite
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.risk_control import (
     LimitedRate,
     RiskPath,
@@ -63,15 +64,8 @@ def choose_thresholds(
 ) -> Tensor:
     """Choose the threshold of each limit: as many samples are decided as the tests of all limits allow.
 
-    Args:
-        limits: J limits.
-        concern: The classes and costs.
-        samples: The samples.
-        calibrating: The places of those that calibrate, and fix the path.
-        judging: The places of those that judge.
-
-    Returns:
-        ``(J,)``, float64, of estimated losses divided by the highest one of the limit.
+    Thresholds (J,), float64, are of estimated losses divided by the highest one of the limit. The samples at the
+    calibrating places fix the path, those at the judging places choose.
 
     Raises:
         UnattainableLimitError: If there are too few samples for a limit.
@@ -167,11 +161,8 @@ def _check_attainable(rate: LimitedRate, *, splits: bool) -> None:
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
     """Check logits (N, C), which must be finite if they calibrate, and labels (N,), at least one; upcast half types."""
-    if preds.ndim != 2:
-        raise ValueError(f"preds must have shape (N, C), but got {tuple(preds.shape)}.")
-    samples = flatten_samples(
-        preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
-    )
+    require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
+    samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
     if not len(preds):
         raise ValueError("preds must hold at least one sample, but is empty.")

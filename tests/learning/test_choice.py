@@ -49,7 +49,7 @@ def test_pooled_options_are_those_of_all_samples() -> None:
     assert pooled.scores.shape == (2, 600)
     found = [each.estimates() for each in parts]
     for place, estimate in enumerate(pooled.estimates()):
-        assert estimate.harm == pytest.approx((found[0][place].harm + found[1][place].harm) / 2)
+        assert estimate[HARM] == pytest.approx((found[0][place][HARM] + found[1][place][HARM]) / 2)
 
 
 def test_the_score_is_that_of_scikit_learn_for_the_class_and_for_no_harm() -> None:
@@ -127,5 +127,5 @@ def test_a_factor_costs_no_more_accuracy_than_allowed() -> None:
     for allowed in (0.0, 0.001, 0.01):
         options = Options.of([plain], target, HARM_MATRIX)
         chosen = options.estimates()[options.choose(allowed)]
-        assert chosen.accuracy >= -allowed
-        assert chosen.harm <= 0
+        assert chosen[RIGHT] >= -allowed
+        assert chosen[HARM] <= 0
