@@ -22,16 +22,9 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, chec
 
 
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
-    """Fit the affine function of the scores of S systems whose values are log-likelihood ratios.
+    """Return the weights (S,) and the bias that make log-likelihood ratios of the scores (N, S) of systems; float64.
 
-    Args:
-        scores: (N, S), float64 and finite. A system whose scores are all alike gets the weight 0, and systems whose
-            scores say the same share their weight.
-        is_target: (N,), bool; both kinds occur.
-        p_target: The prior that weighs the errors, in (0, 1).
-
-    Returns:
-        The weights (S,) and the bias, a scalar; float64.
+    A system whose scores are all alike gets the weight 0, and systems whose scores say the same share their weight.
 
     Raises:
         ValueError: If there is no finite optimum.

@@ -43,11 +43,7 @@ class NpyHeader(NamedTuple):
 
 
 def read_header(file: IO[bytes], *, most_characters: int = 0) -> NpyHeader:
-    """Read the header of an array of numbers, and leave the file at its first value.
-
-    Args:
-        file: The file, at its start.
-        most_characters: Also take text of at most so many characters each. Default: none.
+    """Read the header of an array of numbers, or of texts of so many characters, and stop at its first value.
 
     Raises:
         FileRuleError: If the file is not an npy file of numbers of at most 8 bytes, or of such text.

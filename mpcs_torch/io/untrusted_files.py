@@ -35,9 +35,7 @@ class FileRuleError(MpcsError, ValueError):
 def check_regular(path: Path, *, most_bytes: int | None = None) -> None:
     """Refuse a path that is no regular file, before it is opened: a pipe would block, and a device may never end.
 
-    Args:
-        path: The file; links are followed.
-        most_bytes: The limit on its size, for a file that is read at once.
+    Links are followed. A file that is read at once has a limit on its size.
 
     Raises:
         FileRuleError: If it is something else or too large.
@@ -90,9 +88,7 @@ def check_member(member: zipfile.ZipInfo) -> None:
 def load_tensors(path: Path, *, mmap: bool = False) -> Any:
     """Load a file of `torch.save` as tensors and plain values, to the CPU; pickles that would run code are refused.
 
-    Args:
-        path: The file.
-        mmap: Whether tensors stay on disk until they are read.
+    With ``mmap``, tensors stay on disk until they are read.
 
     Raises:
         FileRuleError: If it is no regular file, or is packed: `torch.save` packs nothing.
@@ -115,15 +111,10 @@ def load_tensors(path: Path, *, mmap: bool = False) -> Any:
 def load_fitted(
     path: Path, kind: str, restore: Callable[[Any], Restored], *, source: str, subject: str, error: type[MpcsError]
 ) -> Restored:
-    """Load a fitted module: a file of `torch.save` whose field ``kind`` says what it holds.
+    """Load a fitted module from a file of `torch.save` whose field ``kind`` says what it holds, and restore it.
 
-    Args:
-        path: The file.
-        kind: The kind that it must be of.
-        restore: Makes the module from the content of the file.
-        source: The command or class that writes such files, for messages.
-        subject: Their content, for messages.
-        error: Raised for any problem of the file, whose name begins the message.
+    Any other problem of the file raises the error, whose message begins with its name, and tells the source (the
+    command or class that writes such files) and the subject (their content).
 
     Raises:
         FileNotFoundError: If there is no such file.

@@ -81,16 +81,10 @@ class Monitor(SumMetric):
         highest: Tensor | None = None,
         scales: Tensor | None = None,
     ) -> None:
-        """Take the ``locals()`` of a constructor with ``confidence`` and ``reference``, and what is monitored.
+        """Take the ``locals()`` of a constructor with ``confidence`` and ``reference``, as `SumMetric`, and K means.
 
-        Args:
-            arguments: As of `SumMetric`.
-            names: Of the K means.
-            value_rules: As of `SumMetric`.
-            state_settings: As of `SumMetric`.
-            is_counted: Whether values and weights are 0 or 1 alone, for each mean: then a reference has exact bounds.
-            highest: ``(K,)`` limits. Default: those of the reference, or none.
-            scales: ``(K,)`` what a value of 1 stands for, such as the highest cost. Default: 1.
+        A mean is counted if its values and weights are 0 or 1 alone: then a reference has exact bounds. The limits are
+        the highest means (K,), or else those of the reference. A value of 1 stands for the scale (K,), or else for 1.
         """
         confidence, reference = arguments["confidence"], arguments["reference"]
         require(0 < confidence < 1, "confidence must be above 0 and below 1", confidence)
@@ -133,15 +127,7 @@ class Monitor(SumMetric):
         self.add(loss=loss, samples=samples)
 
     def follow(self, values: Sequence[Values], at: Tensor | None = None) -> Tensor:
-        """Add N samples, and return the evidence after some of them.
-
-        Args:
-            values: What they add.
-            at: ``(R,)`` the places of the samples to look after, ascending. Default: all.
-
-        Returns:
-            ``(R, K)``, float64.
-        """
+        """Add N samples; return the evidence (R, K), float64, after those at places (R,), ascending, or after each."""
         at = torch.arange(len(values[0].loss)) if at is None else at
         sums = torch.zeros(2, len(at) + 1, len(self.names), dtype=torch.float64)
         for value in values:

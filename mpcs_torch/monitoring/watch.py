@@ -236,13 +236,10 @@ class Watch:
 def watch_logs(
     state: Path, logs: Sequence[Path], begin: Callable[[], tuple[Watch, LogReader]], advance: Callable[[int], object]
 ) -> tuple[Watch, list[Alarm]]:
-    """Read the new rows of logs, and save the state after each piece; return the watch and its new alarms.
+    """Read the new rows of logs in order, and save the state after each piece; return the watch and its new alarms.
 
-    Args:
-        state: The file of the state.
-        logs: In the order in which they are read.
-        begin: Makes the watch, or loads it, and its reader; called when no other process uses the state.
-        advance: Called with the number of rows of each piece, after they are saved.
+    The watch, or the one in the state, and its reader are made when no other process uses the state. ``advance`` gets
+    the number of rows of each piece, after they are saved.
 
     Raises:
         FolderInUseError: If another process uses the state.

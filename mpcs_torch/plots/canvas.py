@@ -101,14 +101,10 @@ LETTER = 0.6
 def canvas(
     height: float, title: str = "", *, width: float = WIDTH, on: Place = None, **labels: Any
 ) -> tuple[Figure, Axes]:
-    """Make a figure with one pair of axes, or take axes of the caller.
+    """Make a figure with one pair of axes, and set their labels and the like, or take axes of the caller.
 
-    Args:
-        height: In inches, without the legend; axes of the caller keep their size.
-        title: Cut where it does not fit two lines.
-        width: In inches.
-        on: Where to draw.
-        labels: Settings of the axes, such as their labels. Axes of the caller keep their shape.
+    Sizes are in inches, without the legend. Axes of the caller keep their size and shape. The title is cut where it
+    does not fit two lines.
     """
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on

@@ -14,13 +14,7 @@ MOST_TOLD = 3
 
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
-    """Write a page with the metrics of detectors, their comparison and conditions, and their curves.
-
-    Args:
-        result: The values of the detectors.
-        path: The HTML file to write.
-        command: The command line that made the report, for readers who want to repeat it.
-    """
+    """Write a page with the metrics of detectors, their comparison and conditions, their curves, and the command."""
     names = list(result.models)
     rates = {name: f"{100 * scores.values[EQUAL_ERROR]:.3g} %" for name, scores in result.models.items()}
     if len(names) == 1:

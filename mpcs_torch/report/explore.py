@@ -40,14 +40,9 @@ def write_explorer(
     calibration: CalibrationMethod = "temperature",
     reading: str = "",
 ) -> None:
-    """Write the page: one file that asks for nothing from elsewhere.
+    """Write the page, one file that asks for nothing from elsewhere; it begins with equal costs if there is no concern.
 
-    Args:
-        rows: What the models predict, and the labels.
-        concern: The costs to begin with. Default: every error costs the same.
-        path: The HTML file to write.
-        calibration: How the probabilities were calibrated, for readers.
-        reading: Options that say how files are read, for the commands that the page shows.
+    Readers are told of the calibration; the commands that the page shows have the options for reading files.
     """
     spec = ConcernSpec(rows.class_names) if concern is None else concern
     data = {

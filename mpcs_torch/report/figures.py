@@ -45,10 +45,7 @@ class Costliest(NamedTuple):
 def costliest(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: list[str]) -> Costliest:
     """Return the confusions that cost most, by the cost in the system where it is highest.
 
-    Args:
-        confusions: int64 (C, C) of each system: rows true classes.
-        concern: The cost of each error. None if all cost 1.
-        names: The classes.
+    The matrices of the systems are int64 (C, C), rows true classes. Without a concern, every error costs 1.
     """
     size = len(names)
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
@@ -105,12 +102,7 @@ def draw_confusion(confusion: Tensor, concern: ConcernSpec | None, names: list[s
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, Tensor]], *, counted: str = "dangerous errors") -> Drawing:
-    """Draw errors per decided sample against coverage.
-
-    Args:
-        risks: By model, the estimated risk of each decision, and whether it is such an error, bool, both ``(N,)``.
-        counted: The kind of these errors.
-    """
+    """Draw errors per decided sample against coverage: by model, risks of decisions and which are errors, both (N,)."""
     curves, told = {}, list[str]()
     for name, (risk, is_error) in risks.items():
         curve = risk_coverage_curve(risk, is_error)
@@ -142,12 +134,7 @@ def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
 
 
 def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawing:
-    """Draw the DET curves of models of two classes.
-
-    Args:
-        trials: By model, scores and whether the target is true, both ``(N,)``.
-        target: The class that is the target.
-    """
+    """Draw the DET curves of models of two classes: by model, scores and whether the target is true, both (N,)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ReversedScoresWarning)  # the curve shows that a model is worse than chance
         curves = {name: detection_curve(scores, labels) for name, (scores, labels) in trials.items()}
@@ -157,9 +144,7 @@ def draw_det(trials: Mapping[str, tuple[Tensor, Tensor]], target: str) -> Drawin
 def draw_verdict(models: Mapping[str, KeptRows], concern: ConcernSpec) -> Drawing | None:
     """Draw what costs least over the costs of released errors and of a referral; None if there is nothing to compare.
 
-    Args:
-        models: Rows of each model, by name.
-        concern: What errors cost now, which is marked.
+    The costs of the concern are marked.
     """
     bits = max((kept.bits for kept in models.values()), default=0)
     rows = {name: kept for name, each in models.items() if (kept := each.rows(bits)) is not None}

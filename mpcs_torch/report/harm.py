@@ -40,14 +40,10 @@ def classes_of(
     names: Sequence[str],
     class_intervals: Mapping[str, Mapping[str, Interval]] | None = None,
 ) -> list[OfClass]:
-    """Return the dangerous errors of each class, in the order of the classes.
+    """Return the dangerous errors of each class from a confusion matrix (C, C), int64, rows true classes.
 
-    Args:
-        confusion: ``(C, C)``, int64, rows true classes.
-        concern: Which errors are dangerous. Default: all.
-        names: C names.
-        class_intervals: The 95 % intervals of ``"recall"`` and ``"error_rate"`` by class, where rows are not
-            independent. Default: those of Clopper and Pearson.
+    Without a concern, all errors are dangerous. Intervals are those of Clopper and Pearson, unless those of
+    ``"recall"`` and ``"error_rate"`` are given by class, where rows are not independent.
     """
     is_wrong = ~torch.eye(len(confusion), dtype=torch.bool)
     is_dangerous = is_wrong if concern is None else concern.dangerous_pairs()
@@ -76,11 +72,7 @@ def harm_sentence(
 ) -> str:
     """Say how many rows of which classes are dangerous errors, the dearest class first, to follow the name of a model.
 
-    Args:
-        classes: All classes.
-        are_all: Whether every error is dangerous.
-        ends: The 95 % interval of their share of all rows; None if it is not known.
-        counted: What is counted.
+    The 95 % interval is of their share of all rows.
     """
     wanted = [each for each in worst_first(classes) if each.dearest > 0]
     parts = [
@@ -109,13 +101,7 @@ def percent(count: int, total: int, ends: Interval | None = None) -> str:
 
 
 def harm_table(by_model: Mapping[str, Sequence[OfClass]], *, are_all: bool, system: str = "model") -> Table:
-    """Return the dangerous errors and the recall of each class by each model, the dearest and worst class first.
-
-    Args:
-        by_model: All classes of each model, in one order.
-        are_all: Whether every error is dangerous.
-        system: What a model is called.
-    """
+    """Return the dangerous errors and the recall of each class by each model, the dearest and worst class first."""
     first, *_ = by_model.values()
     is_several, has_recall = len(by_model) > 1, first[0].right is not None
     header = ["class", *([system] if is_several else []), "rows", "errors" if are_all else "dangerous errors"]

@@ -43,13 +43,7 @@ def write_score_report(
 ) -> None:
     """Write the harm, by class, by referral, by confusion and by group, the comparison, and all else folded.
 
-    Args:
-        result: The values of the models.
-        concern: Which errors matter.
-        path: The HTML file to write.
-        risks: Of the rows of each model, for figures of certainty.
-        requirements: Which of them are met.
-        command: The command line that made the report, for readers who want to repeat it.
+    The risks of the rows of each model are for figures of certainty. The requirements say which of them are met.
     """
     names = result.first.class_names
     confusions = {name: scores.confusion for name, scores in result.models.items() if scores.confusion is not None}
