@@ -11,8 +11,6 @@ from rich.console import Console
 from mpcs_torch.cli.console import COMMAND_LINE, heading, note, show, text_of
 from mpcs_torch.cli.failures import told_warnings
 from mpcs_torch.cli.progress import counting_bar, progress_bar
-from mpcs_torch.paper.correlation import Interval, correlations, seed_intervals, table_2_row
-from mpcs_torch.paper.costs import more_expensive_than_printed, table_3
 from mpcs_torch.paper.experiments import (
     Reproduction,
     evaluation_tables,
@@ -31,6 +29,14 @@ from mpcs_torch.paper.figures import (
     seeds_table,
 )
 from mpcs_torch.paper.published import BENCHMARKS
+from mpcs_torch.paper.tables import (
+    Interval,
+    correlations,
+    more_expensive_than_printed,
+    seed_intervals,
+    table_2_row,
+    table_3,
+)
 from mpcs_torch.plots.trends import figure_6
 from mpcs_torch.processes.pool import run_in_child
 from mpcs_torch.report.paper import FILES, write_evaluation, write_report

@@ -9,9 +9,16 @@ from pathlib import Path
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.paper.correlation import Interval, table_2, table_2_values
-from mpcs_torch.paper.costs import MetricCosts, measure_costs, table_3, table_3_values
 from mpcs_torch.paper.published import RECORD_FILES
+from mpcs_torch.paper.tables import (
+    Interval,
+    MetricCosts,
+    measure_costs,
+    table_2,
+    table_2_values,
+    table_3,
+    table_3_values,
+)
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig, load_packaged_config
 from mpcs_torch.trainer.data import DataSplits

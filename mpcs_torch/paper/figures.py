@@ -5,9 +5,9 @@ from dataclasses import astuple, dataclass
 
 from torch import Tensor
 
-from mpcs_torch.paper.correlation import mean_interval
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config
 from mpcs_torch.paper.published import BENCHMARKS, CASE_STUDY_ERRORS, CASE_STUDY_PICKS, FIGURE_5, FIGURE_6
+from mpcs_torch.paper.tables import mean_interval
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.records import Record, pick

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpcs_torch.paper.correlation import Interval
-from mpcs_torch.paper.costs import more_expensive_than_printed
 from mpcs_torch.paper.experiments import FinishedRun, Reproduction, evaluation_tables, measured_costs
-from mpcs_torch.paper.figures import Pick, picks, picks_table
+from mpcs_torch.paper.figures import picks, picks_table
 from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
+from mpcs_torch.paper.tables import Interval, more_expensive_than_printed
 from mpcs_torch.plots.trends import figure_4, trends
 from mpcs_torch.report.figures import draw_confusion
 from mpcs_torch.report.render import draw, render
@@ -16,11 +15,12 @@ from mpcs_torch.trainer.records import pick
 
 def write_report(run: FinishedRun, path: Path) -> None:
     """Write the trends, the confusion matrices of the picks of accuracy and MPCS, and a table of all picks."""
-    chosen = picks(run)
-    by_accuracy = _of_epoch(chosen, pick(run.records, "accuracy"))
-    by_mpcs = _of_epoch(chosen, pick(run.records, "mpcs"))
-    released = run.concern.released()
-    names = list(run.concern.classes)
+    chosen, names = picks(run), list(run.concern.classes)
+    by_epoch = {one.epoch: one for one in chosen}
+    by_accuracy, by_mpcs = (by_epoch[pick(run.records, metric)] for metric in ("accuracy", "mpcs"))
+    drawn = {
+        f"{one.epoch}, picked by {by}": one.confusion for by, one in (("accuracy", by_accuracy), ("MPCS", by_mpcs))
+    }
     page = render(
         "case_study",
         run=run,
@@ -28,24 +28,18 @@ def write_report(run: FinishedRun, path: Path) -> None:
         by_accuracy=by_accuracy,
         by_mpcs=by_mpcs,
         picks=picks_table(chosen),
-        released_pairs=int(released.sum()),
+        released_pairs=int(run.concern.released().sum()),
         drawn=draw(
             trends(run.records, {"accuracy": by_accuracy.epoch, "MPCS": by_mpcs.epoch}),
             f"Accuracy, cross entropy and MPCS over {len(run.records)} epochs. Accuracy picks epoch "
             f"{by_accuracy.epoch}, MPCS picks epoch {by_mpcs.epoch}.",
         ),
         matrices=[
-            draw_confusion(
-                one.confusion, run.concern, names, f"Confusion matrix of epoch {one.epoch}, picked by {metric}"
-            )
-            for metric, one in (("accuracy", by_accuracy), ("MPCS", by_mpcs))
+            draw_confusion(confusion, run.concern, names, f"Confusion matrix of epoch {title}")
+            for title, confusion in drawn.items()
         ],
     )
     path.write_text(page, encoding="utf-8")
-
-
-def _of_epoch(chosen: list[Pick], epoch: int) -> Pick:
-    return next(chosen_one for chosen_one in chosen if chosen_one.epoch == epoch)
 
 
 FILES = (

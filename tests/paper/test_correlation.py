@@ -6,8 +6,8 @@ import io
 import pytest
 from scipy import stats
 
-from mpcs_torch.paper.correlation import mean_interval, seed_intervals, spearman, table_2, table_2_row, table_2_values
 from mpcs_torch.paper.published import BENCHMARKS
+from mpcs_torch.paper.tables import mean_interval, seed_intervals, spearman, table_2, table_2_row, table_2_values
 from mpcs_torch.trainer.records import Record
 
 VALUES = {"mpcs_count": [3, 1, 4, 1, 5, 9, 2, 6], "accuracy": [0.5, 0.5, 0.1, 0.9, 0.2, 0.2, 0.2, 0.3]}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.paper.costs import (
+from mpcs_torch.paper.published import TABLE_3
+from mpcs_torch.paper.tables import (
     TIMED,
     MetricCosts,
     measure_costs,
@@ -12,7 +13,6 @@ from mpcs_torch.paper.costs import (
     table_3,
     table_3_values,
 )
-from mpcs_torch.paper.published import TABLE_3
 from mpcs_torch.trainer.folder import run_in_folder
 from tests.trainer.toy import toy_config, toy_data
 

@@ -4,8 +4,8 @@ import csv
 import re
 from pathlib import Path
 
-from mpcs_torch.paper.correlation import mean_interval
 from mpcs_torch.paper.experiments import Agreement, Reproduction
+from mpcs_torch.paper.tables import mean_interval
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4
 from mpcs_torch.report.paper import FILES, write_evaluation
 from tests.report.test_html import toy_run

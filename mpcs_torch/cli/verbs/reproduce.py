@@ -13,8 +13,8 @@ from mpcs_torch.cli.options import AsJson, DataRoot, Out, Overwrite, Quiet
 from mpcs_torch.paper.published import EXPERIMENTS, QUICK, RECORD_FILES
 
 if TYPE_CHECKING:
-    from mpcs_torch.paper.correlation import Interval
     from mpcs_torch.paper.experiments import Reproduction
+    from mpcs_torch.paper.tables import Interval
 
 NAMES = (*EXPERIMENTS, "figure6")
 
