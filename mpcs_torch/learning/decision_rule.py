@@ -291,9 +291,9 @@ class DecisionRule(nn.Module):
         if self.limits:
             (answers, is_worth), probs = self._choices(preds)
             risk = torch.stack([self._expected(probs, losses, answers) for losses in self.losses], dim=2)
-            risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf)
-            given = FitSamples(target, answers, risk, groups, clusters)
-            chosen = choose_thresholds(self.limits, self.concern, given.cpu(), calibrating.cpu(), judging.cpu())
+            risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf).cpu().double()
+            given = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters)
+            chosen = choose_thresholds(self.limits, self.concern, given, calibrating.cpu(), judging.cpu())
             self.thresholds.copy_(chosen.to(self.thresholds))
         calibrated_by = len(calibrating) if len(judging) < len(target) or self.calibration_method else 0
         report = self._report(preds[judging], target[judging], is_clustered=clusters is not None)

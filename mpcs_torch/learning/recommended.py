@@ -14,10 +14,17 @@ from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import Mean
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
-from mpcs_torch.learning.choice import CONFIDENCE, Options, calibration_for, change_of, harm_of, with_factor
+from mpcs_torch.learning.choice import (
+    CONFIDENCE,
+    Options,
+    calibration_for,
+    change_of,
+    choose_referring,
+    harm_of,
+    with_factor,
+)
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.losses import SoftmaxMarginLoss
-from mpcs_torch.learning.referral_choice import choose_referring
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.learning.rule_samples import checked_logits
 
@@ -87,10 +94,9 @@ class Recipe:
         Args:
             logits: ``(N, C)`` of the models that were trained, by the names of their losses, ``"plain"`` among them;
                 and of others to choose from, by names of their own, such as those of `with_averages`.
-            target: ``(N,)`` class indices.
-            clusters: ``(N,)`` names of what samples share, such as the patient, as in `DecisionRule.fit`: limits then
-                hold for new clusters, and intervals are over clusters.
-            groups: ``(N,)`` names of the group of each sample, by column, for limits ``by`` a column.
+            target: As in `DecisionRule.fit`.
+            clusters: As in `DecisionRule.fit`; intervals are over clusters, too.
+            groups: As in `DecisionRule.fit`.
 
         Returns:
             The choice. Its rule is on the CPU.
@@ -167,10 +173,7 @@ class Recipe:
 
 
 def recommended(
-    concern: ConcernSpec,
-    *,
-    max_accuracy_loss: float = MAX_ACCURACY_LOSS,
-    refer: bool | Limit | Sequence[Limit] = False,
+    concern: ConcernSpec, *, max_accuracy_loss: float = MAX_ACCURACY_LOSS, refer: bool | Limit | Sequence[Limit] = False
 ) -> Recipe:
     """Make the recipe that makes fewer dangerous errors at an accuracy that one allows (``mpcs benchmark``).
 

@@ -252,12 +252,7 @@ class RuleReport(NamedTuple):
 
 
 def report_on(
-    decisions: Tensor,
-    target: Tensor,
-    concern: ConcernSpec,
-    *,
-    priors: Tensor | None = None,
-    is_clustered: bool = False,
+    decisions: Tensor, target: Tensor, concern: ConcernSpec, *, priors: Tensor | None = None, is_clustered: bool = False
 ) -> RuleReport:
     """Measure decisions (N,), -1 for referrals and from C on for coarse answers, against labels (N,).
 
@@ -272,14 +267,11 @@ def report_on(
         "cost": costs.to(target.device)[target, decisions],
         "coarse": (decisions >= classes).double(),
     }
-    samples, errors = (
-        target[which].bincount(minlength=classes).tolist() for which in (slice(None), severity == DANGEROUS)
-    )
-    by_class = {
-        name: ClassErrors(errors[label], samples[label], not is_clustered)
-        for label, name in enumerate(concern.classes)
-        if (concern.dangerous_pairs()[label]).any()
-    }
+    samples = target.bincount(minlength=classes).tolist()
+    errors = target[severity == DANGEROUS].bincount(minlength=classes).tolist()
+    labels = [label for label, row in enumerate(concern.dangerous_pairs()) if row.any()]
+    of_labels = {label: ClassErrors(errors[label], samples[label], not is_clustered) for label in labels}
+    by_class = {concern.classes[label]: of_class for label, of_class in of_labels.items()}
     means = {name: value.mean().item() for name, value in values.items()}
     at_priors = dict[str, float]()
     if priors is not None:

@@ -30,22 +30,18 @@ ROUNDING = 1e-5
 
 
 class FitSamples(NamedTuple):
-    """N samples with the K answers that a rule may give."""
+    """N samples with the K answers that a rule may give, on the CPU."""
 
     target: Tensor
     """(N,), int64."""
     answers: Tensor
     """(N, K), int64: classes, or C and above for coarse answers, the cheapest first."""
     risk: Tensor
-    """(N, K, J): the estimated loss of each limit, at most 1; infinite where a referral costs less."""
+    """(N, K, J), float64: the estimated loss of each limit, at most 1; infinite where a referral costs less."""
     groups: Mapping[str, Groups]
-    """By column, on the CPU."""
+    """By column."""
     clusters: Tensor | None
-    """(N,), int64 codes, on the CPU; None if samples are independent."""
-
-    def cpu(self) -> "FitSamples":
-        """Return the samples on the CPU, with risks in float64."""
-        return self._replace(target=self.target.cpu(), answers=self.answers.cpu(), risk=self.risk.cpu().double())
+    """(N,), int64 codes; None if samples are independent."""
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:

@@ -17,9 +17,8 @@ from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional.concern.risk_control import UnattainableLimitError
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule, Limit, recommended, with_averages
-from mpcs_torch.learning.choice import calibration_for, harm_of
+from mpcs_torch.learning.choice import calibration_for, choose_referring, harm_of
 from mpcs_torch.learning.recommended import PLAIN, REFERRAL_LIMIT
-from mpcs_torch.learning.referral_choice import choose_referring
 from mpcs_torch.learning.rule_samples import calibrating
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
