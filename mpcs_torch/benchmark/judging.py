@@ -148,10 +148,8 @@ class Choices:
 
     def recipes(self) -> dict[str, CandidateArms]:
         """Return the models among which `recommended` chooses under each judging seed: its own, and a plain one."""
-        recipes = {
-            "recommended": CandidateArms(self.recipe),
-            "plain, recommended": CandidateArms((self.plain_referring,)),
-        }
+        plain = CandidateArms((self.plain_referring,))
+        recipes = {"recommended": CandidateArms(self.recipe), "plain, recommended": plain}
         averaged = {"recommended, averages": CandidateArms(self.recipe, has_averages=True)}
         return recipes | (averaged if len(self.recipe) > 1 else {})
 
@@ -271,9 +269,8 @@ def _of_recipe(trials: Trials, candidates: CandidateArms) -> Row:
     deciding, referring = recommended(spec), recommended(spec, refer=Limit(task.limit))
     for seed in task.seeds:
         outcomes = {name: outcome_of(trials.run(arm, seed)) for name, arm in zip(names, arms, strict=False)}
-        logits, tested = (
-            {name: getattr(each, part) for name, each in outcomes.items()} for part in ("validation", "test")
-        )
+        logits = {name: each.validation for name, each in outcomes.items()}
+        tested = {name: each.test for name, each in outcomes.items()}
         if has_averages:
             logits, tested = with_averages(logits), with_averages(tested)
         target, labels = outcomes[names[0]].validation_labels, outcomes[names[0]].test_labels
@@ -294,6 +291,7 @@ def _of_recipe(trials: Trials, candidates: CandidateArms) -> Row:
 def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row], recipes: Mapping[str, Row]) -> dict[str, Any]:
     """Return the results of a task as plain values, from the rows of all arms and of recipes."""
     special = {"baseline": rows[choices.baseline], "plain, referring": rows[choices.plain_referring], **recipes}
+    drawn = ("baseline", "plain, referring", "recommended")
     lines = {name: _line(trials, special[name].arms) for name in ("baseline", "recommended")}
     task = trials.details
     if task.bayes is not None:
@@ -306,9 +304,7 @@ def result_of(trials: Trials, choices: Choices, rows: Mapping[Arm, Row], recipes
         "rows": {name: vars(rows[arm]) for name, arm in choices.chosen.items()},
         "special": {name: vars(row) for name, row in special.items()},
         "lines": lines,
-        "curves": {
-            name: _curve(trials, special[name].arms) for name in ("baseline", "plain, referring", "recommended")
-        },
+        "curves": {name: _curve(trials, special[name].arms) for name in drawn},
     }
 
 

@@ -326,9 +326,7 @@ def _each(name: str, *values: float, **others: float) -> tuple[dict[str, float],
 
 
 _SMOOTHINGS = _each("label_smoothing", 0.0, 0.02, 0.1)
-_RAMPED = tuple(
-    {"margin": margin, "label_smoothing": smoothing} for name, (margin, smoothing) in LOSSES.items() if name != PLAIN
-)
+_RAMPED = tuple({"margin": each[0], "label_smoothing": each[1]} for name, each in LOSSES.items() if name != PLAIN)
 _SCHEDULES = _each("patience", 1, 2, 4)
 METHODS: dict[str, Method] = {
     "cross entropy": Method(plain_loss, _SMOOTHINGS, is_plain=True, group="core"),

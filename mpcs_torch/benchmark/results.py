@@ -66,21 +66,11 @@ def task_table(result: Result) -> Table:
             setting += f", lr {row['learning_rate']:g}" if row["learning_rate"] else ""
             setting = f"{row['arms'][0][0]}: {setting}" if name in special else setting
         coverage = np.mean([each[0] for each in row["referred"]])
-        rows.append(
-            [
-                name,
-                setting,
-                f"{100 * decided[ACCURACY]:.2f} %",
-                points(gain),
-                f"{1e4 * decided[DANGEROUS]:.1f}",
-                change(cut),
-                points(ruled_gain),
-                change(ruled_cut),
-                f"{100 * coverage:.1f} %",
-                points(coverage_gain(result, row, "referred"), digits=1),
-                points(coverage_gain(result, row, "normalized"), digits=1) if row["normalized"] else "",
-            ]
-        )
+        cells = [name, setting, f"{100 * decided[ACCURACY]:.2f} %", points(gain), f"{1e4 * decided[DANGEROUS]:.1f}"]
+        cells += [change(cut), points(ruled_gain), change(ruled_cut), f"{100 * coverage:.1f} %"]
+        cells.append(points(coverage_gain(result, row, "referred"), digits=1))
+        cells.append(points(coverage_gain(result, row, "normalized"), digits=1) if row["normalized"] else "")
+        rows.append(cells)
     return Table(header, rows)
 
 
@@ -167,11 +157,8 @@ def task_figure(result: Result) -> Figure:
 
 def overall_figure(results: Sequence[Result]) -> Figure:
     """Draw what each method changes over all tasks: with and without the decision rule."""
-    bars = {}
-    for name in summary_names(results):
-        tried = tried_on(results, name)
-        bars[name] = (overall(tried, "decided"), overall(tried, "ruled"))
-    return summary_figure(bars)
+    tried = {name: tried_on(results, name) for name in summary_names(results)}
+    return summary_figure({name: (overall(each, "decided"), overall(each, "ruled")) for name, each in tried.items()})
 
 
 def recommended_figure(results: Sequence[Result]) -> Figure:
@@ -201,12 +188,8 @@ def save_results(results: Sequence[Result], folder: Path) -> None:
 
 def page_of(results: Sequence[Result]) -> str:
     """Return a page of all tables, which shows the figures of `save_results`."""
-    parts = [
-        "# The benchmark's tables",
-        EXPLANATION,
-        "## `recommended` on each task",
-        recommended_table(results).markdown(),
-    ]
+    parts = ["# The benchmark's tables", EXPLANATION]
+    parts += ["## `recommended` on each task", recommended_table(results).markdown()]
     parts += ["![Changes by recommended on each task](recommended.png)"]
     parts += ["## Each method over its tasks", summary_table(results).markdown()]
     parts += ["![Changes of dangerous errors by method](methods.png)"]

@@ -125,11 +125,9 @@ def _of_estimator(task: Task, setting: dict[str, float], parts: Parts, problem: 
     assert task.estimator is not None
     train, *others = [Split(split.inputs.flatten(1), split.labels) for split in parts]
     estimator = task.estimator(setting["leaf"], seed)
-    costs = (
-        costs_of(problem.concern, setting["released"]).sum(dim=1)
-        if "released" in setting
-        else torch.ones(len(problem.class_counts))
-    )
+    costs = torch.ones(len(problem.class_counts))
+    if "released" in setting:
+        costs = costs_of(problem.concern, setting["released"]).sum(dim=1)
     estimator.fit(train.inputs.numpy(), train.labels.numpy(), sample_weight=costs[train.labels].numpy())
     probs = [torch.as_tensor(estimator.predict_proba(split.inputs.numpy())) for split in others]
     return [(each + 1e-4).log().float() for each in probs]

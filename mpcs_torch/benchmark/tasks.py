@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -30,16 +30,6 @@ class Parts(NamedTuple):
     train: Split
     validation: Split
     test: Split
-
-
-class Estimator(Protocol):
-    """A classifier in the manner of scikit-learn."""
-
-    def fit(self, inputs: object, labels: object, sample_weight: object) -> object:
-        """Fit it."""
-
-    def predict_proba(self, inputs: object) -> object:
-        """Return probabilities (N, C)."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +61,8 @@ class Task:
     """On the rate of dangerous errors, where samples may be referred."""
     groups: tuple[str, ...] = ("core", "losses", "schedules", "ensembles")
     """The groups of methods that are tried."""
-    estimator: Callable[[float, int], Estimator] | None = None
-    """From a setting and a seed."""
+    estimator: Callable[[float, int], Any] | None = None
+    """From a setting and a seed: a classifier of scikit-learn."""
     source: str = ""
     """Tasks with the same source share the runs of plain methods: they differ in their concern alone."""
     bayes: Callable[[Tensor], Tensor] | None = None
@@ -142,18 +132,16 @@ def simulated_probs(inputs: Tensor) -> Tensor:
     return (-0.5 * torch.cdist(inputs.double(), _simulated_centres().double()) ** 2).softmax(dim=1)
 
 
-def _forest(leaf: float, seed: int) -> Estimator:
+def _forest(leaf: float, seed: int) -> Any:
     from sklearn.ensemble import RandomForestClassifier
 
-    return RandomForestClassifier(300, min_samples_leaf=int(leaf), random_state=seed)  # type: ignore[no-any-return]
+    return RandomForestClassifier(300, min_samples_leaf=int(leaf), random_state=seed)
 
 
-def _boosting(leaf: float, seed: int) -> Estimator:
+def _boosting(leaf: float, seed: int) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    return HistGradientBoostingClassifier(  # type: ignore[no-any-return]
-        max_iter=60, min_samples_leaf=int(4 * leaf), random_state=seed
-    )
+    return HistGradientBoostingClassifier(max_iter=60, min_samples_leaf=int(4 * leaf), random_state=seed)
 
 
 _mlp, _lstm = partial(MODELS["mlp"], hidden=32), partial(MODELS["lstm"], hidden=32)
@@ -229,14 +217,7 @@ TASKS: dict[str, Task] = {
             learning_rates=(0.01, 0.03),
             limit=0.05,
         ),
-        _recurrent(
-            "ADD, LSTM",
-            load_add,
-            _releasing([0, 1], [1, 0]),
-            steps=500,
-            batch_size=64,
-            shares=(0.15, 0.35),
-        ),
+        _recurrent("ADD, LSTM", load_add, _releasing([0, 1], [1, 0]), steps=500, batch_size=64, shares=(0.15, 0.35)),
         Task(
             "simulated, MLP",
             simulated,
