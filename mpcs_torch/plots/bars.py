@@ -22,7 +22,7 @@ KINDS = {
 def class_bars(
     values: Sequence[float], mean: float, title: str, *, ylabel: str, mean_label: str = "mean", on: Place = None
 ) -> Figure:
-    """Draw a bar for each class (C,) but none for NaN, and the mean, as the metric defines it, as a line."""
+    """Draw a bar for the value of each class, none for NaN, and a line at the mean as the metric defines it."""
     figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
     shown = {place: value for place, value in enumerate(values) if isfinite(value)}
     axes.bar(list(shown), list(shown.values()), color=style.SKY, edgecolor=style.WHITE, linewidth=0.5)

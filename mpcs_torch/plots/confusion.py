@@ -105,16 +105,7 @@ def confusion_matrix(
         axes.imshow(shares.tolist(), cmap=shading, vmin=0, vmax=1, interpolation="nearest")
         axes.spines[:].set(visible=True, color=style.GRID)
     else:
-        amounts = confusion if costs is None else confusion * costs.to(confusion.device)
-        is_framed = None if released is None or costs is not None else released
-        _draw_cells(
-            axes,
-            confusion,
-            amounts.double(),
-            is_dangerous=None if released is None else ~released,
-            is_framed=is_framed,
-            font=font,
-        )
+        _draw_cells(axes, confusion, released, costs, font)
     if released is not None:
         dangerous = Line2D([], [], marker=(3, 0, 45), linestyle="", markersize=9, color=style.DANGEROUS)
         dangerous.set_label("dangerous error (bold)")
@@ -124,30 +115,22 @@ def confusion_matrix(
     return figure
 
 
-def _draw_cells(
-    axes: Axes,
-    confusion: Tensor,
-    amounts: Tensor,
-    *,
-    is_dangerous: Tensor | None,
-    is_framed: Tensor | None,
-    font: float,
-) -> None:
-    size = len(confusion)
-    counts, of_errors = confusion.tolist(), amounts.clone().fill_diagonal_(0).tolist()
+def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: Tensor | None, font: float) -> None:
+    size, amounts = len(confusion), confusion if costs is None else confusion * costs.to(confusion.device)
+    counts, of_errors = confusion.tolist(), amounts.clone().double().fill_diagonal_(0).tolist()
     most = max(map(max, of_errors)) or 1
     squares, colours, frames, corners = list[Patch](), list[Any](), list[Patch](), list[Patch]()
     for row, column in ((row, column) for row in range(size) for column in range(size)):
         count, is_error = counts[row][column], row != column
-        is_released = is_error and is_framed is not None and bool(is_framed[row, column])
-        is_marked = is_error and is_dangerous is not None and bool(is_dangerous[row, column]) and count > 0
+        is_framed = is_error and released is not None and costs is None and bool(released[row, column])
+        is_marked = is_error and released is not None and not released[row, column] and count > 0
         if count:
             squares.append(_square(column, row, 0.5))
             share = FAINTEST + (STRONGEST - FAINTEST) * of_errors[row][column] / most if is_error else CORRECT
             colours.append(
-                to_rgba(style.BLUE if not is_error else style.RELEASED if is_released else style.DANGEROUS, share)
+                to_rgba(style.BLUE if not is_error else style.RELEASED if is_framed else style.DANGEROUS, share)
             )
-        if is_released:
+        if is_framed:
             frames.append(_square(column, row, 0.43))
         if is_marked:
             corner = [(column + 0.5, row - 0.5), (column + 0.5, row - 0.18), (column + 0.18, row - 0.5)]

@@ -219,7 +219,7 @@ def roc_with_hull(rates: ErrorRates, title: str, *, area: float | None = None, o
 
 
 def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, on: Place = None) -> Figure:
-    """Draw the hit rate over the false-alarm rate of detectors, by name as in `det_curves`; refuse none at all."""
+    """Draw the hit rate over the false-alarm rate of detectors. Arguments and errors are those of `det_curves`."""
     if not systems:
         raise ValueError("systems must hold at least one curve, but is empty.")
     figure, axes = _roc_axes(title, on)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
@@ -63,21 +63,23 @@ NEAREST = sorted(((x, y) for x in range(-25, 26) for y in range(-25, 26)), key=l
 
 def label_points(axes: Axes, points: Sequence[tuple[float, float]], labels: Sequence[str]) -> None:
     """Write a label beside each point, at the nearest place where it covers no other; call this when all is drawn."""
-    figure = axes.figure
-    canvas = FigureCanvasAgg(figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used
-    canvas.draw()  # type: ignore[no-untyped-call]  # places the axes
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # no page of a report needs it
+
+    drawn = FigureCanvasAgg(axes.figure)  # type: ignore[arg-type]  # a subfigure, which has no canvas, is not used
+    drawn.draw()  # type: ignore[no-untyped-call]  # places the axes
+    renderer = drawn.get_renderer()  # type: ignore[no-untyped-call]
     taken: list[Bbox] = []
     box = {"boxstyle": "round,pad=0.2", "facecolor": style.WHITE, "edgecolor": style.LIGHT_GREY, "linewidth": 0.6}
     look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.SMALL, "color": style.BLACK, "bbox": box}
     for point, label in zip(points, labels, strict=True):
         note = axes.annotate(label, point, xytext=(0, 0), textcoords="offset points", **look)
-        taken.append(_place(note, axes, taken, canvas))
+        taken.append(_place(note, axes, taken, renderer))
 
 
-def _place(note: Annotation, axes: Axes, taken: Sequence[Bbox], canvas: FigureCanvasAgg) -> Bbox:
-    pixels = canvas.figure.dpi / 72
+def _place(note: Annotation, axes: Axes, taken: Sequence[Bbox], renderer: RendererBase) -> Bbox:
+    pixels = axes.figure.dpi / 72
     inside = axes.get_window_extent()
-    own = note.get_window_extent(canvas.get_renderer()).padded(2 * pixels)  # type: ignore[no-untyped-call]
+    own = note.get_window_extent(renderer).padded(2 * pixels)
     for x, y in NEAREST:
         moved = own.translated(x * STEP * pixels, (y + 3) * STEP * pixels)
         is_inside = inside.x0 <= moved.x0 and moved.x1 <= inside.x1 and inside.y0 <= moved.y0 and moved.y1 <= inside.y1

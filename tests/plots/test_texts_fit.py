@@ -195,7 +195,7 @@ def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
     for module in pkgutil.iter_modules(mpcs_torch.plots.__path__):
         loaded = importlib.import_module(f"mpcs_torch.plots.{module.name}")
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
-            is_public = function.__module__ == loaded.__name__ and name[0] != "_"
+            is_public = function.__module__ == loaded.__name__ and name[0] != "_" and module.name != "canvas"
             if is_public and inspect.signature(function).return_annotation is Figure:
                 yield name, function
 
