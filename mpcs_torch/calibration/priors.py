@@ -44,12 +44,7 @@ class PriorEstimate(NamedTuple):
 
 
 def estimate_priors(
-    preds: Tensor,
-    target: Tensor,
-    unlabelled: Tensor,
-    *,
-    method: PriorMethod = "em",
-    confidence: float = 0.95,
+    preds: Tensor, target: Tensor, unlabelled: Tensor, *, method: PriorMethod = "em", confidence: float = 0.95
 ) -> PriorEstimate:
     r"""Estimate class frequencies of unlabelled samples, with intervals, and test whether nothing else has changed.
 

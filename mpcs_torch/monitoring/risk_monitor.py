@@ -259,12 +259,7 @@ class ChangeMonitor(RiskMonitor):
     """
 
     def __init__(
-        self,
-        concern: ConcernSpec,
-        limits: Limit | Sequence[Limit],
-        *,
-        run_length: float = 1_000_000,
-        **kwargs: Any,
+        self, concern: ConcernSpec, limits: Limit | Sequence[Limit], *, run_length: float = 1_000_000, **kwargs: Any
     ) -> None:
         require(run_length >= BLOCK, f"run_length must be at least {BLOCK}", run_length)
         super().__init__(concern, limits, **kwargs)

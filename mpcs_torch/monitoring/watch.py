@@ -130,10 +130,8 @@ class Watch:
             is_bad = (rows.target != UNLABELLED) & ~((rows.chance >= least) & (rows.chance <= 1))
             if is_bad.any():
                 row = int(is_bad.int().argmax())
-                rule = (
-                    f"must be from {least:g} (--least-chance) to 1 where there is a label, but is {rows.chance[row]:g}"
-                )
-                raise PredictionsError(path, rule, row=first + row, column="chance")
+                rule = f"must be from {least:g} (--least-chance) to 1 where there is a label"
+                raise PredictionsError(path, f"{rule}, but is {rows.chance[row]:g}", row=first + row, column="chance")
         while start < number:
             stop = min(number, start + self._step - self.rows % self._step)
             piece = rows.at(slice(start, stop))

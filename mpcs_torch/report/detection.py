@@ -55,31 +55,19 @@ def _drawings(result: Result[DetectorScores]) -> list[Drawing]:
         f"{name}: equal error rate {100 * one.values[EQUAL_ERROR]:.3g} %, area {one.summary.area.item():.4f}"
         for name, one in drawn.items()
     )
-    drawings = [
-        draw(
-            plots.det_curves(rates, points=scores[0].points, confidence=None, title="DET"),
-            f"DET curves, miss rate over false-alarm rate. {each}.",
-            "Lower is better. Minimum costs have no intervals: their thresholds were chosen on these trials.",
-        )
-    ]
+    det = plots.det_curves(rates, points=scores[0].points, confidence=None, title="DET")
+    caption = "Lower is better. Minimum costs have no intervals: their thresholds were chosen on these trials."
+    drawings = [draw(det, f"DET curves, miss rate over false-alarm rate. {each}.", caption)]
     if len(rates) == 1:
-        [(_name, curve)] = rates.items()
+        [curve] = rates.values()
         drawings.append(draw(plots.roc_with_hull(curve, "ROC", area=scores[0].summary.area.item()), f"ROC. {each}."))
-        drawings.append(
-            draw(
-                plots.score_histograms(curve, "Scores"),
-                "Histograms of the scores of targets and of non-targets, with the threshold of equal error rates.",
-            )
-        )
+        alt = "Histograms of the scores of targets and of non-targets, with the threshold of equal error rates."
+        drawings.append(draw(plots.score_histograms(curve, "Scores"), alt))
     else:
         drawings.append(draw(plots.roc_curves(rates, "ROC"), f"ROC curves. {each}."))
     ratios = {name: curve if drawn[name].is_llr else None for name, curve in rates.items()}
     if any(ratios.values()):
-        drawings.append(
-            draw(
-                plots.bayes_error_curves(ratios, "Normalised Bayes error"),
-                "Normalised Bayes error of the likelihood ratios over all operating points.",
-                "The gap between solid and dashed lines is due to calibration.",
-            )
-        )
+        bayes = plots.bayes_error_curves(ratios, "Normalised Bayes error")
+        alt = "Normalised Bayes error of the likelihood ratios over all operating points."
+        drawings.append(draw(bayes, alt, "The gap between solid and dashed lines is due to calibration."))
     return drawings

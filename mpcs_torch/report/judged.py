@@ -103,10 +103,9 @@ class Judged:
         measured = ProbabilityAccuracy(num_classes=self.logits.shape[1])
         measured.update(self.logits, self.labels)
         means = measured.reported()
-        alt = (
-            f"Reliability diagram{name}: probabilities of true classes have the geometric mean "
-            f"{means.geometric_accuracy:.2f}, decisiveness {means.decisiveness:.2f}, "
-            f"robustness {means.robustness:.2f}."
+        alt = f"Reliability diagram{name}: probabilities of true classes have the geometric mean "
+        alt += (
+            f"{means.geometric_accuracy:.2f}, decisiveness {means.decisiveness:.2f}, robustness {means.robustness:.2f}."
         )
         return draw(reliability(measured.bins(), means, f"Reliability{name}"), alt)
 
