@@ -66,7 +66,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
 @pytest.fixture
 def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace what takes long."""
-    from mpcs_torch.paper import reproduction
+    from mpcs_torch.paper import experiments
     from mpcs_torch.paper.experiments import experiment_config
 
     def short(name: str) -> object:
@@ -76,7 +76,7 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
     make_short(monkeypatch)
     monkeypatch.setattr("mpcs_torch.benchmark.demonstration.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
-    monkeypatch.setattr(reproduction, "experiment_config", short)
+    monkeypatch.setattr(experiments, "experiment_config", short)
     monkeypatch.setattr("mpcs_torch.cli.experiments.run_in_child", lambda function, *given: function(*given))
     monkeypatch.setattr("mpcs_torch.cli.experiments.write_report", lambda *_: None)
 
