@@ -21,7 +21,7 @@ from mpcs_torch.functional.concern.terms import (
 from mpcs_torch.functional.inputs.parts import of_parts
 from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
 
-CPU_PART = 2**18
+CPU_PART = 2**19
 """The number of scores that are worked on at once: the many operations on small parts would wait for Python."""
 SOFTMAX_ERROR = 5e-6
 """More than the relative difference between float32 softmaxes over 32 classes in different orders of summation."""

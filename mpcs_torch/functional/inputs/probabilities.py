@@ -102,12 +102,17 @@ def log_softmax(scores: Tensor) -> Tensor:
     On the CPU, torch takes six times as long over rows that are shorter than a vector register as over columns. In
     registers of 16 floats both give the same bits, if no column is left over for a scalar exponential.
     """
-    samples, classes = scores.shape
+    classes = scores.shape[1]
     if not scores.is_cpu or classes >= REGISTER or torch.compiler.is_compiling():
         return scores.log_softmax(dim=1)
-    columns = scores.new_zeros(classes, samples + -samples % REGISTER)
-    columns[:, :samples] = scores.t()
-    return columns.log_softmax(dim=0)[:, :samples].t().contiguous()
+
+    def by_columns(rows: slice) -> Tensor:
+        samples = len(part := scores[rows])
+        columns = scores.new_zeros(classes, samples + -samples % REGISTER)
+        columns[:, :samples] = part.t()
+        return columns.log_softmax(dim=0)[:, :samples].t()
+
+    return torch.cat(of_parts(by_columns, scores))
 
 
 class RowTerms(NamedTuple):
