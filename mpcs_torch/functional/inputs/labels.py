@@ -53,6 +53,11 @@ class Labels(NamedTuple):
     bins: Bins | None = None
     """The bin of each sample; None if sums are over all of them."""
 
+    @property
+    def kept(self) -> Tensor | slice:
+        """The rows of samples that are not ignored; a slice of all of them, which copies nothing, where none can be."""
+        return self.counted if self.ignores else slice(None)
+
     def at(self, rows: slice) -> "Labels":
         """Return the labels of some of the samples."""
         return self._replace(

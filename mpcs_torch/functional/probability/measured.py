@@ -95,8 +95,8 @@ def measured_probabilities(
     samples = checked_samples(
         preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    counted = samples.labels.counted
-    return measure(samples.probs()[counted], samples.labels.target[counted], epsilon, n_bins, delta, span)
+    kept = samples.labels.kept
+    return measure(samples.probs()[kept], samples.labels.target[kept], epsilon, n_bins, delta, span)
 
 
 def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
@@ -182,9 +182,11 @@ class _Pieces(NamedTuple):
 
     def counts_of(self, values: Tensor) -> Tensor:
         """Count the values (M, K) in each piece: int64 (E + 1,)."""
+        edges = self.edges.to(values.dtype)  # where that is less, the next number above is as good an edge
+        edges = torch.where(edges < self.edges, torch.nextafter(edges, edges.new_tensor(inf)), edges)
 
         def of_part(rows: slice) -> Tensor:
-            piece = torch.bucketize(values[rows].flatten().to(self.edges), self.edges, out_int32=True, right=True)
+            piece = torch.bucketize(values[rows].flatten(), edges, out_int32=True, right=True)
             return torch.bincount(piece, minlength=len(self.owner))
 
         return torch.stack(of_parts(of_part, values)).sum(0)
@@ -357,9 +359,9 @@ def generalized_mean_curve(
     samples = checked_samples(
         preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
-    counted, probs, labels = samples.labels.counted, samples.probs(), samples.labels.target
-    of_true = samples.of_true_class(probs)[counted].to(samples.labels.weight.dtype)
-    bins = measure(probs[counted], labels[counted], epsilon, n_bins, delta, span)
+    kept, probs, labels = samples.labels.kept, samples.probs(), samples.labels.target
+    of_true = samples.of_true_class(probs)[kept].to(samples.labels.weight.dtype)
+    bins = measure(probs[kept], labels[kept], epsilon, n_bins, delta, span)
     reported = _means(of_true, torch.ones_like(of_true), powers, epsilon)
     return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
 

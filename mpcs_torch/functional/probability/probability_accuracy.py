@@ -61,7 +61,7 @@ def probability_accuracy(
     probs, labels = samples.probs(), samples.labels
     reported = means_of(samples.of_true_class(probs), labels.weight, epsilon)
     if cells is None:
-        kept = probs[labels.counted], labels.target[labels.counted]
+        kept = probs[labels.kept], labels.target[labels.kept]
         measured = measure(*kept, epsilon, n_bins, delta, span)
     else:
         counts = count_probabilities(probs, labels.target, labels.counted, cells)
