@@ -24,10 +24,12 @@ from torch import Tensor
 from torch.nn import functional as nn_functional
 from torchmetrics import functional as theirs
 from torchmetrics.classification import MulticlassF1Score
+from torchvision.models import resnet18
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch import functional as ours
 from mpcs_torch.cli.progress import counting_bar
+from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, GeometricAccuracy, MacroFScore
 from mpcs_torch.tables import Table
 from tests.benchmarks import detection_against_sort, parquet_trials
 from tests.metrics.cases import CASES
@@ -44,6 +46,8 @@ MPCS_LIMIT, KERNEL_LIMIT, UPDATE_LIMIT, BUSY_LIMIT, START_LIMIT = 1.1, 1.5, 0.5,
 LARGE = 10**5
 """Numbers in a batch from which on the limits of kernels hold."""
 UPDATES = 1000
+STEPS, STEP_LIMIT = 100, 0.01
+ON_CPU = torch.float32, torch.device("cpu")
 STARTS = (["metrics"], ["data", "list"], ["concern", "check", "traffic-lights"])
 """Commands that need no tensors."""
 ROOT = Path(__file__).parents[2]
@@ -270,6 +274,42 @@ def detection_table() -> str:
     return f"## Detection, 10^7 trials\n\n{Table(['call', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
 
 
+def step_table() -> str:
+    """Time six metrics beside a training step: an update with its share of one compute for each 100 steps."""
+    model, images, (_, target) = resnet18(num_classes=10), torch.randn(64, 3, 224, 224), batch((64, 10), *ON_CPU)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    metrics = [
+        MetaPatternConcernScore(10),
+        DangerousErrors(10),
+        ExpectedConcern(10, concern=ConcernSpec(10)),
+        BrierScore(10),
+        GeometricAccuracy(10),
+        MacroFScore(10),
+    ]
+
+    def step() -> Tensor:
+        optimizer.zero_grad()
+        logits: Tensor = model(images)
+        nn_functional.cross_entropy(logits, target).backward()
+        optimizer.step()
+        return logits.detach()
+
+    logits = step()
+
+    def measure() -> None:
+        for metric in metrics:
+            metric.reset()
+            for _ in range(STEPS):
+                metric.update(logits, target)
+            metric.compute()
+
+    of_step, of_metrics = medians([step, measure], lambda: None)
+    share = of_metrics / STEPS / of_step
+    row = [f"{of_step:.2f} s", f"{1000 * of_metrics / STEPS:.3f} ms", f"{100 * share:.4f} %", f"{100 * STEP_LIMIT:g} %"]
+    header = ["step of ResNet-18, 64 images of 224 x 224", "six metrics", "share", "at most"]
+    return f"## Metrics in a training step\n\n{Table(header, [row]).markdown()}\n"
+
+
 def batch(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return random logits and labels."""
     generator = torch.Generator().manual_seed(0)
@@ -313,7 +353,7 @@ def main() -> None:
         f"start; the code after commit {commit.strip() or 'unknown'}.\n\n<!-- kernels\n{digests}-->\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
-    with counting_bar("bench", len(jobs) + len(devices()) + 4) as advance:
+    with counting_bar("bench", len(jobs) + len(devices()) + 5) as advance:
         for device, shape, name in jobs:
             finish: Call = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
             timed = list(batch_calls(*batch(shape, DTYPES[name], device)))
@@ -324,7 +364,7 @@ def main() -> None:
             heading = f"{UPDATES} updates of 64 samples on {device.type}"
             parts.append(table_of(heading, list(update_calls(device)), finish))
             advance()
-        for table in (threads_table, memory_table, detection_table, starts_table):
+        for table in (threads_table, memory_table, detection_table, step_table, starts_table):
             parts.append(table())
             advance()
     path.write_text("\n".join(parts), encoding="utf-8")
