@@ -39,27 +39,47 @@ def most_probable(probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
     # In a grid of a row, the k highest lie in the k columns with the highest maxima; only these are looked at closely.
     rows, in_grid = classes // COLUMNS, classes - classes % COLUMNS
     grid = probs[:, :in_grid].view(samples, rows, COLUMNS)
-    columns, highest_left = _highest_columns(grid.amax(dim=1), k)
-    chosen = grid.gather(2, columns.unsqueeze(1).expand(samples, rows, k)).flatten(1)
-    highest, place = _most_probable_in_order(torch.cat([chosen, probs[:, in_grid:]], dim=1), k)
-    place = place.clamp_(max=chosen.shape[1] + classes - in_grid - 1)
-    in_columns = place // k * COLUMNS + columns.t().gather(0, place % k)
-    label = torch.where(place < chosen.shape[1], in_columns, place + (in_grid - chosen.shape[1]))
-    unsure = (highest_left >= highest[k - 1]).nonzero().squeeze(1)  # ties, and maxima that rounding has confused
-    if len(unsure):
-        highest[:, unsure], label[:, unsure] = _most_probable_in_order(probs[unsure], k)
+    of_columns = _nearly_highest(grid.amax(dim=1), k)
+    # In ascending order, so that what is chosen keeps the order of the classes.
+    columns = (~of_columns[:, :k] & (COLUMNS - 1)).sort(dim=1).values
+    chosen = grid.gather(2, columns.long().unsqueeze(1).expand(samples, rows, k)).flatten(1)
+    candidates = torch.cat([chosen, probs[:, in_grid:]], dim=1)
+    found, last = _nearly_highest(candidates, k + 1), _low_bits(candidates.shape[1])
+    place = ~found[:, : k + 1] & last
+    highest = candidates.gather(1, place.long())
+    place = place[:, :k]
+    in_columns = place // k * COLUMNS + columns.gather(1, (place % k).long())
+    label = torch.where(place < rows * k, in_columns, place + (in_grid - rows * k)).long().t()
+    # Numbers that differ in their lowest bits alone may be in the wrong order, and the pattern may need one left out.
+    alike = (found[:, 1:] ^ found[:, :-1]) <= last
+    unsure = (alike[:, :k] & (highest[:, 1:] != highest[:, :-1])).any(dim=1) | (alike[:, k - 1] & alike[:, k])
+    unsure |= of_columns[:, k] | (COLUMNS - 1) >= found[:, k - 1] & ~last
+    rows_unsure = unsure.nonzero().squeeze(1)
+    highest = highest[:, :k].t().double()
+    if len(rows_unsure):
+        highest[:, rows_unsure], label[:, rows_unsure] = _most_probable_in_order(probs[rows_unsure], k)
     return highest, label
 
 
-def _highest_columns(maxima: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k columns with the highest maxima (M, COLUMNS), but for rounding, and the highest maximum left out."""
-    keys = maxima.view(torch.int32) & -COLUMNS | torch.arange(COLUMNS, dtype=torch.int32)
-    columns = torch.empty(len(maxima), k, dtype=torch.int64)
-    for place in range(k):
-        column = columns[:, place : place + 1].copy_(keys.amax(dim=1, keepdim=True)).bitwise_and_(COLUMNS - 1)
-        keys.scatter_(1, column, -1)
-    # In ascending order, so that what is chosen keeps the order of the classes.
-    return columns.sort(dim=1).values, maxima.scatter(1, columns, -1.0).amax(dim=1)
+def _nearly_highest(values: Tensor, number: int) -> Tensor:
+    """Return the highest numbers of each row, and one more, their lowest bits replaced by those of ~place.
+
+    Values (M, K) are float32 and not negative, with more than that number of columns. The result is int32.
+    """
+    last = _low_bits(values.shape[1])
+    places = torch.arange(last, last - values.shape[1], -1, dtype=torch.int32)
+    keys = values.view(torch.int32) & (2**31 - 1 - last) | places
+    found = keys.new_empty(len(keys), number + 1)
+    for taken in range(number):
+        highest = torch.amax(keys, dim=1, keepdim=True, out=found[:, taken : taken + 1])
+        keys.scatter_(1, (~highest & last).long(), -1)
+    torch.amax(keys, dim=1, out=found[:, number])
+    return found
+
+
+def _low_bits(columns: int) -> int:
+    """Return a number whose lowest bits, all 1, can hold the place of a column."""
+    return int(2 ** (columns - 1).bit_length() - 1)
 
 
 def _most_probable_in_order(probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -108,7 +128,7 @@ def _take_highest(keys: Tensor, k: int, classes: int) -> list[Tensor]:
     return found
 
 
-CPU_PART = 2**22
+CPU_PART = 2**21
 """The number of scores that are worked on at once: the many operations on small parts would wait for Python."""
 
 

@@ -52,6 +52,25 @@ def test_scores_have_the_bits_of_the_simple_kernel(kind: str, classes: int, size
         assert torch.equal(meta_pattern_concern_score(preds, target, **settings), expected)
 
 
+@pytest.mark.parametrize("classes", [128, 163, 3000])
+@pytest.mark.parametrize("k", [1, 5, 16])
+def test_the_most_probable_classes_come_in_the_order_of_a_stable_sort(classes: int, k: int) -> None:
+    generator = torch.Generator().manual_seed(k)
+    drawn = torch.rand(600, classes, generator=generator)
+    rows = {
+        "bfloat16": (20 * drawn).bfloat16().float().softmax(dim=1),
+        "ties": (7 * drawn).floor() / 7,
+        "apart in the last bits": 0.3 + (40 * drawn).floor() * 2**-24,
+        "subnormal": 1e-42 * drawn,
+        "mostly 0": torch.where(drawn < 2 / classes, drawn, 0.0),
+    }
+    for name, probs in rows.items():
+        expected, label = probs.double().sort(dim=1, descending=True, stable=True)
+        found = by_row.most_probable(probs, k)
+        assert torch.equal(found[0].double(), expected[:, :k].t()), name
+        assert torch.equal(found[1], label[:, :k].t()), name
+
+
 @pytest.mark.parametrize("classes", [10, FEW_CLASSES + 1])
 def test_a_score_does_not_depend_on_its_batch(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     preds, target, _ = drawn("normal", classes, 3001)
