@@ -19,7 +19,7 @@ from mpcs_torch.functional.concern.terms import (
     wrong_punishments,
 )
 from mpcs_torch.functional.inputs.parts import of_parts
-from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples
+from mpcs_torch.functional.inputs.probabilities import GivenSamples, Samples, computed_in
 
 CPU_PART = 2**19
 """The number of scores that are worked on at once: the many operations on small parts would wait for Python."""
@@ -72,7 +72,7 @@ def scores_of_many(samples: GivenSamples, *, k: int, t: int, concern: Tensor | N
     def scores_of(rows: slice) -> PatternScores:
         given = samples.at(rows)
         size = len(given.scores)
-        room = _Room.of(classes * size, samples.upcast_dtype).of_shape(classes, size)
+        room = _Room.of(classes * size, computed_in(samples.scores)).of_shape(classes, size)
         return _scores_of_part(given.upcast(), room, k=k, t=t, concern=concern)
 
     return join(of_parts(scores_of, samples.scores, size=CPU_PART // classes))
@@ -109,21 +109,37 @@ def _find_patterns_of_logits(logits: Tensor, room: _Room, *, k: int, t: int) -> 
 
     That is where a confidence is so near the edge of an interval or of the pattern that rounding decides.
     """
-    probs, interval, member, spare, _ = room
+    probs, interval, member, spare, punishment = room
     torch.softmax(spare.copy_(logits.t()), dim=0, out=probs)
     torch.mul(probs, t * (1 - SOFTMAX_ERROR), out=interval).floor_()
     highest = torch.mul(probs, t * (1 + SOFTMAX_ERROR), out=spare).floor_().clamp_(max=t - 1)  # t scores as t - 1 does
     unsure = highest.sub_(interval).amax(dim=0) > 0
-    _find_members(probs, k, out=member, spare=spare)
-    if k < len(probs):
-        left_out = torch.sub(probs, torch.mul(probs, member, out=spare), out=spare).amax(dim=0)
-        inside = torch.reciprocal(member, out=spare).sub_(1).add_(probs).amin(dim=0)
-        unsure |= left_out >= inside * (1 - SOFTMAX_ERROR)
+    if k == len(probs):
+        member.fill_(1)
+    else:
+        least, left_out = _kth_and_next(probs, k, room=punishment.view(-1).view(probs.dtype), spare=spare)
+        torch.ge(probs, least, out=member)
+        unsure |= left_out >= least * (1 - SOFTMAX_ERROR)
     rows = unsure.nonzero().squeeze(1)
     if len(rows):
         exact = logits[rows].softmax(dim=1).t().contiguous()
         probs[:, rows], interval[:, rows] = exact, intervals_of(exact, t).float()
-        member[:, rows] = _find_members(exact, k, out=torch.empty_like(exact), spare=torch.empty_like(exact))
+        member[:, rows] = _members(exact, k, member.dtype)
+
+
+def _kth_and_next(probs: Tensor, k: int, *, room: Tensor, spare: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the k-th highest and the next probability of each column of (C, M): (M,) each; k < C.
+
+    They are found in a vector ``room`` of at least (k + 2) M floats and a matrix like ``probs``.
+    """
+    samples = probs.shape[1]
+    highest = room[: (k + 2) * samples].view(k + 2, samples)  # from row 1 on, in descending order
+    highest[0], highest[1], highest[2:] = 2, probs[0], 0
+    for j in range(1, len(probs)):  # take one class after the other into the order
+        last = min(j, k) + 2
+        torch.minimum(highest[: last - 1], probs[j], out=spare[: last - 1])
+        torch.maximum(highest[1:last], spare[: last - 1], out=highest[1:last])
+    return highest[k], highest[k + 1]
 
 
 def _find_members(probs: Tensor, k: int, *, out: Tensor, spare: Tensor) -> Tensor:
