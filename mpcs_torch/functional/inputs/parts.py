@@ -30,6 +30,9 @@ OTHER_PART = 2**22
 LARGE = 2**15
 """The number of scores from which on PyTorch divides an operation."""
 
+SHARE = 2**19
+"""The number of scores for each thread, at least: fewer would wait for Python, and for PyTorch's threads to sleep."""
+
 
 class _Own(local):
     """Hold the state of a thread of ours."""
@@ -54,8 +57,10 @@ def in_own_threads(kernel: Callable[P, T]) -> Callable[P, T]:
         if torch.compiler.is_compiling() or _own.pool is not None or (threads := torch.get_num_threads()) == 1:
             return kernel(*args, **kwargs)
         given = (*args, *kwargs.values())
-        if not any(map(_is_large, given)) or not all(map(_may_move, given)) or not _is_plain():
+        numbers = max(map(_numbers, given))
+        if numbers < LARGE or not all(map(_may_move, given)) or not _is_plain():
             return kernel(*args, **kwargs)
+        threads = min(threads, max(1, numbers // SHARE))
         modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
         def lead() -> T:
@@ -137,9 +142,9 @@ def _modes(grad: bool, inference: bool) -> Iterator[None]:
         yield
 
 
-def _is_large(value: Any) -> bool:
+def _numbers(value: Any) -> int:
     numbers = value.numel() if isinstance(value, Tensor) else getattr(value, "size", 0)
-    return isinstance(numbers, int) and numbers >= LARGE
+    return numbers if isinstance(numbers, int) else 0
 
 
 def _may_move(value: Any) -> bool:

@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional import brier_score, meta_pattern_concern_score
+from mpcs_torch.functional.inputs import parts
 from mpcs_torch.functional.inputs.parts import LARGE, in_own_threads, of_parts
 
 ROWS = torch.arange(float(LARGE)).unsqueeze(1)
 
 
 @pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    monkeypatch.setattr(parts, "SHARE", 1000)  # all threads work, for a few numbers too
     before = torch.get_num_threads()
     torch.set_num_threads(request.param)
     yield request.param
@@ -27,8 +29,8 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 @in_own_threads
 def doubled(values: Tensor, size: int = 777) -> tuple[Tensor, set[int]]:
     """Return the doubled rows, and the number of threads that each part saw."""
-    parts = of_parts(lambda rows: (2 * values[rows], torch.get_num_threads()), values, size=size)
-    return torch.cat([part for part, _ in parts]), {seen for _, seen in parts}
+    found = of_parts(lambda rows: (2 * values[rows], torch.get_num_threads()), values, size=size)
+    return torch.cat([part for part, _ in found]), {seen for _, seen in found}
 
 
 @pytest.mark.parametrize("size", [70, 999, LARGE - 1, LARGE, 2 * LARGE])
@@ -148,7 +150,8 @@ def test_a_forked_process_has_threads_of_its_own(threads: int) -> None:
 
 
 @pytest.mark.parametrize("classes", [10, 40])
-def test_a_value_does_not_depend_on_the_number_of_threads(classes: int) -> None:
+def test_a_value_does_not_depend_on_the_number_of_threads(classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "SHARE", 2**17)
     before = torch.get_num_threads()
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(30_000, classes, generator=generator)
