@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs, without_diagonal
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes, check_priors
-from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
+from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions, highest_scores
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.parts import in_own_threads
@@ -142,6 +142,8 @@ def decide(
         )
 
         def decision_of(samples: Samples) -> Tensor:
+            if decision == "most_probable" and ratio is None:
+                return highest_scores(samples.scores)[1]
             probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
             return probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
 

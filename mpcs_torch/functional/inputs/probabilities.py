@@ -23,15 +23,9 @@ class GivenSamples(NamedTuple):
     labels: Labels
     scale: Scale
 
-    @property
-    def upcast_dtype(self) -> torch.dtype:
-        """The dtype to compute in: float32 for half types."""
-        # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50).
-        return torch.float32 if self.scores.dtype in (torch.float16, torch.bfloat16) else self.scores.dtype
-
     def upcast(self) -> "Samples":
         """Make half types float32, and the scores of ignored samples harmless."""
-        scores = self.scores.to(self.upcast_dtype)
+        scores = self.scores.to(computed_in(self.scores))
         if self.labels.ignores:  # a weight of 0 would not cancel a NaN
             scores = torch.where(self.labels.counted.unsqueeze(1), scores, 1 / self.labels.num_classes)
         return Samples(scores, self.labels, self.scale, self.scores.dtype)
@@ -61,8 +55,12 @@ class Samples(NamedTuple):
     """The dtype of the scores before half types were upcast."""
 
     def probs(self) -> Tensor:
-        """Return the probability of each class: (M, C)."""
+        """Return the probability of each class, to the last bit that of torch: (M, C)."""
         return self.scores if self.scale == "probs" else self.scores.softmax(dim=1)
+
+    def quick_probs(self) -> Tensor:
+        """Return the probability of each class, but for its last bit: (M, C)."""
+        return probs_of(self.scores, self.scale)
 
     def log_probs(self) -> Tensor:
         """Return the natural logarithm of the probability of each class, from logits or log-probabilities: (M, C)."""
@@ -92,27 +90,47 @@ class Samples(NamedTuple):
         return ~(((scores.sum(dim=1) - 1).abs() <= tolerance) & (scores.amin(dim=1) >= 0))
 
 
+def computed_in(scores: Tensor) -> torch.dtype:
+    """Return the dtype to compute in: float32 for half types."""
+    # A softmax in bfloat16 would move one confidence in seven to another interval (t = 50).
+    return torch.float32 if scores.dtype in (torch.float16, torch.bfloat16) else scores.dtype
+
+
+def probs_of(scores: Tensor, scale: Scale) -> Tensor:
+    """Return the probability of each class, but for its last bit, from scores (M, C) on a scale."""
+    if scale == "logits":
+        return _in_columns(scores, Tensor.softmax)
+    return scores if scale == "probs" else scores.exp()
+
+
 REGISTER = 16
 """The floats that a vector register of a CPU holds, at most."""
 
 
 def log_softmax(scores: Tensor) -> Tensor:
-    """Take the log-softmax of each row of scores (M, C).
+    """Take the log-softmax of each row of scores (M, C): the bits that torch gives for float32."""
+    return _in_columns(scores, Tensor.log_softmax)
+
+
+def _in_columns(scores: Tensor, function: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """Apply a function of vectors, and of their dimension, to the rows of scores.
 
     On the CPU, torch takes six times as long over rows that are shorter than a vector register as over columns. In
-    registers of 16 floats both give the same bits, if no column is left over for a scalar exponential.
+    registers of 16 floats both give the same logarithms, if no column is left over for a scalar exponential.
     """
     classes = scores.shape[1]
-    if not scores.is_cpu or classes >= REGISTER or torch.compiler.is_compiling():
-        return scores.log_softmax(dim=1)
+    if not scores.is_cpu or torch.compiler.is_compiling():
+        return function(scores, 1)
 
-    def by_columns(rows: slice) -> Tensor:
-        samples = len(part := scores[rows])
-        columns = scores.new_zeros(classes, samples + -samples % REGISTER)
-        columns[:, :samples] = part.t()
-        return columns.log_softmax(dim=0)[:, :samples].t()
+    def of_part(rows: slice) -> Tensor:
+        part = scores[rows]
+        if classes >= REGISTER:
+            return function(part, 1)
+        columns = scores.new_zeros(classes, len(part) + -len(part) % REGISTER)
+        columns[:, : len(part)] = part.t()
+        return function(columns, 0)[:, : len(part)].t()
 
-    return torch.cat(of_parts(by_columns, scores))
+    return torch.cat(of_parts(of_part, scores))
 
 
 class RowTerms(NamedTuple):

@@ -170,7 +170,7 @@ def robustness(
 
 def prob_of_true_class(samples: Samples) -> Tensor:
     """Return the probability of the true class of each sample: (M,)."""
-    return samples.of_true_class(samples.probs())
+    return samples.of_true_class(samples.quick_probs())
 
 
 def power_sums_of(terms: RowTerms, power: float, epsilon: float) -> PowerSums:

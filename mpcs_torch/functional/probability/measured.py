@@ -9,9 +9,22 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.parts import in_own_threads, of_parts
-from mpcs_torch.functional.inputs.probabilities import checked_samples, scale_of
-from mpcs_torch.functional.probability.generalized import ProbabilityMeans, check_floor, log_generalized_mean, means_of
+from mpcs_torch.functional.inputs.parts import LARGE, in_own_threads, of_parts
+from mpcs_torch.functional.inputs.probabilities import (
+    RowTerms,
+    Scale,
+    checked_terms,
+    computed_in,
+    probs_of,
+    scale_of,
+)
+from mpcs_torch.functional.probability.generalized import (
+    ProbabilityMeans,
+    check_floor,
+    log_generalized_mean,
+    means_of,
+    prob_of_true_class,
+)
 
 PER_OCTAVE, OCTAVES = 16, 100
 LOW_CELLS = PER_OCTAVE * OCTAVES
@@ -92,11 +105,8 @@ def measured_probabilities(
         tensor([0.5000, 1.0000], dtype=torch.float64)
     """
     check_bins(epsilon, n_bins, delta, span)
-    samples = checked_samples(
-        preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
-    )
-    kept = samples.labels.kept
-    return measure(samples.probs()[kept], samples.labels.target[kept], epsilon, n_bins, delta, span)
+    terms = true_probs(preds, target, num_classes, from_logits, ignore_index)
+    return measure_terms(terms, epsilon, n_bins, delta, span)
 
 
 def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
@@ -115,12 +125,35 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
     return torch.where(spread > 1e-12, slope, float("nan"))
 
 
-def measure(
-    probs: Tensor, labels: Tensor, epsilon: float, n_bins: int, delta: float | None, span: Span
+def true_probs(
+    preds: Tensor, target: Tensor, num_classes: int, from_logits: bool, ignore_index: int | None
+) -> RowTerms:
+    """Check a batch, and compute the probability of the true class of each sample."""
+    return checked_terms(
+        prob_of_true_class,
+        preds,
+        target,
+        None,
+        num_classes=num_classes,
+        scale=scale_of(from_logits),
+        ignore_index=ignore_index,
+    )
+
+
+def measure_terms(
+    terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
-    """Return the bins and means of probabilities (N, C) with labels (N,)."""
-    wide = widest_float(probs.device)
-    correct = probs.gather(1, labels.unsqueeze(1)).squeeze(1).to(wide)
+    """Return the bins and means of the probabilities of samples, given that of the true class of each."""
+    kept = terms.labels.kept
+    return measure(terms.term[kept], terms.given.scores[kept], terms.given.scale, epsilon, n_bins, delta, span)
+
+
+def measure(
+    correct: Tensor, scores: Tensor, scale: Scale, epsilon: float, n_bins: int, delta: float | None, span: Span
+) -> MeasuredProbabilities:
+    """Return the bins and means of the probabilities of true classes (N,), and of all from scores (N, C) on a scale."""
+    wide = widest_float(correct.device)
+    correct = correct.to(wide)
     bins = min(n_bins, len(correct))
     cells, rest = list[int](), correct
     if delta is not None and bins:
@@ -134,16 +167,16 @@ def measure(
         values, n = torch.unique(rest, return_counts=True)
         bounds = torch.cat([values[equal_population(n, bins)], values[-1:]])
     pieces = _Pieces.of(bounds, cells, delta or 1.0, span)
-    of_true = pieces.counts_of(correct.unsqueeze(1))
-    of_others = pieces.counts_of(probs) - of_true
+    of_true = pieces.counts_of(correct.unsqueeze(1), "probs")
+    of_others = pieces.counts_of(scores, scale) - of_true
     if span == "unit" and len(bounds):
         bounds[0], bounds[-1] = 0, 1
-    low = torch.tensor(cells, dtype=wide, device=probs.device) * (delta or 1.0)
+    low = torch.tensor(cells, dtype=wide, device=correct.device) * (delta or 1.0)
     groups = [(low, low + (delta or 1.0)), (bounds[:-1], bounds[1:])]
     sums = [pieces.of_bins(counts) for counts in (of_true, of_others)]
     split = [len(cells), max(0, len(bounds) - 1)]
     columns = zip(groups, *(torch.split(total, split) for total in sums), strict=True)
-    return from_bins([(*edges, n, m) for edges, n, m in columns], epsilon, probs.device)
+    return from_bins([(*edges, n, m) for edges, n, m in columns], epsilon, correct.device)
 
 
 class _Pieces(NamedTuple):
@@ -180,20 +213,59 @@ class _Pieces(NamedTuple):
         device = bounds.device
         return cls(bounds.new_tensor(edges), torch.tensor(owners, device=device), number)
 
-    def counts_of(self, values: Tensor) -> Tensor:
-        """Count the values (M, K) in each piece: int64 (E + 1,)."""
-        edges = self.edges.to(values.dtype)  # where that is less, the next number above is as good an edge
+    def counts_of(self, scores: Tensor, scale: Scale) -> Tensor:
+        """Count the probabilities of scores (M, K) on a scale in each piece: int64 (E + 1,)."""
+        dtype = computed_in(scores)
+        edges = self.edges.to(dtype)  # where that is less, the next number above is as good an edge
         edges = torch.where(edges < self.edges, torch.nextafter(edges, edges.new_tensor(inf)), edges)
+        table = _Table.of(edges) if scores.is_cpu and dtype == torch.float32 else None
 
         def of_part(rows: slice) -> Tensor:
-            piece = torch.bucketize(values[rows].flatten(), edges, out_int32=True, right=True)
-            return torch.bincount(piece, minlength=len(self.owner))
+            values = probs_of(scores[rows].to(dtype), scale).flatten()
+            return _count(values, edges) if table is None or len(values) < LARGE else table.counts_of(values, edges)
 
-        return torch.stack(of_parts(of_part, values)).sum(0)
+        return torch.stack(of_parts(of_part, scores)).sum(0)
 
     def of_bins(self, counts: Tensor) -> Tensor:
         """Sum counts of pieces over those of each cell and bin: (number,)."""
         return counts.new_zeros(self.number + 1).index_add_(0, self.owner, counts)[: self.number]
+
+
+def _count(values: Tensor, edges: Tensor) -> Tensor:
+    """Count the values (K,) below, between, and from the last of the edges (E,) on, ascending: int64 (E + 1,)."""
+    return torch.bincount(torch.bucketize(values, edges, out_int32=True, right=True), minlength=len(edges) + 1)
+
+
+SHIFT = 17
+"""The last bits of a float32 that a table does without: each of its entries is for numbers within 1.6 %."""
+
+
+class _Table(NamedTuple):
+    """Counts many numbers ten times as quickly as a search, which is left for those beside an edge."""
+
+    beside: Tensor
+    """(2^14,), bool: whether an edge lies among the numbers of an entry."""
+    piece: Tensor
+    """(2^14,), int64: the number of edges that lie below the others."""
+
+    @classmethod
+    def of(cls, edges: Tensor) -> "_Table":
+        """Make the table for edges (E,), float32 from 0 on."""
+        entries = torch.arange(2**31 >> SHIFT, dtype=torch.int32)
+        beside = torch.isin(entries, cls.entries(edges))
+        return cls(beside, torch.bucketize((entries << SHIFT).view(torch.float32), edges, right=True))
+
+    @staticmethod
+    def entries(values: Tensor) -> Tensor:
+        """Return the entry of each number, 0 for -0.0."""
+        return (values.view(torch.int32) >> SHIFT).bitwise_and_((2**31 >> SHIFT) - 1)
+
+    def counts_of(self, values: Tensor, edges: Tensor) -> Tensor:
+        """Count as `_count` does."""
+        entries = self.entries(values)
+        found = torch.bincount(entries, minlength=len(self.piece)).masked_fill_(self.beside, 0)
+        near = values[self.beside.index_select(0, entries)]
+        return _count(near, edges).index_add_(0, self.piece, found)
 
 
 def _start_of(cell: int, delta: float) -> float:
@@ -356,12 +428,9 @@ def generalized_mean_curve(
     check_bins(epsilon, n_bins, delta, span)
     if not powers or not all(isfinite(power) for power in powers):
         raise ValueError(f"powers must be finite and at least one, but got {powers}.")
-    samples = checked_samples(
-        preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
-    )
-    kept, probs, labels = samples.labels.kept, samples.probs(), samples.labels.target
-    of_true = samples.of_true_class(probs)[kept].to(samples.labels.weight.dtype)
-    bins = measure(probs[kept], labels[kept], epsilon, n_bins, delta, span)
+    terms = true_probs(preds, target, num_classes, from_logits, ignore_index)
+    of_true = terms.term[terms.labels.kept].to(terms.labels.weight.dtype)
+    bins = measure_terms(terms, epsilon, n_bins, delta, span)
     reported = _means(of_true, torch.ones_like(of_true), powers, epsilon)
     return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
 

@@ -3,15 +3,15 @@
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.parts import in_own_threads
-from mpcs_torch.functional.inputs.probabilities import checked_samples, scale_of
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
 from mpcs_torch.functional.probability.measured import (
     Span,
     calibration_slope,
     check_bins,
     count_probabilities,
-    measure,
     measure_counts,
+    measure_terms,
+    true_probs,
 )
 
 
@@ -55,15 +55,13 @@ def probability_accuracy(
     """
     check_bins(epsilon, n_bins, delta, span)
     check_cells(cells, delta)
-    samples = checked_samples(
-        preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
-    )
-    probs, labels = samples.probs(), samples.labels
-    reported = means_of(samples.of_true_class(probs), labels.weight, epsilon)
+    terms = true_probs(preds, target, num_classes, from_logits, ignore_index)
+    labels = terms.labels
+    reported = means_of(terms.term, labels.weight, epsilon)
     if cells is None:
-        kept = probs[labels.kept], labels.target[labels.kept]
-        measured = measure(*kept, epsilon, n_bins, delta, span)
+        measured = measure_terms(terms, epsilon, n_bins, delta, span)
     else:
+        probs = terms.given.upcast().quick_probs()
         counts = count_probabilities(probs, labels.target, labels.counted, cells)
         measured = measure_counts(*counts, cells, epsilon, n_bins, delta, span)
     return compare_means(reported, measured.means)

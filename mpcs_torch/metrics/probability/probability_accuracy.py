@@ -109,7 +109,7 @@ class ProbabilityAccuracy(SumMetric):
             detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
         )
         self.admit(samples.find_faults)
-        probs, labels = samples.probs(), samples.labels
+        probs, labels = samples.quick_probs(), samples.labels
         of_true = samples.of_true_class(probs)
         self.add(powers=power_sums(of_true, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
@@ -135,8 +135,9 @@ class ProbabilityAccuracy(SumMetric):
             settings = self.cells, self.epsilon, self.n_bins, self.delta, self.span
             return measure_counts(self.correct, self.incorrect, *settings)
         probs, labels = self.kept_samples("probs"), self.kept_samples("labels")
-        counted = labels >= 0
-        return measure(probs[counted], labels[counted], self.epsilon, self.n_bins, self.delta, self.span)
+        probs, labels = probs[labels >= 0], labels[labels >= 0]
+        correct = probs.gather(1, labels.unsqueeze(1)).squeeze(1)
+        return measure(correct, probs, "probs", self.epsilon, self.n_bins, self.delta, self.span)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the bins hold more
         from mpcs_torch.plots.reliability import reliability

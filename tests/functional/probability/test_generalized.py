@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from hypothesis import given
@@ -18,6 +19,7 @@ from mpcs_torch.functional import (
     robustness,
 )
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
+from mpcs_torch.functional.probability.measured import _Table
 from tests.conftest import load_oracle
 
 ORACLE = load_oracle("generalized_cases")
@@ -102,6 +104,37 @@ def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None
     assert torch.all(measured.low[1:] == measured.high[:-1])
     reported = generalized_mean(logits.softmax(1).gather(1, target.unsqueeze(1)), 1.0)
     assert measured.means.decisiveness.item() == pytest.approx(reported.item(), abs=0.05), "drawn from what it says"
+
+
+@pytest.mark.parametrize("classes", [2, 10, 15, 16, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_means_and_bins_of_many_logits_equal_those_in_float64(classes: int, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(classes)
+    target = torch.randint(0, classes, (9_001,), generator=generator)
+    logits = (4 * torch.randn(len(target), classes, generator=generator)).to(dtype)
+    wide = logits.double().softmax(dim=1)
+    of_true = wide.gather(1, target.unsqueeze(1)).squeeze(1)
+    found = geometric_accuracy(logits, target, num_classes=classes)
+    assert found.item() == pytest.approx(of_true.clamp(min=0.005).log().mean().exp().item(), rel=1e-7)
+    bins = measured_probabilities(logits, target, num_classes=classes)
+    for low, high, correct, incorrect in zip(*bins[1:], strict=True):
+        surely, perhaps = (
+            ((wide >= low * (1 - slack)) & (wide < high * (1 + slack))).sum() for slack in (-1e-6, 1e-6)
+        )  # float32 rounds some to the other side of an edge
+        assert surely <= correct + incorrect <= perhaps
+        assert correct > 0
+
+
+@pytest.mark.parametrize("near", [False, True])
+def test_counts_between_edges_are_those_of_numpy(near: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    values = torch.rand(200_000, generator=generator) ** 4
+    edges = values[:30].sort().values if near else torch.tensor([0.0, 1e-40, 0.25, 0.5, 1.0])
+    values[30:60] = torch.nextafter(values[:30], torch.tensor(0.0))
+    values[60:90], values[90] = edges[0], -0.0
+    found = _Table.of(edges).counts_of(values, edges)
+    expected = numpy.bincount(numpy.searchsorted(edges.numpy(), values.numpy(), side="right"), minlength=len(edges) + 1)
+    assert found.tolist() == expected.tolist()
 
 
 def test_the_mean_of_no_samples_is_nan() -> None:

@@ -34,10 +34,10 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
         make=lambda **settings: kind(CLASSES, **settings),
         higher_is_better=True,
         make_other=lambda: kind(CLASSES, epsilon=0.2),
-        agreeing_batch=CERTAIN,
+        agreeing_batch=(CERTAIN[0].double(), CERTAIN[1]),
         oracle=oracle,
         core=lambda logits, target: power_sums_of(termed(prob_of_true_class, logits, target), power, 0.005),
-        fed=HARD,
+        fed=WIDE,
     )
 
 
@@ -49,7 +49,7 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
         probs = batch[0].softmax(1) if from_logits else batch[0]
         return naive.probability_accuracy(probs.tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
 
-    logits, target = CERTAIN
+    logits, target = CERTAIN[0].double(), CERTAIN[1]
     return MetricCase(
         make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, **options, **settings),
         higher_is_better=None,
@@ -57,7 +57,7 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
         agreeing_batch=(logits if from_logits else logits.softmax(1), target),
         oracle=oracle,
         core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
-        fed=HARD if from_logits else PROBABILITIES,
+        fed=WIDE if from_logits else PROBABILITIES,
         make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),  # others share the states
     )
 
