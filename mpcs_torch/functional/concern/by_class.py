@@ -28,7 +28,7 @@ SOFTMAX_ERROR = 5e-6
 
 
 class _Kept(local):
-    """The memory that a thread keeps for its next call: at most 40 bytes for each score of a part."""
+    """The memory that a thread keeps for its next call: at most 48 bytes for each score of a part."""
 
     def __init__(self) -> None:
         self.make(0)
@@ -49,16 +49,17 @@ class _Room(NamedTuple):
     member: Tensor
     spare: Tensor
     punishment: Tensor
+    weight: Tensor
 
     @classmethod
     def of(cls, cells: int, dtype: torch.dtype) -> "_Room":
         """Give room for a number of scores: the same memory for all calls of a thread."""
-        sizes = [cells * dtype.itemsize] * 4 + [cells * 8]
+        sizes = [cells * dtype.itemsize] * 4 + [cells * 8] * 2
         if len(_kept.memory) < sum(sizes):
             _kept.make(sum(sizes))
-        *matrices, last = torch.split(_kept.memory[: sum(sizes)], sizes)
+        *matrices, punishment, weight = torch.split(_kept.memory[: sum(sizes)], sizes)
         probs, interval, member, spare = (matrix.view(dtype) for matrix in matrices)
-        return cls(probs, interval, member, spare, last.view(torch.float64))
+        return cls(probs, interval, member, spare, punishment.view(torch.float64), weight.view(torch.float64))
 
     def of_shape(self, classes: int, size: int) -> "_Room":
         """Return matrices for a number of samples."""
@@ -96,7 +97,7 @@ def _scores_of_part(samples: Samples, room: _Room, *, k: int, t: int, concern: T
     return score_members(
         room.punishment,
         wrong,
-        None if concern is None else weight_of_classes(concern, target),
+        None if concern is None else weight_of_classes(concern, target, out=room.weight),
         k=k,
         true_present=true_present,
         true_punishment=true_punishment(true_interval, t),
@@ -109,7 +110,7 @@ def _find_patterns_of_logits(logits: Tensor, room: _Room, *, k: int, t: int) -> 
 
     That is where a confidence is so near the edge of an interval or of the pattern that rounding decides.
     """
-    probs, interval, member, spare, punishment = room
+    probs, interval, member, spare, punishment, _ = room
     torch.softmax(spare.copy_(logits.t()), dim=0, out=probs)
     torch.mul(probs, t * (1 - SOFTMAX_ERROR), out=interval).floor_()
     highest = torch.mul(probs, t * (1 + SOFTMAX_ERROR), out=spare).floor_().clamp_(max=t - 1)  # t scores as t - 1 does
@@ -123,8 +124,7 @@ def _find_patterns_of_logits(logits: Tensor, room: _Room, *, k: int, t: int) -> 
     rows = unsure.nonzero().squeeze(1)
     if len(rows):
         exact = logits[rows].softmax(dim=1).t().contiguous()
-        probs[:, rows], interval[:, rows] = exact, intervals_of(exact, t).float()
-        member[:, rows] = _members(exact, k, member.dtype)
+        interval[:, rows], member[:, rows] = intervals_of(exact, t).float(), _members(exact, k, member.dtype)
 
 
 def _kth_and_next(probs: Tensor, k: int, *, room: Tensor, spare: Tensor) -> tuple[Tensor, Tensor]:
