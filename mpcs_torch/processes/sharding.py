@@ -61,7 +61,8 @@ def load_whole_state(part: Any, model: nn.Module, state: dict[str, Any]) -> None
     """Restore what `whole_state` returned, which all processes must give."""
     from torch.distributed.checkpoint import state_dict as whole
 
-    options = whole.StateDictOptions(full_state_dict=True)
+    # Not strict, because a parameter that never had a gradient has no state in the optimizer.
+    options = whole.StateDictOptions(full_state_dict=True, strict=not isinstance(part, Optimizer))
     if isinstance(part, Optimizer) and state["state"]:
         whole.set_optimizer_state_dict(model, part, state, options=options)
         for group in part.param_groups:  # PyTorch gives tuples, such as betas, back as lists

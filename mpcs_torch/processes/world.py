@@ -148,8 +148,7 @@ class World:
         if self.size == 1:
             loss.backward()  # type: ignore[no-untyped-call]
             return
-        with _reached():
-            (self.size * loss).backward()  # type: ignore[no-untyped-call]  # the engine takes the mean over processes
+        (self.size * loss).backward()  # type: ignore[no-untyped-call]  # the engine takes the mean over processes
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes."""
@@ -239,15 +238,23 @@ def joined() -> Iterator[World]:
         store = store_of_launch(store, rank, size)
         distributed.init_process_group(store=store, rank=rank, world_size=size)  # gloo for CPUs, NCCL for GPUs
     try:
-        yield World(rank, size)
+        with _reached(of_exchange=_told_by_backend):  # PyTorch's engines exchange within the steps of the model
+            yield World(rank, size)
     finally:
         distributed.destroy_process_group()
 
 
+def _told_by_backend(error: RuntimeError) -> bool:
+    """Tell whether an error comes from gloo, NCCL or the store of addresses, rather than from a model."""
+    return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))
+
+
 @contextmanager
-def _reached() -> Iterator[None]:
+def _reached(of_exchange: Callable[[RuntimeError], bool] = lambda _: True) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
+        if isinstance(error, MpcsError) or not of_exchange(error):
+            raise
         reason = str(error).splitlines()[0]
         raise LostProcessError(f"another process of this run cannot be reached: {reason}") from error

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import torch
@@ -33,6 +33,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     concern = config.score.concern.spec(data.class_names)
     device = _device(config)
     training, epochs = config.training, config.epochs
+    is_sharded = config.device.shard and world.size > 1
     batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
     # This order, and no other draw in between, is what makes a seed replay a published run.
@@ -42,13 +43,17 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     batches = ShuffledBatches(on_device.train, batch_size, world)
     with _config_errors(f"{config.name}: model does not fit {config.data}"):
         # A model to be sharded goes to the device share by share.
-        model = config.model.build(data).to("cpu" if config.device.shard else device, dtype)
+        model = config.model.build(data).to("cpu" if is_sharded else device, dtype)
     world.copy_from_first([*model.parameters(), *model.buffers()])
     average = None
     if training.averaging is not None:
         average = AveragedModel(model, avg_fn=get_ema_avg_fn(training.averaging), use_buffers=True)  # type: ignore[no-untyped-call]
-        average.module = world.engine(average.module, is_sharded=True) if config.device.shard else average.module
-    engine = world.engine(model, is_sharded=config.device.shard)
+    with (
+        _config_errors(f"{config.name}: device.shard: PyTorch cannot share this model") if is_sharded else nullcontext()
+    ):
+        if average is not None and is_sharded:
+            average.module = world.engine(average.module, is_sharded=True)
+        engine = world.engine(model, is_sharded=is_sharded)
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
     measured = on_device.train
@@ -77,7 +82,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
             begin, end = training.margin_ramp
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
     state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, world, average=average)
-    state.is_sharded = config.device.shard
+    state.is_sharded = is_sharded
     state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
     scheduler = None
     if config.scheduler is not None:
