@@ -93,7 +93,7 @@ class World:
         """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel` or FSDP2."""
         if self.size == 1:
             return model
-        with _reached():
+        with _reached(of_exchange=_told_by_backend):  # the model may not suit the engine
             if is_sharded:
                 sharding.shard(model)
                 return model
@@ -145,10 +145,8 @@ class World:
 
     def backward(self, loss: Tensor) -> None:
         """Add the gradients of the loss of the rows of all processes, a scalar."""
-        if self.size == 1:
-            loss.backward()  # type: ignore[no-untyped-call]
-            return
-        (self.size * loss).backward()  # type: ignore[no-untyped-call]  # the engine takes the mean over processes
+        of_engine = loss if self.size == 1 else self.size * loss  # the engine takes the mean over processes
+        of_engine.backward()  # type: ignore[no-untyped-call]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes."""

@@ -3,7 +3,7 @@
 import itertools
 import os
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -15,7 +15,7 @@ from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes.world import ALONE, LostProcessError, World
 from mpcs_torch.trainer.config.run import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.evaluation import Evaluator
@@ -48,9 +48,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     average = None
     if training.averaging is not None:
         average = AveragedModel(model, avg_fn=get_ema_avg_fn(training.averaging), use_buffers=True)  # type: ignore[no-untyped-call]
-    with (
-        _config_errors(f"{config.name}: device.shard: PyTorch cannot share this model") if is_sharded else nullcontext()
-    ):
+    with _config_errors(f"{config.name}: PyTorch cannot train this model in {world.size} processes"):
         if average is not None and is_sharded:
             average.module = world.engine(average.module, is_sharded=True)
         engine = world.engine(model, is_sharded=is_sharded)
@@ -112,6 +110,8 @@ def _config_errors(place: str) -> Iterator[None]:
     """Report whatever a part raises, ours or the user's own, as an error of the config; it remains as the cause."""
     try:
         yield
+    except LostProcessError:
+        raise
     except Exception as error:
         kind = "" if isinstance(error, TypeError | ValueError | MpcsError) else f"{type(error).__name__}: "
         raise ConfigError(f"{place}: {kind}{shown(str(error), 500)}") from error

@@ -64,7 +64,7 @@ def chosen_intervals(t: int | None, concession: float | None) -> int:
 
 
 FEW_CLASSES = 32
-"""Up to this number of classes, comparing all pairs of them is quicker than looking for the highest ones."""
+"""Up to this number of classes, taking one after the other is quicker than looking for the highest of each row."""
 
 
 def dense_concern(concern: Tensor) -> Tensor:
