@@ -21,6 +21,7 @@ from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker,
 
 from mpcs_torch import DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples
 from mpcs_torch.metrics import DetectionCurve
 from mpcs_torch.metrics.base import SumMetric
@@ -476,6 +477,9 @@ def test_values_are_not_checked_without_validate_args(case: MetricCase) -> None:
 def test_without_validate_args_no_bad_values_are_searched(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind in (Labels, SoftSamples):
         monkeypatch.setattr(kind, "find_faults", lambda _: pytest.fail("bad values were searched"))
+    found = Samples.is_bad
+    searched = "scores off their scale were searched"
+    monkeypatch.setattr(Samples, "is_bad", lambda part, *given: pytest.fail(searched) if part.checked else found(part))
     assert values_of(updated(case, case.make(validate_args=False)).compute()) == expected(case)
 
 

@@ -142,5 +142,6 @@ class ProbabilityMetric(AdditiveMetric):
             scale=self.scale,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
+            checked=bool(self.validate_args),
         )
         return terms_of(given, self.term_of)

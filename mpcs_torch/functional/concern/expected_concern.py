@@ -127,6 +127,7 @@ def decide(
     ratio: Tensor | None,
     ignore_index: int | None,
     sample_weight: Tensor | None,
+    checked: bool = True,
 ) -> Decided:
     """Flatten integer decisions, or scores and decide by them, without looking at a value."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
@@ -139,6 +140,7 @@ def decide(
             scale=scale_of(from_logits),
             ignore_index=ignore_index,
             sample_weight=sample_weight,
+            checked=checked,
         )
 
         def decision_of(samples: Samples) -> Tensor:

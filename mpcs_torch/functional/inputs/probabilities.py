@@ -22,17 +22,19 @@ class GivenSamples(NamedTuple):
     """(M, C), floating point: on the given scale."""
     labels: Labels
     scale: Scale
+    checked: bool = True
+    """Whether to look for scores that are off their scale; without, none is found."""
 
     def upcast(self) -> "Samples":
         """Make half types float32, and the scores of ignored samples harmless."""
         scores = self.scores.to(computed_in(self.scores))
         if self.labels.ignores:  # a weight of 0 would not cancel a NaN
             scores = torch.where(self.labels.counted.unsqueeze(1), scores, 1 / self.labels.num_classes)
-        return Samples(scores, self.labels, self.scale, self.scores.dtype)
+        return Samples(scores, self.labels, self.scale, self.scores.dtype, self.checked)
 
     def at(self, rows: slice) -> "GivenSamples":
         """Return some of the samples."""
-        return GivenSamples(self.scores[rows], self.labels.at(rows), self.scale)
+        return GivenSamples(self.scores[rows], self.labels.at(rows), self.scale, self.checked)
 
     def find_faults(self, is_bad: Tensor) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule of `sample_rules`, in that order, given whose scores do: (M,), bool."""
@@ -53,6 +55,8 @@ class Samples(NamedTuple):
     scale: Scale
     given_as: torch.dtype
     """The dtype of the scores before half types were upcast."""
+    checked: bool = True
+    """As `GivenSamples.checked`."""
 
     def probs(self) -> Tensor:
         """Return the probability of each class, to the last bit that of torch: (M, C)."""
@@ -79,6 +83,8 @@ class Samples(NamedTuple):
 
         Given the probabilities too, this does not read the logits again.
         """
+        if not self.checked:
+            return torch.zeros_like(self.labels.target, dtype=torch.bool)
         if self.scale == "logits":
             # A softmax is NaN in all classes unless the largest logit is finite.
             return ~self.scores.amax(dim=1).isfinite() if probs is None else probs[:, 0] != probs[:, 0]
@@ -235,6 +241,7 @@ def flatten_given(
     scale: Scale,
     ignore_index: int | None,
     sample_weight: Tensor | None,
+    checked: bool = True,
 ) -> GivenSamples:
     """Check shapes and dtypes, and flatten (N, C, ...) to (M, C).
 
@@ -247,4 +254,4 @@ def flatten_given(
     check_scores(preds, target, num_classes)
     scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
-    return GivenSamples(scores, labels, scale)
+    return GivenSamples(scores, labels, scale, checked)

@@ -101,6 +101,7 @@ class ExpectedConcern(AdditiveMetric):
             ratio=self.ratio,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
+            checked=bool(self.validate_args),
         )
 
     def sums_of(self, samples: Decided) -> CostSums:

@@ -137,6 +137,7 @@ class MetaPatternConcernScore(AdditiveMetric):
             scale=scale_of(self.from_logits),
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
+            checked=bool(self.validate_args),
         )
         scores = pattern_scores(samples, k=self.k, t=self.t, concern=self.concern)
         return ScoredSamples(samples.labels, scores, samples)
