@@ -176,6 +176,6 @@ def checked_softmax_margin_loss(
         costs = labels.movedim(1, -1) @ of_class
     else:
         labels = target.long()
-        costs = of_class[torch.where(labels == settings.ignore_index, 0, labels)]
+        costs = of_class[labels.clamp(0, len(of_class) - 1)]  # those of ignored samples do not count
     weight = None if settings.weight is None else settings.weight.to(scores)
     return cross_entropy(scores + margin * costs.movedim(-1, 1), labels, **settings._replace(weight=weight)._asdict())

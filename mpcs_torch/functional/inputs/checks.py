@@ -1,6 +1,7 @@
 """Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -188,19 +189,20 @@ def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings, *,
             raise ValueError(f"target of a floating dtype must have the shape of logits, {given}.")
     else:
         check_target(target, logits.shape[:1] + logits.shape[2:])
-    if target.is_cpu and not torch.compiler.is_compiling():  # an accelerator would have to wait
-        if is_soft:
-            rule, bad = "target must hold shares >= 0 of each class", ~(target >= 0)
-        else:
-            rule = f"target must hold class indices from 0 to {logits.shape[1] - 1}, or ignore_index ({ignore_index})"
-            bad = ((target < 0) | (target >= logits.shape[1])) & (target != ignore_index)
+    if target.is_cpu and target.numel() and not torch.compiler.is_compiling():  # an accelerator would have to wait
+        most = inf if is_soft else logits.shape[1] - 1
         try:
-            is_bad = bool(bad.any())
+            lowest, highest = (limit.item() for limit in target.detach().aminmax())
         except RuntimeError:  # inside vmap, values cannot be read
-            is_bad = False
-        warn_of_probabilities(logits.movedim(1, -1).flatten(0, -2))
-        if is_bad:
-            raise ValueError(f"{rule}, but got {target[bad][0].item()}.")
+            lowest = highest = 0
+        if not (lowest >= 0 and highest <= most):
+            is_fine = (target >= 0) & (target <= most)
+            bad = target[~(is_fine if is_soft else is_fine | (target == ignore_index))]
+            if len(bad):
+                rule = f"class indices from 0 to {most}, or ignore_index ({ignore_index})"
+                rule = "shares >= 0 of each class" if is_soft else rule
+                raise ValueError(f"target must hold {rule}, but got {bad[0].item()}.")
+        warn_of_probabilities(logits.detach().movedim(1, -1).flatten(0, -2))
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
     if weight is not None and weight.shape != (logits.shape[1],):
