@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
+from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import checked_concern_loss, checked_softmax_margin_loss
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import LossReduction, LossSettings, check_choice, check_concern, check_costs
@@ -93,7 +94,7 @@ class SoftmaxMarginLoss(nn.Module):
         tensor([0.5735, 0.7653])
     """
 
-    concern: Tensor
+    costs: Tensor
     weight: Tensor | None
 
     def __init__(
@@ -109,16 +110,16 @@ class SoftmaxMarginLoss(nn.Module):
         super().__init__()
         matrix = _matrix(concern)
         check_costs(matrix, len(matrix))
-        self.register_buffer("concern", matrix, persistent=False)
+        self.register_buffer("costs", without_diagonal(matrix), persistent=False)
         self.register_buffer("weight", weight, persistent=False)
         self.margin, self.ignore_index = margin, ignore_index
         self.label_smoothing, self.reduction = label_smoothing, reduction
 
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits (N, C, ...) for labels (N, ...), or for shares of classes (N, C, ...)."""
-        _check_classes(self.concern, logits)
+        _check_classes(self.costs, logits)
         settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)
-        return checked_softmax_margin_loss(logits, target, self.concern, self.margin, settings)
+        return checked_softmax_margin_loss(logits, target, self.costs, self.margin, settings)
 
 
 class MarginRamp:

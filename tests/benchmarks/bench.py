@@ -31,7 +31,7 @@ from mpcs_torch import functional as ours
 from mpcs_torch.cli.progress import counting_bar
 from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, GeometricAccuracy, MacroFScore
 from mpcs_torch.tables import Table
-from tests.benchmarks import detection_against_sort, parquet_trials
+from tests.benchmarks import detection_against_sort, parquet_trials, replay_overhead, training_cost
 from tests.metrics.cases import CASES
 
 Call = Callable[[], object]
@@ -47,6 +47,7 @@ LARGE = 10**5
 """Numbers in a batch from which on the limits of kernels hold."""
 UPDATES = 1000
 STEPS, STEP_LIMIT = 100, 0.01
+RUN_LIMIT, REPLAY_LIMIT, SPEEDUP = 1.5, 1.15, 1.75
 ON_CPU = torch.float32, torch.device("cpu")
 STARTS = (["metrics"], ["data", "list"], ["concern", "check", "traffic-lights"])
 """Commands that need no tensors."""
@@ -310,6 +311,24 @@ def step_table() -> str:
     return f"## Metrics in a training step\n\n{Table(header, [row]).markdown()}\n"
 
 
+def training_table() -> str:
+    """Time runs against bare loops of their steps; those on published data where there is some."""
+    timed = [
+        (f"{training_cost.TASK}, {method}", "its steps in a bare loop", training_cost.run_ratio(method), RUN_LIMIT)
+        for method in training_cost.METHODS
+    ]
+    if root := os.environ.get("MPCS_DATA_ROOT"):
+        for name in replay_overhead.TURNS:
+            measured = replay_overhead.ratio(name, Path(root))
+            timed.append((f"replay of {name}", "its steps and forward passes", measured, REPLAY_LIMIT))
+    for size in training_cost.BATCHES:
+        ours, bare = training_cost.two_processes(size)
+        timed.append((f"CNN, batches of {size}, two processes", "one process", ours, 1 / SPEEDUP))
+        timed.append(("the same in a bare loop of PyTorch's", "one process", bare, None))
+    cells = [[what, base, f"{ratio:.2f}", _at_most(limit, ratio)] for what, base, ratio, limit in timed]
+    return f"## Training\n\n{Table(['run', 'in multiples of', 'ratio', 'at most'], cells).markdown()}\n"
+
+
 def batch(shape: tuple[int, int], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """Return random logits and labels."""
     generator = torch.Generator().manual_seed(0)
@@ -329,7 +348,7 @@ def table_of(heading: str, timed: Sequence[Timed], finish: Call) -> str:
 
 
 def _at_most(limit: float | None, ratio: float) -> str:
-    return "" if limit is None else f"{limit}" + (" **exceeded**" if ratio > limit else "")
+    return "" if limit is None else f"{limit:.3g}" + (" **exceeded**" if ratio > limit else "")
 
 
 def devices() -> list[torch.device]:
@@ -353,7 +372,7 @@ def main() -> None:
         f"start; the code after commit {commit.strip() or 'unknown'}.\n\n<!-- kernels\n{digests}-->\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
-    with counting_bar("bench", len(jobs) + len(devices()) + 5) as advance:
+    with counting_bar("bench", len(jobs) + len(devices()) + 6) as advance:
         for device, shape, name in jobs:
             finish: Call = torch.cuda.synchronize if device.type == "cuda" else (lambda: None)
             timed = list(batch_calls(*batch(shape, DTYPES[name], device)))
@@ -364,7 +383,7 @@ def main() -> None:
             heading = f"{UPDATES} updates of 64 samples on {device.type}"
             parts.append(table_of(heading, list(update_calls(device)), finish))
             advance()
-        for table in (threads_table, memory_table, detection_table, step_table, starts_table):
+        for table in (threads_table, memory_table, detection_table, step_table, training_table, starts_table):
             parts.append(table())
             advance()
     path.write_text("\n".join(parts), encoding="utf-8")

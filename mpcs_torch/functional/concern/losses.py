@@ -159,23 +159,23 @@ def softmax_margin_loss(
     if logits.ndim > 1:
         check_costs(weights, logits.shape[1])  # a module looks at these values only once
     settings = LossSettings(weight, ignore_index, label_smoothing, reduction)
-    return checked_softmax_margin_loss(logits, target, weights, margin, settings)
+    return checked_softmax_margin_loss(logits, target, without_diagonal(weights), margin, settings)
 
 
 def checked_softmax_margin_loss(
-    logits: Tensor, target: Tensor, concern: Tensor, margin: float, settings: LossSettings
+    logits: Tensor, target: Tensor, costs: Tensor, margin: float, settings: LossSettings
 ) -> Tensor:
-    """Compute `softmax_margin_loss` with a checked concern. Nothing here waits for an accelerator."""
+    """Compute `softmax_margin_loss` with checked costs, 0 on the diagonal. Nothing here waits for an accelerator."""
     check_loss_inputs(logits, target, settings, takes_shares=True)
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
     scores = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    of_class = without_diagonal(concern.to(scores))
+    costs = costs.to(scores)
     if target.is_floating_point():
         labels = target.to(scores)
-        costs = labels.movedim(1, -1) @ of_class
+        added = labels.movedim(1, -1) @ costs
     else:
         labels = target.long()
-        costs = of_class[labels.clamp(0, len(of_class) - 1)]  # those of ignored samples do not count
+        added = costs[labels.clamp(0, len(costs) - 1)]  # those of ignored samples do not count
     weight = None if settings.weight is None else settings.weight.to(scores)
-    return cross_entropy(scores + margin * costs.movedim(-1, 1), labels, **settings._replace(weight=weight)._asdict())
+    return cross_entropy(scores + margin * added.movedim(-1, 1), labels, **settings._replace(weight=weight)._asdict())

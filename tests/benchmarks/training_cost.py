@@ -1,0 +1,129 @@
+"""Time training against bare loops: a run of the benchmark, and steps in two processes against one.
+
+Run: python -m tests.benchmarks.training_cost
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn import functional as nn_functional
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import SGD, Adam
+
+from mpcs_torch.benchmark.methods import method_of
+from mpcs_torch.benchmark.runs import Run, setting_of, train_and_keep
+from mpcs_torch.benchmark.tasks import TASKS
+from mpcs_torch.paper.experiments import experiment_config
+from mpcs_torch.processes.world import joined
+from mpcs_torch.trainer.data import DataSplits, Split
+from mpcs_torch.trainer.loop import train_step
+from mpcs_torch.trainer.models.cnn import MNISTCNN
+from mpcs_torch.trainer.prepare import prepare_run
+
+TASK, METHODS = "digits, MLP", ("cross entropy", "ramped margin")
+BATCHES = (128, 1024)
+ROUNDS, STEPS = 10, 5
+
+
+def run_ratio(method: str, rounds: int = 5) -> float:
+    """Return the time of a run of the benchmark over that of its steps in a bare loop with PyTorch's cross entropy."""
+    task = TASKS[TASK]
+    rate = setting_of(task, method_of(method), 0)[1]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as the run does
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(TASK, method, 0, 0, Path(), Path(folder))
+        parts = task.parts(Path(), 0)
+
+        def bare() -> None:
+            assert task.model is not None
+            model = task.model(parts.train.inputs.shape[1:], 10)
+            optimizer = Adam(model.parameters(), lr=rate, fused=True)
+            taken = 0
+            while taken < task.steps:
+                for index in torch.randperm(len(parts.train.labels)).split(task.batch_size)[: task.steps - taken]:
+                    optimizer.zero_grad()
+                    logits = model(parts.train.inputs[index])
+                    nn_functional.cross_entropy(logits, parts.train.labels[index]).backward()
+                    optimizer.step()
+                    taken += 1
+
+        times = [(_seconds(bare), _seconds(lambda: train_and_keep(run))) for _ in range(rounds)]
+    torch.set_num_threads(threads)
+    alone, whole = (median(column) for column in zip(*times, strict=True))
+    return whole / alone
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+def two_processes(batch_size: int) -> tuple[float, float]:
+    """Return the time of a step in two processes over that in one, one thread each: our trainer, and a bare loop."""
+    one, two = (_steps_in(processes, batch_size) for processes in (1, 2))
+    return two[0] / one[0], two[1] / one[1]
+
+
+def _steps_in(processes: int, batch_size: int) -> list[float]:
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    command = [sys.executable, *launcher, "-m", __spec__.name, "steps", str(batch_size)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+    return [float(each) for each in printed.split()]
+
+
+def _print_steps(batch_size: int) -> None:
+    """Print the median seconds of a step of our trainer and of a bare loop with PyTorch's engine, in turns."""
+    config = experiment_config("exp05", [f"training.batch_size={batch_size}", "epochs.batches=1", "epochs.test=[]"])
+    split = Split(torch.randn(2 * batch_size, 1, 28, 28), torch.randint(0, 10, (2 * batch_size,)))
+    data = DataSplits(split, split, tuple(map(str, range(10))))
+    with joined() as world:
+        run = prepare_run(config, data, world)
+        batch = run.data.train.inputs[:batch_size], run.data.train.labels[:batch_size]
+        inputs, target = (part[world.rows(batch_size)].clone() for part in batch)
+        net: nn.Module = MNISTCNN((1, 28, 28), 10)
+        engine = net if world.size == 1 else DistributedDataParallel(net)
+        optimizer = SGD(net.parameters(), lr=0.01)
+
+        def bare() -> Tensor:
+            optimizer.zero_grad()
+            loss = nn_functional.cross_entropy(engine(inputs), target)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        def several(step: Callable[[], object]) -> float:
+            if world.size > 1:
+                distributed.barrier()
+            return _seconds(lambda: [step() for _ in range(STEPS)]) / STEPS
+
+        with run.kernels():
+            times = [(several(lambda: train_step(run.state, *batch)), several(bare)) for _ in range(ROUNDS)]
+        if world.is_first:
+            print(*(median(column) for column in zip(*times[1:], strict=True)))
+
+
+def main() -> None:
+    """Print each ratio beside its limit."""
+    for method in METHODS:
+        print(f"{TASK}, {method}: {run_ratio(method):.2f} times its steps in a bare loop")
+    for batch_size in BATCHES:
+        ours, bare = two_processes(batch_size)
+        print(f"CNN, batches of {batch_size}, two processes: {ours:.2f} times one; a bare loop {bare:.2f}")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["steps"]:
+        _print_steps(int(sys.argv[2]))
+    else:
+        main()
