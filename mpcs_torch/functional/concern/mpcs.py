@@ -108,24 +108,14 @@ def _scores_op(
     scale: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Make compiled code call the kernel as it is: what a compiler makes of its steps takes ten times as long."""
-    return _scores_in_threads(scores, target, counted, concern, k=k, t=t, num_classes=num_classes, scale=scale)
-
-
-@in_own_threads
-def _scores_in_threads(
-    scores: Tensor,
-    target: Tensor,
-    counted: Tensor | None,
-    concern: Tensor | None,
-    *,
-    k: int,
-    t: int,
-    num_classes: int,
-    scale: str,
-) -> tuple[Tensor, Tensor, Tensor]:
     ones = torch.ones_like(target, dtype=torch.bool) if counted is None else counted
     labels = Labels(target, ones.double(), ones, target, num_classes, counted is None, counted is not None)
-    by_sum, by_count, is_bad = _scores_of(GivenSamples(scores, labels, cast(Scale, scale)), k=k, t=t, concern=concern)
+
+    @in_own_threads
+    def scores_of(scores: Tensor) -> PatternScores:
+        return _scores_of(GivenSamples(scores, labels, cast(Scale, scale)), k=k, t=t, concern=concern)
+
+    by_sum, by_count, is_bad = scores_of(scores)
     return by_sum, by_count.clone() if by_count is by_sum else by_count, is_bad  # outputs must not share memory
 
 
