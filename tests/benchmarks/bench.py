@@ -109,7 +109,7 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     classes = logits.shape[1]
     probs = logits.softmax(dim=1)
     spec = ConcernSpec(classes, releases=[[i, (i + 1) % 10] for i in range(10)])
-    concern = spec.matrix() if classes <= SQUARE else spec.sparse_matrix()
+    concerns = {"sparse": spec.sparse_matrix(), **({"dense": spec.matrix()} if classes <= SQUARE else {})}
     settings: dict[str, Any] = {"num_classes": classes}
     unchecked = {**settings, "validate_args": False}
     mpcs, kernel = (MPCS_LIMIT, KERNEL_LIMIT) if logits.numel() >= LARGE else (None, None)
@@ -118,16 +118,26 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     yield Timed("reading the logits once (amax)", lambda: logits.amax(dim=1))
     yield Timed("softmax", lambda: logits.softmax(dim=1))
     yield Timed("**MPCS from logits**", lambda: score(logits, target, **settings), mpcs)
-    yield Timed(
-        "**MPCS from logits, with a concern**", lambda: score(logits, target, **settings, concern=concern), mpcs
-    )
     yield Timed("**MPCS from probabilities**", lambda: score(probs, target, **settings, from_logits=False), mpcs)
+    for kind, concern in concerns.items():
+        weighed = {**settings, "concern": concern}
+        yield Timed(f"**MPCS from logits, {kind} concern**", lambda given=weighed: score(logits, target, **given), mpcs)
+        yield Timed(
+            f"**MPCS from probabilities, {kind} concern**",
+            lambda given=weighed: score(probs, target, **given, from_logits=False),
+            mpcs,
+        )
     metric = MetaPatternConcernScore(**settings).to(logits.device)
     yield Timed("**MetaPatternConcernScore.update**", lambda: metric.update(logits, target), mpcs)
     if logits.device.type == "cpu" and logits.numel() >= LARGE and logits.dtype == torch.float32:
         compiled = torch.compile(lambda x, y: score(x, y, **settings))
         yield Timed("**MPCS from logits, compiled**", lambda: compiled(logits, target), mpcs)
     yield Timed("brier_score", lambda: ours.brier_score(logits, target, **settings), kernel)
+    yield Timed(
+        "brier_score, from probabilities",
+        lambda: ours.brier_score(probs, target, **settings, from_logits=False),
+        kernel,
+    )
     yield Timed("cross_entropy", lambda: ours.cross_entropy(logits, target, **settings), kernel)
     yield Timed("geometric_accuracy", lambda: ours.geometric_accuracy(logits, target, **settings), kernel)
     if classes <= SQUARE:
