@@ -97,7 +97,7 @@ def _scores_of_part(samples: Samples, room: _Room, *, k: int, t: int, concern: T
     return score_members(
         room.punishment,
         wrong,
-        None if concern is None else weight_of_classes(concern, target, out=room.weight),
+        None if concern is None else weight_of_classes(concern, target, true_present, out=room.weight),
         k=k,
         true_present=true_present,
         true_punishment=true_punishment(true_interval, t),
@@ -184,7 +184,7 @@ def _scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> Patt
     return score_members(
         wrong_punishment(interval * wrong, t),  # interval 0 is not punished
         wrong,
-        None if concern is None else weight_of_classes(concern, target),
+        None if concern is None else weight_of_classes(concern, target, true_present),
         k=k,
         true_present=true_present,
         true_punishment=true_punishment(interval.gather(0, true).squeeze(0), t),

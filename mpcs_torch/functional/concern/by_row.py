@@ -146,12 +146,17 @@ def _scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> Patt
     probs = samples.scores + 0.0 if samples.scale == "probs" else samples.scores.softmax(dim=1)
     confidence, label = most_probable(probs, k)
     wrong = (label != target).to(widest_float(target.device))
+    true_present = k - wrong.sum(dim=0)
+    weight = None
+    if concern is not None:
+        weight = weight_of_pairs(concern, target, label.clamp(max=concern.shape[1] - 1))
+        weight = weight.mul_(true_present).add_(1 - true_present)  # ten times as quick as a mask
     return score_members(
         wrong_punishment(intervals_of(confidence, t) * wrong, t),  # interval 0 is not punished
         wrong,
-        None if concern is None else weight_of_pairs(concern, target, label.clamp(max=concern.shape[1] - 1)),
+        weight,
         k=k,
-        true_present=k - wrong.sum(dim=0),
+        true_present=true_present,
         true_punishment=true_punishment(intervals_of(samples.of_true_class(probs), t), t),
         is_bad=samples.is_bad(probs),
     )

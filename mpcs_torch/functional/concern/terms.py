@@ -46,7 +46,8 @@ def score_members(
         punishment: (classes, M), widest float: the punishment of wrong classes in the pattern, and 0 for others. It is
             overwritten.
         wrong: (classes, M): 1 for wrong classes in the pattern, and 0 for others.
-        weight: (classes, M), widest float: the concern of the classes, by default 1. It is overwritten.
+        weight: (classes, M), widest float: the concern of the classes, 1 in a pattern without the true class (Alg. 1
+            line 7), and by default everywhere. It is overwritten.
         k: The number of classes in the pattern.
         true_present: (M,), widest float: 1 if the pattern holds the true class, else 0.
         true_punishment: (M,), widest float.
@@ -55,7 +56,7 @@ def score_members(
     if weight is None:
         others_concern = k - true_present
     else:
-        weight.mul_(true_present).add_(1 - true_present).mul_(wrong)  # Alg. 1 line 7, ten times as quick as a mask
+        weight.mul_(wrong)
         others_concern, punishment = _sum_in_order(weight), punishment.mul_(weight)
     others_punishment = _sum_in_order(punishment)
 
@@ -70,10 +71,12 @@ def score_members(
     return PatternScores(by_sum, by_count, is_bad)
 
 
-def weight_of_classes(concern: Tensor, target: Tensor, out: Tensor | None = None) -> Tensor:
-    """Return the concern (C, C) of every class for the true class of each sample: (C, M)."""
-    # Four times as quick as index_select.
-    return torch.gather(concern.t().contiguous(), 1, target.expand(len(concern), -1), out=out)
+def weight_of_classes(concern: Tensor, target: Tensor, true_present: Tensor, out: Tensor | None = None) -> Tensor:
+    """Return the concern (C, C) of every class for the true class of each sample, 1 where that is absent: (C, M)."""
+    classes = len(concern)
+    with_ones = torch.cat([concern.t(), concern.new_ones(classes, 1)], dim=1)
+    column = torch.where(true_present > 0, target, classes)
+    return torch.gather(with_ones, 1, column.expand(classes, -1), out=out)  # four times as quick as index_select
 
 
 def _sum_in_order(values: Tensor) -> Tensor:
