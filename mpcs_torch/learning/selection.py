@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import isclose
 from operator import le
 from typing import Literal
 
@@ -15,6 +16,8 @@ from mpcs_torch.tables import Table
 
 Direction = Literal["min", "max"]
 Ties = Literal["first", "last"]
+ROUNDING = 1e-6
+"""The relative difference that counts as rounding, as of metrics in float32."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +107,15 @@ class SelectionRule:
         # Comparisons with NaN are false, so NaN is outside every limit.
         return (
             epoch.values[self.by] == epoch.values[self.by]
-            and all(self._loss(epoch, name) - best[name] <= slack for name, slack in self.within.items())
-            and all(epoch.values[name] <= limit for name, limit in self.at_most.items())
-            and all(epoch.values[name] >= limit for name, limit in self.at_least.items())
+            and all(_is_at_most(self._loss(epoch, name), best[name] + slack) for name, slack in self.within.items())
+            and all(_is_at_most(epoch.values[name], limit) for name, limit in self.at_most.items())
+            and all(_is_at_most(-epoch.values[name], -limit) for name, limit in self.at_least.items())
         )
+
+
+def _is_at_most(value: float, limit: float) -> bool:
+    """Tell whether a value is at most a limit, or above it by rounding alone."""
+    return value <= limit or isclose(value, limit, rel_tol=ROUNDING)
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from torchmetrics.classification import MulticlassAccuracy
@@ -44,6 +45,19 @@ def test_limits_leave_out_epochs() -> None:
     assert picked(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": 0.95}), runs) == [3]
     assert picked(SelectionRule("accuracy", DIRECTIONS, at_most={"mpcs": 0.2}), runs) == [2, 1]
     assert picked(SelectionRule("mpcs", DIRECTIONS, at_most={"mpcs": 0.05}), runs) == []
+
+
+@pytest.mark.parametrize("samples", [50, 100, 200, 400, 999])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_epoch_at_a_limit_is_within_it_whatever_the_rounding(samples: int, dtype: torch.dtype) -> None:
+    for right in range(samples // 2, samples + 1):
+        best, slack = (torch.tensor(number, dtype=dtype).item() / samples for number in (right, 5))
+        at_limit, below = ((torch.tensor(right - away, dtype=dtype) / samples).item() for away in (5, 6))
+        runs = epochs((0.3, best), (0.2, at_limit), (0.1, below))
+        assert picked(SelectionRule("mpcs", DIRECTIONS, within={"accuracy": slack}), runs) == [2, 1]
+        limit = (right - 5) / samples
+        assert picked(SelectionRule("mpcs", DIRECTIONS, at_least={"accuracy": limit}), runs) == [2, 1]
+        assert picked(SelectionRule("mpcs", DIRECTIONS, at_most={"accuracy": limit}), runs) == [3, 2]
 
 
 values = st.one_of(st.integers(0, 6).map(lambda n: n / 4), st.just(NAN))
