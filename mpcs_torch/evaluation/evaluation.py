@@ -1,7 +1,9 @@
 """Evaluate classifiers: values, intervals, groups and comparisons from sums, which merge."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import TRUE_CLASS, GroupScores
 from mpcs_torch.evaluation.values import compare, scores_of
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
-from mpcs_torch.functional.inputs.cautions import EvaluationWarning, rare_classes
+from mpcs_torch.functional.inputs.cautions import FEWEST_OF_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.decisions import flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -117,6 +119,8 @@ class Evaluation:
         if is_decided:
             self._columns[TRUE_CLASS] = {name: label for label, name in enumerate(names)}
         self._cluster: str | None = None
+        self._clusters = defaultdict[int, set[int]](set)
+        """Identifiers of clusters with samples of each class, as many as warnings of few need."""
         self._is_numbered = True
         """Whether rows are told apart by their numbers."""
         self._layout = SumLayout(self.chosen)
@@ -183,6 +187,10 @@ class Evaluation:
         if list(sums.tables)[1:] != list(groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         self._cluster, self._is_numbered = cluster, ids is None
+        if cluster is not None and ids is not None and target.ndim == 1:
+            for label in set(target.tolist()):
+                if len(self._clusters[label]) < FEWEST_OF_CLASS:
+                    self._clusters[label].update(islice(set(ids[target == label].tolist()), FEWEST_OF_CLASS))
         ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
         rows, step = Rows(probs, target, ids, groups), max(1, WAITING // probs.shape[1])
         for start in range(0, len(probs), step):
@@ -205,6 +213,8 @@ class Evaluation:
             raise ValueError("other must have clusters where this one has them, but does not.")
         if other._models:
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
+        for label, clusters in other._clusters.items():
+            self._clusters[label] |= clusters
         codes = {column: self.codes_of(column, list(names)) for column, names in other._columns.items()}
         for name, sums in other._models.items():
             if name not in self._models:
@@ -269,8 +279,13 @@ class Evaluation:
         if self.chosen.is_decided:
             by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}
             counts = torch.tensor([int(by_class.get(label, 0)) for label in range(len(self.class_names))])
-        rare = [] if counts is None else rare_classes(self.class_names, counts, concern.dangerous_pairs())
-        return found + rare
+        units = "samples"
+        if self._cluster is not None and not self.chosen.is_soft:
+            units = f"clusters ({self._cluster}) with samples"
+            counts = torch.tensor([len(self._clusters[label]) for label in range(len(self.class_names))])
+        if counts is not None:
+            found += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
+        return found
 
     def _arguments(self) -> tuple[object, ...]:
         names = [entry.name for entry in self.chosen.entries]  # thresholds of entries are tensors

@@ -254,7 +254,8 @@ class DecisionRule(nn.Module):
             CalibrationWarning: If the calibration has no finite optimum; the logits are then used as they are.
             ProbabilitiesWarning: If the logits look like probabilities.
             AllReferredWarning: If the limits allow no decision.
-            EvaluationWarning: E4, if a class that is dangerous to miss has fewer than 59 samples, and no limit.
+            EvaluationWarning: E4, if a class that is dangerous to miss has no limit and fewer than 59 samples; given
+                clusters, they count.
         """
         preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
         columns = {limit.by for limit in self.limits if limit.by is not None}
@@ -271,7 +272,7 @@ class DecisionRule(nn.Module):
             self.load_state_dict(before)  # a limit that cannot be guaranteed must not leave a rule without one
             raise
         self.known_rows = known_rows(hash_rows(preds))
-        self._warn_of_rare_classes(target)
+        self._warn_of_rare_classes(target, of_clusters)
         if self.limits and (self.thresholds <= 0).all():
             warnings.warn(
                 "every sample is referred, unless no limit counts its decision: no other decision keeps the limits so "
@@ -314,10 +315,16 @@ class DecisionRule(nn.Module):
         if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):
             warnings.warn("the rule was not fitted: call fit first.", UnfittedRuleWarning, stacklevel=4)
 
-    def _warn_of_rare_classes(self, target: Tensor) -> None:
+    def _warn_of_rare_classes(self, target: Tensor, clusters: Tensor | None) -> None:
+        if not self.limits:
+            return
         limited = {limit.of for limit in self.limits if limit.errors in ("dangerous", "any")}
+        units = "samples" if clusters is None else "clusters with samples"
+        if clusters is not None:
+            pairs = torch.stack([target.cpu(), clusters.cpu()])
+            target = pairs.unique(dim=1)[0]  # type: ignore[no-untyped-call]
         counts = target.bincount(minlength=len(self.costs))
-        for caution in rare_classes(self.concern.classes, counts, self.dangerous, limited) if self.limits else []:
+        for caution in rare_classes(self.concern.classes, counts, self.dangerous, limited, units):
             warnings.warn(caution, stacklevel=3)
 
     def warn_of_fitted(self, preds: Tensor) -> None:

@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.cautions import repeating
 from mpcs_torch.evaluation.classifier_files import ModelFiles, open_models, score_models
 from mpcs_torch.evaluation.files.columns import ColumnOptions
 from mpcs_torch.evaluation.files.predictions import Predictions, ReadOptions
-from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.selection import warn_of_pick
 
 SKIN = ConcernSpec(
@@ -56,6 +56,17 @@ def rare(count: int) -> Rows:
     probs, target = drawn(2000)
     keep = torch.cat([(target != 2).nonzero()[:, 0], (target == 2).nonzero()[:count, 0]])
     return probs[keep], target[keep]
+
+
+def by_three(rows: Rows) -> torch.Tensor:
+    """Return clusters of three rows each, from the last on."""
+    return torch.arange(len(rows[1])).flip(0) // 3
+
+
+def fitted_to_patients(malignant: int) -> list[EvaluationWarning]:
+    preds, target = rare(malignant)
+    rule = DecisionRule(SKIN, [Limit(0.2, "any")])
+    return warned(lambda: rule.fit(preds.log(), target, clusters=by_three((preds, target))))
 
 
 def from_file(
@@ -144,6 +155,15 @@ PLANTED: list[tuple[str, str, Callable[[Path], list[EvaluationWarning]]]] = [
         lambda _: scored((rare(10)[0].argmax(1), rare(10)[1]), metrics=["dangerous_rate"]),
     ),
     ("E4", "58 malignant cases", lambda _: scored(rare(58))),
+    ("E4", "174 malignant cases of 58 patients", lambda _: scored(rare(174), clusters=by_three(rare(174)))),
+    (
+        "E4",
+        "174 malignant decisions of 58 patients",
+        lambda _: scored(
+            (rare(174)[0].argmax(1), rare(174)[1]), metrics=["dangerous_rate"], clusters=by_three(rare(174))
+        ),
+    ),
+    ("E4", "a fit to 58 patients with malignant cases", lambda _: fitted_to_patients(174)),
     ("E5", "thresholds of the scored file", tuned),
     ("E5", "the best of 20 epochs", lambda _: warn_of_pick(20, "mpcs", "validation data")),
 ]
@@ -190,6 +210,8 @@ CLEAN: dict[str, Callable[[Path], list[EvaluationWarning]]] = {
     "several models": lambda _: scored(({"A": drawn()[0], "B": drawn()[0].clone()}, drawn()[1])),  # type: ignore[arg-type]
     "soft labels": lambda _: scored((drawn()[0], drawn(seed=1)[0]), concern=None, metrics=["soft_f1_micro"]),
     "decisions": lambda _: scored((drawn()[0].argmax(1), drawn()[1]), metrics=["dangerous_rate"]),
+    "59 patients with malignant cases": lambda _: scored(rare(177), clusters=by_three(rare(177))),
+    "a fit to 59 patients with malignant cases": lambda _: fitted_to_patients(177),
     "patients as clusters": lambda path: from_file(path, {"patient": PATIENTS.tolist()}, cluster="patient"),
     "no intervals": lambda path: from_file(path, {"patient": PATIENTS.tolist()}, intervals=False),
     "one row for each id": lambda path: from_file(path, {"id": range(900), "file": [f"{n}.png" for n in range(900)]}),

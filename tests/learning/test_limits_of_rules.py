@@ -213,6 +213,7 @@ def test_a_fit_that_refers_every_sample_says_so() -> None:
         DecisionRule(SKIN, Limit(0.02, "any"), calibration=None).fit(5 * torch.eye(3)[wrong] + 0 * preds, target)
 
 
+@pytest.mark.filterwarnings("ignore:E4")
 def test_numbers_of_numpy_and_clusters_survive_a_file(tmp_path: Path) -> None:
     preds, target, patients = world(3000, torch.Generator().manual_seed(0), 5)
     rule = DecisionRule(SKIN, Limit(np.float64(0.05), "any", confidence=np.float32(0.9)))  # type: ignore[arg-type]

@@ -35,14 +35,15 @@ class EvaluationWarning(UserWarning):
 
 
 def rare_classes(
-    names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = ()
+    names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = (), units: str = "samples"
 ) -> list[EvaluationWarning]:
-    """Warn of fewer than 59 samples, by counts (C,), of classes with dangerous errors, (C, C), that are not limited."""
+    """Warn of fewer than 59 units, by counts (C,), of classes with dangerous errors, (C, C), that are not limited."""
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
     rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < FEWEST_OF_CLASS and name not in limited]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
     why = f"with fewer than {FEWEST_OF_CLASS}, not even 0 misses show a rate below 5 %"
-    return [EvaluationWarning("E4", f"few samples of classes that are dangerous to miss, {few}: {why}")] if rare else []
+    told = f"few {units} of classes that are dangerous to miss, {few}: {why}"
+    return [EvaluationWarning("E4", told)] if rare else []
 
 
 def known_rows(hashes: Tensor) -> Tensor:
