@@ -230,6 +230,11 @@ class RuleReport(NamedTuple):
     """Coverage, dangerous_rate and cost at the priors of the deployment, if the rule has any: each class has its rate
     here, and its frequency there."""
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether the samples came in clusters."""
+        return any(not errors.has_interval for errors in self.by_class.values())
+
     def plain(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists and numbers."""
         by_class = {name: list(errors) for name, errors in self.by_class.items()}

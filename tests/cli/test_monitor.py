@@ -5,9 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning import DecisionRule
+from mpcs_torch.learning import DecisionRule, Limit
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
 from tests.monitoring.test_watch import HEADER, rows, write
@@ -118,3 +119,14 @@ def test_names_of_groups_are_no_markup(rule: Path, tmp_path: Path) -> None:
     page = Page(tmp_path / "page.html")
     check(page)
     assert name in page.text
+
+
+def test_a_rule_for_clusters_is_monitored_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logits = torch.tensor([[4.0, 0.0], [0.0, 4.0]]).repeat(400, 1)
+    target = torch.tensor([0, 1]).repeat(400)
+    concern = ConcernSpec(["good", "bad"], refer=0.3)
+    for clusters, expected in ((None, False), (torch.arange(800) // 4, True)):
+        path, log = tmp_path / f"{expected}.pt", write(tmp_path / "log.csv", rows(20))
+        DecisionRule(concern, Limit(0.1, "any"), calibration=None).fit(logits, target, clusters=clusters).save(path)
+        assert run("monitor", path, log, "--state", tmp_path / f"{expected}.json", "--overwrite") == 0
+        assert ("E2: the rule was fitted to clusters" in one_line(capsys.readouterr().err)) is expected

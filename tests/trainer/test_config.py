@@ -194,6 +194,15 @@ def test_hostile_settings_are_refused_briefly(tmp_path: Path, override: str, mes
     assert "\x1b" not in str(error.value)
 
 
+def test_a_loader_with_an_argument_that_is_a_key_of_the_section_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "csv_loader.py").write_text("def load(root, *, path='train.csv'):\n    return None\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"data: .* its argument path must have another name, because path is a key"):
+        load_config(write(tmp_path, MINIMAL), ["data={path: 'csv_loader:load'}"])
+
+
 def test_a_config_with_many_unknown_keys_reports_the_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, MINIMAL + "".join(f"k{i}: 1\n" for i in range(5000))))

@@ -1,5 +1,6 @@
 """``mpcs monitor``: watch the decisions of a deployment by its logs."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,6 +69,7 @@ def monitor(
             raise typer.BadParameter(f"{path} is written by another option, too", param_hint=name)
         written += [] if path is None else [path.resolve()]
 
+    from mpcs_torch.cli.failures import told_warnings
     from mpcs_torch.cli.progress import row_counter
     from mpcs_torch.learning import DecisionRule
     from mpcs_torch.monitoring.logs import LogReader
@@ -100,7 +102,7 @@ def monitor(
         return watch, reader_of(watch.settings.groups)
 
     before = list[int]()
-    with row_counter("read", logs) as advance:
+    with told_warnings(), row_counter("read", logs) as advance:
         watch, raised = watch_logs(state, logs, begin, advance)
     if html is not None:
         write_monitor_report(watch, html, command=str(COMMAND_LINE))
@@ -125,6 +127,7 @@ def _begin(
     rule: Path, loaded: Any, logs: list[Path], reader_of: "Callable[..., LogReader]", asked: dict[str, Any]
 ) -> "Watch":
     """Return a new watch with the settings that were asked for."""
+    from mpcs_torch.functional.inputs.cautions import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.logs import Place
     from mpcs_torch.monitoring.watch import Settings, Watch, digest
@@ -165,5 +168,11 @@ def _begin(
     pieces: list[LogRows] = []
     if asked["reference"] is not None:
         pieces = [rows for rows, _ in reader_of(named, is_whole=True).pieces(asked["reference"], Place())]
+    if loaded.report is not None and loaded.report.is_clustered:
+        told = (
+            "the rule was fitted to clusters, but a monitor takes rows as independent: it alarms too often where rows"
+        )
+        what_to_do = "log one row of each, drawn at random"
+        warnings.warn(EvaluationWarning("E2", f"{told} of a cluster err together; {what_to_do}"), stacklevel=2)
     with options.refused_values():
         return Watch(settings, loaded.concern, pieces)

@@ -87,6 +87,8 @@ class PartConfig(Section):
                 if parameter.kind is parameter.KEYWORD_ONLY:
                     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
                     keywords[name] = annotation, ... if parameter.default is parameter.empty else parameter.default
+            if taken := [name for name in ("name", "path") if name in keywords]:
+                raise ValueError(f"its argument {taken[0]} must have another name, because {taken[0]} is a key here")
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
         except Exception as error:  # an annotation is code
