@@ -4,7 +4,9 @@ import copy
 import itertools
 import pickle
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, wraps
+from threading import Event
 from typing import Any
 
 import pytest
@@ -355,7 +357,7 @@ def test_a_reset_forgets_batches_that_wait_but_not_what_is_wrong_with_them(case:
     metric.reset()
     assert values_of(updated(case, metric).compute()) == expected(case)
     metric.update(*bad)
-    with pytest.raises(ValueError, match=case.fed.rule):
+    with pytest.warns(UserWarning, match=f"were forgotten had bad values: update 2: {case.fed.rule}"):
         metric.reset()
     assert metric.update_count == metric.batch_count == 0
     assert values_of(updated(case, metric).compute()) == expected(case)
@@ -410,6 +412,84 @@ def test_an_interrupt_keeps_the_batches_that_wait(calls: int, monkeypatch: pytes
             metric.compute()
     assert values_of(metric.compute()) == value_of_all()
     assert metric.batch_count == SIZE // 4
+
+
+def test_threads_lose_no_batch() -> None:
+    """Four that update and one that reads the states; a batch has four samples."""
+    case = BY_NAME["MetaPatternConcernScore"]
+    metric, batch, stop = case.make(), part(case, 0, 4), Event()
+
+    def update() -> None:
+        for _ in range(1000):
+            metric.update(*batch)
+
+    def read() -> None:
+        while not stop.wait(0.001):
+            assert metric.weight.isfinite()
+            if metric.update_count:
+                metric.compute()
+
+    metric.update(*batch)
+    with ThreadPoolExecutor(5) as threads:
+        reading = threads.submit(read)
+        for work in [threads.submit(update) for _ in range(4)]:
+            work.result()
+        stop.set()
+        reading.result()
+    assert metric.update_count == metric.batch_count == 4001
+    assert metric.weight == 4001 * 4
+
+
+def test_a_batch_of_a_wrong_shape_is_refused_each_time() -> None:
+    metric, (preds, target, *_) = waiting_score(), part(BY_NAME["MetaPatternConcernScore"], 0, 4)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="preds must have 4 classes"):
+            metric.update(preds[:, :3], target)
+    assert values_of(metric.compute()) == value_of_all()
+
+
+def test_a_shallow_copy_has_batches_of_its_own() -> None:
+    case = BY_NAME["MetaPatternConcernScore"]
+    metric, batch = case.make(), part(case, 0, 4)
+    for _ in range(3):
+        metric.update(*batch)
+    copied = copy.copy(metric)
+    for each, further in ((metric, 4), (copied, 2)):
+        for _ in range(further):
+            each.update(*batch)
+    assert (metric.batch_count, copied.batch_count) == (7, 5)
+
+
+def test_an_interrupted_forward_leaves_the_metric_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = waiting_score()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(metric), "samples_of", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            metric(*part(BY_NAME["MetaPatternConcernScore"], 0, 4))
+    assert values_of(metric.compute()) == value_of_all()
+    assert metric.batch_count == SIZE // 4
+
+
+def test_a_collection_is_reset_as_a_whole_though_a_batch_was_bad() -> None:
+    cases = [BY_NAME[name] for name in ("BrierScore", "MetaPatternConcernScore")]
+    metrics = MetricCollection(
+        {name: case.make() for name, case in zip("ab", cases, strict=True)}, compute_groups=False
+    )
+    for batch in (whole(cases[0]), bad_batch_that_waits(cases[0])):
+        metrics.update(*batch)
+    with pytest.warns(UserWarning, match="were forgotten had bad values"):
+        metrics.reset()
+    assert all(metric.batch_count == 0 for metric in metrics.values())
+
+
+def test_batches_that_wait_are_added_while_an_update_is_compiled() -> None:
+    case = BY_NAME["MacroF1"]
+    torch.compiler.reset()
+    metric, batch = case.make(), part(case, 0, 12)
+    for _ in range(2):
+        metric.update(*batch)
+    torch.compile(metric.update, backend="eager")(*batch)
+    assert metric.batch_count == 3
 
 
 def test_a_state_that_is_replaced_stays_so() -> None:

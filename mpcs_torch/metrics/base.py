@@ -1,9 +1,11 @@
 """SumMetric: the base of all Metrics, whose states are sums that keep their precision and know their settings."""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -116,7 +118,7 @@ class SumMetric(Metric):
             state_settings: The names of the attributes that the states depend on. Default: all settings.
         """
         super().__init__(**arguments["kwargs"])
-        self._waiting = WaitingBatches()
+        self._lock, self._waiting = RLock(), WaitingBatches()
         self._settled: dict[str, Any] = {}
         """The states without the batches that wait. While there are some, they are not attributes of the metric."""
         self.validate_args: ValidateArgs = arguments["validate_args"]
@@ -146,8 +148,9 @@ class SumMetric(Metric):
     def __getattr__(self, name: str) -> Any:
         """Add the batches that wait before a state is read."""
         if name in self.__dict__.get("_settled", ()):
-            self.settle()
-            return self.__dict__[name]
+            with self._lock:
+                self.settle()
+                return self.__dict__[name]
         return super().__getattr__(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -163,8 +166,12 @@ class SumMetric(Metric):
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled or copied, with the batches that wait added to the states."""
         self.settle()
-        state: dict[str, Any] = super().__getstate__()
-        return state
+        return {name: value for name, value in super().__getstate__().items() if name not in ("_lock", "_waiting")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over what was pickled or copied."""
+        self.__dict__.update(_lock=RLock(), _waiting=WaitingBatches())
+        super().__setstate__(state)
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
         """Let small batches wait."""
@@ -185,13 +192,38 @@ class SumMetric(Metric):
                 self._update_count = self._update_count or 1  # a number that grows would be compiled anew each time
                 with torch.no_grad():
                     update(*args, **kwargs)
-            elif self._holds(args, kwargs):
+                return
+            with self._lock:
+                if not self._holds(args, kwargs):
+                    try:
+                        counted(*args, **kwargs)
+                    except BaseException:
+                        self._waiting.forget_kind()  # the next batch like it must not wait
+                        raise
+                    return
                 # Not by setattr: the checks of names by torchmetrics and PyTorch take half as long as the rest.
                 self.__dict__.update(_computed=None, _update_count=self._update_count + 1)
                 if self._waiting.is_full:
                     self.settle()
-            else:
-                counted(*args, **kwargs)
+
+        return run
+
+    def _wrap_compute(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """Tell bad values of batches that waited after the sync, because other processes wait for this one."""
+        wrapped = super()._wrap_compute(compute)
+
+        @wraps(compute)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            refused: Exception | None = None
+            try:
+                self.settle()
+            except Exception as error:
+                refused = error
+            try:
+                return wrapped(*args, **kwargs)
+            finally:
+                if refused is not None:
+                    raise refused
 
         return run
 
@@ -202,8 +234,13 @@ class SumMetric(Metric):
         if not self._waiting.hold((*args, *kwargs.values()), tuple(kwargs), self._update_count + 1):
             return False
         if not self._settled:
-            self._settled = {name: self.__dict__.pop(name) for name in self._defaults}
+            self._settled = {name: self.__dict__[name] for name in self._defaults}
+            self._hide_states()
         return True
+
+    def _hide_states(self) -> None:
+        for name in self._settled:
+            self.__dict__.pop(name, None)
 
     def _is_ours(self) -> bool:
         """Tell whether `update` is of this package: another may do what is not for batches together, or in a thread."""
@@ -215,11 +252,14 @@ class SumMetric(Metric):
         Raises:
             ValueError: If values of a batch break a rule; the other batches have been added.
         """
-        if not self._settled:
-            return
-        states, self._settled = self._settled, {}
-        batches = self._waiting.take()
-        self.__dict__.update(_apart(states))
+        with nullcontext() if torch.compiler.is_compiling() else self._lock:
+            if self._settled:
+                self._settle()
+
+    def _settle(self) -> None:
+        states, batches = self._settled, self._waiting.take()
+        self.__dict__.update(_apart(states))  # first, for other threads that read
+        self._settled = {}
         try:
             with torch.no_grad():
                 self._add_batch(joined(batches))
@@ -232,37 +272,39 @@ class SumMetric(Metric):
             raise
 
     def _wait_again(self, states: dict[str, Any], batches: Sequence[Batch]) -> None:
-        for name in states:
-            self.__dict__.pop(name, None)
         self._waiting.put_back(batches)
         self._settled = states
+        self._hide_states()
 
     def _add_batch(self, values: tuple[Any, ...]) -> None:
         """Add a batch that has waited."""
         names = self._waiting.names
         by_place = len(values) - len(names)
-        update: Callable[..., None] = in_own_threads(type(self).update)
+        update: Callable[..., None] = type(self).update
+        if not torch.compiler.is_compiling():
+            update = in_own_threads(update)
         update(self, *values[:by_place], **dict(zip(names, values[by_place:], strict=True)))
 
     def _add_each(self, batches: Sequence[Batch]) -> None:
         """Add batches one by one, and then raise the first error, if there is one."""
-        errors: list[tuple[int, Exception]] = []
+        errors: list[tuple[Batch, Exception]] = []
         for place, batch in enumerate(batches):
             before = _apart({name: self.__dict__[name] for name in self._defaults})
             try:
                 with torch.no_grad():
                     self._add_batch(batch.values)
             except Exception as error:
-                errors.append((batch.number, error))
+                errors.append((batch, error))
             except BaseException:
-                self._wait_again(before, batches[place:])
+                self._wait_again(before, [*(refused for refused, _ in errors), *batches[place:]])
                 raise
         if not errors:
             return
-        (number, first), *others = errors
+        (batch, first), *others = errors
         if isinstance(first, ValueError):
-            also = f" Updates {', '.join(str(other) for other, _ in others)} were refused, too." if others else ""
-            first.args = (f"update {number}: {first}{also}",)
+            numbers = ", ".join(str(other.number) for other, _ in others)
+            also = f" Updates {numbers} were refused, too." if others else ""
+            first.args = (f"update {batch.number}: {first}{also}",)
         raise first
 
     def add_sum(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype = torch.float64) -> None:
@@ -352,14 +394,16 @@ class SumMetric(Metric):
         before = {**self.__dict__, **_apart(self.metric_state)}
         try:
             return super().forward(*args, **kwargs)
-        except Exception:
+        except BaseException:
             self.__dict__.update(before)  # torchmetrics resets the states before it updates
             raise
 
     def reset(self) -> None:
-        """Forget all batches; bad values of those that waited are told afterwards."""
+        """Forget all batches; warn of bad values of those that waited, so that a collection is reset as a whole."""
         try:
             self.settle()
+        except Exception as error:
+            warnings.warn(f"batches that were forgotten had bad values: {error}", UserWarning, stacklevel=2)
         finally:
             super().reset()
             self._waiting.forget_kind()  # so that each epoch adds up in the same order, also in a resumed run
@@ -421,13 +465,15 @@ class SumMetric(Metric):
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(device)
 
-        states, self._settled = self._settled, {}
-        self.__dict__.update(states)  # frameworks move metrics at each step: batches that wait move, and wait on
-        try:
-            module = super()._apply(move, exclude_state)
-            self._waiting.apply(move)
-        finally:
-            self._settled = {name: self.__dict__.pop(name) for name in states}
+        with self._lock:
+            states, self._settled = self._settled, {}
+            self.__dict__.update(states)  # frameworks move metrics at each step: batches that wait move, and wait on
+            try:
+                module = super()._apply(move, exclude_state)
+                self._waiting.apply(move)
+            finally:
+                self._settled = {name: self.__dict__[name] for name in states}
+                self._hide_states()
         return module
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -82,8 +83,24 @@ def test_the_softmax_margin_loss_takes_shares_of_classes(label_smoothing: float)
     )
     with pytest.raises(ValueError, match=r"must have the shape of logits, \(.*\), but got \(.*, 3\)"):
         softmax_margin_loss(logits, shares[:, :3], concern=concern)
-    with pytest.raises(ValueError, match=r"target must hold shares >= 0 of each class, but got -1\.0"):
+    with pytest.raises(ValueError, match=r"target must hold finite shares >= 0 of each class, but got -1\.0"):
         softmax_margin_loss(logits, -shares, concern=concern)
+    with pytest.raises(ValueError, match=r"finite shares >= 0 of each class, but got inf"):
+        softmax_margin_loss(logits, torch.where(shares > 0, math.inf, 0.0), concern=concern)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "label", "ignore_index"),
+    [(torch.uint8, 156, -100), (torch.int8, -1, 255), (torch.uint16, 7, -100), (torch.int64, -1, -100)],
+)
+def test_a_label_of_a_narrow_dtype_is_not_taken_for_the_ignored_one(
+    dtype: torch.dtype, label: int, ignore_index: int
+) -> None:
+    """In uint8, 156 equals -100."""
+    logits, target = torch.randn(4, 3), torch.tensor([0, 1, label, 0]).to(dtype)
+    for loss in (concern_loss, partial(softmax_margin_loss, concern=torch.ones(3, 3))):
+        with pytest.raises(ValueError, match=rf"from 0 to 2, or ignore_index .*, but got {label}"):
+            loss(logits, target, ignore_index=ignore_index)
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

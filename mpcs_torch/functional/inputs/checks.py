@@ -1,7 +1,6 @@
 """Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
@@ -190,17 +189,19 @@ def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings, *,
     else:
         check_target(target, logits.shape[:1] + logits.shape[2:])
     if target.is_cpu and target.numel() and not torch.compiler.is_compiling():  # an accelerator would have to wait
-        most = inf if is_soft else logits.shape[1] - 1
+        most = torch.finfo(torch.float64).max if is_soft else logits.shape[1] - 1
+        known = target.detach().double() if is_soft else target.long()  # narrow types would wrap ignore_index around
         try:
-            lowest, highest = (limit.item() for limit in target.detach().aminmax())
+            lowest, highest = (limit.item() for limit in known.aminmax())
+            are_fine = bool(lowest >= 0 and highest <= most)
         except RuntimeError:  # inside vmap, values cannot be read
-            lowest = highest = 0
-        if not (lowest >= 0 and highest <= most):
-            is_fine = (target >= 0) & (target <= most)
-            bad = target[~(is_fine if is_soft else is_fine | (target == ignore_index))]
+            are_fine = True
+        if not are_fine:
+            is_fine = (known >= 0) & (known <= most)
+            bad = known[~(is_fine if is_soft else is_fine | (known == ignore_index))]
             if len(bad):
                 rule = f"class indices from 0 to {most}, or ignore_index ({ignore_index})"
-                rule = "shares >= 0 of each class" if is_soft else rule
+                rule = "finite shares >= 0 of each class" if is_soft else rule
                 raise ValueError(f"target must hold {rule}, but got {bad[0].item()}.")
         warn_of_probabilities(logits.detach().movedim(1, -1).flatten(0, -2))
     if not 0 <= label_smoothing <= 1:

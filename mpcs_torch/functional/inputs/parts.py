@@ -63,9 +63,13 @@ def in_own_threads(kernel: Callable[P, T]) -> Callable[P, T]:
         threads = min(threads, max(1, numbers // SHARE))
         modes = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
+        results, once = list[T](), Lock()
+
         def lead() -> T:
-            with _modes(*modes):
-                return kernel(*args, **kwargs)
+            with once, _modes(*modes):
+                if not results:
+                    results.append(kernel(*args, **kwargs))
+            return results[0]
 
         future: Future[T] | None = None
         try:
@@ -74,8 +78,8 @@ def in_own_threads(kernel: Callable[P, T]) -> Callable[P, T]:
         except BrokenExecutor:  # no thread could be started
             return kernel(*args, **kwargs)
         except RuntimeError:
-            if future is None:  # the interpreter is shutting down
-                return kernel(*args, **kwargs)
+            if future is None:  # no further thread could be started, but another may have taken the work
+                return lead()
             raise
         finally:
             if future is not None:
@@ -174,9 +178,9 @@ def _pool(number: int) -> ThreadPoolExecutor:
     """Return threads whose operations are not divided."""
 
     def start() -> None:
-        torch.get_num_threads()  # reads the number of the process, which would otherwise be read later
+        of_process = torch.get_num_threads()
         torch.set_num_threads(1)  # of this thread, but also of those that start later
-        repair = Thread(target=torch.set_num_threads, args=(number,))
+        repair = Thread(target=torch.set_num_threads, args=(of_process,))
         repair.start()
         repair.join()
         _own.pool, _own.threads = pool, number

@@ -78,6 +78,17 @@ def test_threads_that_others_start_later_have_all_threads(threads: int) -> None:
     assert seen == [threads]
 
 
+def test_a_kernel_in_one_thread_leaves_the_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "SHARE", 2**40)
+    monkeypatch.setattr(parts, "_pools", {})
+    doubled(ROWS)
+    seen = list[int]()
+    other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    other.start()
+    other.join()
+    assert seen == [torch.get_num_threads()] == [threads]
+
+
 def test_threads_that_others_start_meanwhile_have_all_threads(threads: int) -> None:
     seen, stop = set[int](), threading.Event()
 
