@@ -40,7 +40,7 @@ class ChosenMetrics(NamedTuple):
             return []
         notes = []
         if self.is_decided and not _has_referral_cost(self.concern):
-            notes.append("costs are left out: the concern has no cost of a referral (refer)")
+            notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.is_decided and has_free_errors(self.concern):
             notes.append("mpcs is left out: it divides by weights, and the concern has weights of 0")
         if self.num_classes > MAX_MATRIX_CLASSES and not self.is_soft:
@@ -96,7 +96,8 @@ def choose_metrics(
         raise ValueError(f"has {kind} labels for each row, but {', '.join(wrong)} must have {other} labels")
     unfit = [entry.name for entry in entries if is_decided and not takes_referrals(entry)]
     if unfit:
-        raise ValueError(f"has decisions, but {', '.join(unfit)} must have the probability of each class")
+        told = "must have the probability of each class, or count no referrals"
+        raise ValueError(f"has decisions, which may be referrals, but {', '.join(unfit)} {told}")
     large = [entry.name for entry in entries if num_classes > MAX_MATRIX_CLASSES and entry.needs_matrix]
     if large:
         rule = f"must have at most {MAX_MATRIX_CLASSES} classes for {', '.join(large)}"

@@ -12,6 +12,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import Mean
+from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.learning.choice import (
@@ -140,6 +141,13 @@ class Recipe:
             change, points = _written(change_of(more, codes), 1e4, 1), _written(change_of(gain, codes), 100, 2)
             summary = f"{name}, with a decision factor of {option.factor:g}: {change} dangerous errors in 10 000 "
             summary += f"samples, {points} points of accuracy, against the plain model after calibration."
+        costs = without_diagonal(self.concern.matrix())
+        share = (costs[costs > 0].min() / costs.max()).item()
+        if share < option.factor:
+            summary += (
+                f" The costs of the concern, by which a harmless error costs {share:.3g} of the worst, would cost "
+            )
+            summary += "more accuracy than is allowed (max_accuracy_loss): DecisionRule(concern) decides by them."
         return Recommendation(name, rule, option.factor, summary)
 
     def _referring(

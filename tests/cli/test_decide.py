@@ -72,7 +72,7 @@ def test_a_rule_decides_or_refers_each_row(
         "samples judged",
         "coverage",
         "dangerous errors per sample",
-        "cost per sample",
+        "cost per sample, a referral at 0",
         *(f"dangerous errors of {name}" for name in NAMES),
     ]
     counts = [400, 400 - decided.count("refer"), len(wrong) - released, len(wrong) - 0.5 * released]

@@ -89,7 +89,9 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
     spec = ConcernSpec(SPEC.classes)
     result = evaluate(decisions.clamp(max=2), target, concern=spec)
     assert "mean_concern" not in result.first.values
-    assert "costs are left out: the concern has no cost of a referral (refer)" in result.warnings()
+    assert (
+        "costs are left out: decisions may be referrals, for which the concern has no cost (refer)" in result.warnings()
+    )
     assert evaluate(decisions.clamp(max=2), target, class_names=3).value("coverage") == (decisions >= 0).double().mean()
 
 
@@ -101,7 +103,7 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
         ({"concern": None}, "class_names or concern must be given for decisions, to name the classes."),
         (
             {"metrics": ["mpcs", "accuracy"]},
-            "has decisions, but mpcs, accuracy must have the probability of each class",
+            "has decisions, which may be referrals, but mpcs, accuracy must have the probability",
         ),
         ({"target": torch.rand(2, 3)}, "has soft labels, but"),
     ],

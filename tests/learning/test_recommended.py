@@ -40,7 +40,7 @@ def test_the_plain_loss_is_cross_entropy_and_released_pairs_have_no_margin() -> 
     losses = recommended(LIGHTS).losses
     assert next(iter(losses)) == PLAIN
     torch.testing.assert_close(losses[PLAIN](LOGITS, TARGET), cross_entropy(LOGITS, TARGET))
-    margins = losses["margin 4"].margin * losses["margin 4"].concern
+    margins = losses["margin 4"].margin * losses["margin 4"].costs
     assert margins.tolist() == [[0, 0, 4], [0, 0, 4], [4, 4, 0]]
 
 
@@ -84,6 +84,15 @@ def test_it_chooses_the_model_and_says_what_it_changes() -> None:
     assert change is not None
     value, low, high = map(float, change.groups())
     assert low < value < high < 0
+
+
+def test_it_says_where_it_sets_the_costs_of_the_concern_aside() -> None:
+    logits, target = validation()
+    dear = ConcernSpec(LIGHTS.classes, weights=[[0, 1, 100], [1, 0, 1], [1, 1, 0]])
+    choice = recommended(dear, max_accuracy_loss=0.0).choose(logits, target)
+    assert choice.factor is not None
+    assert choice.factor > 0.01
+    assert "by which a harmless error costs 0.01 of the worst, would cost more accuracy than is allowed" in str(choice)
 
 
 def test_a_larger_allowance_saves_more() -> None:

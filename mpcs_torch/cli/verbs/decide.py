@@ -25,6 +25,7 @@ from mpcs_torch.cli.options import (
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
+    from mpcs_torch.concern import ConcernSpec
     from mpcs_torch.learning import DecisionRule, RuleReport
 
 decide = group_of_commands("Decide for the class of the minimum expected cost, or refer the sample, with a guarantee.")
@@ -89,7 +90,7 @@ def fit(
     if as_json:
         print_json({"rule": out, **rule.report.plain(), "guaranteed": [str(limit) for limit in rule.limits]})
         return
-    typer.echo(f"{_table(rule.report)}\n\n{_guarantee(rule, cluster)}")
+    typer.echo(f"{_table(rule.report, rule.concern)}\n\n{_guarantee(rule, cluster)}")
     note(f"wrote {out}")
 
 
@@ -138,7 +139,7 @@ def apply(
         report = {} if decided.report is None else decided.report.plain()
         print_json({"decisions": len(decisions), "referrals": referred, **report})
     elif decided.report is not None:
-        typer.echo(f"{_table(decided.report)}\n")
+        typer.echo(f"{_table(decided.report, loaded.concern)}\n")
     note(f"wrote {out}: {len(decisions)} decisions, {referred} of them referrals")
 
 
@@ -196,14 +197,15 @@ def plan(
         note(f"wrote {picture}")
 
 
-def _table(report: "RuleReport") -> str:
+def _table(report: "RuleReport", concern: "ConcernSpec") -> str:
+    free = ", a referral at 0" if concern.refer is None and report.coverage < 1 else ""
     rows = [
         ["samples that calibrated", str(report.calibrated_by)],
         ["samples judged", str(report.judged_by)],
         ["coverage", f"{report.coverage:.6g}"],
         *([["coarse answers per sample", f"{report.coarse:.6g}"]] if report.coarse else []),
         ["dangerous errors per sample", f"{report.dangerous_rate:.6g}"],
-        ["cost per sample", f"{report.cost:.6g}"],
+        [f"cost per sample{free}", f"{report.cost:.6g}"],
     ]
     rows += [[f"{name} at the priors", f"{value:.6g}"] for name, value in report.at_priors.items()]
     rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in report.by_class.items()]
