@@ -49,7 +49,7 @@ def test_models_have_a_column_each_and_a_verdict_for_each_metric(
 def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert grouped(files, "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert list(told) == ["rows", "classes", "models", "notes", "comparisons", "verdicts", "groups"]
+    assert list(told) == ["rows", "classes", "models", "notes", "warnings", "comparisons", "verdicts", "groups"]
     model = told["models"]["B"]
     assert (len(told["comparisons"]), len(told["verdicts"])) == (12, 4)
     assert [groups["model"] for groups in told["groups"]] == ["A", "B", "C"]
