@@ -145,9 +145,9 @@ class Recipe:
         share = (costs[costs > 0].min() / costs.max()).item()
         if share < option.factor:
             summary += (
-                f" The costs of the concern, by which a harmless error costs {share:.3g} of the worst, would cost "
+                f" That keeps to max_accuracy_loss; by the concern, a harmless error costs {share:.3g} of the worst,"
             )
-            summary += "more accuracy than is allowed (max_accuracy_loss): DecisionRule(concern) decides by them."
+            summary += " and DecisionRule(concern) decides by that."
         return Recommendation(name, rule, option.factor, summary)
 
     def _referring(

@@ -92,7 +92,9 @@ def test_it_says_where_it_sets_the_costs_of_the_concern_aside() -> None:
     choice = recommended(dear, max_accuracy_loss=0.0).choose(logits, target)
     assert choice.factor is not None
     assert choice.factor > 0.01
-    assert "by which a harmless error costs 0.01 of the worst, would cost more accuracy than is allowed" in str(choice)
+    assert "by the concern, a harmless error costs 0.01 of the worst, and DecisionRule(concern) decides by that" in str(
+        choice
+    )
 
 
 def test_a_larger_allowance_saves_more() -> None:
