@@ -25,7 +25,7 @@ def repeating(columns: Mapping[str, tuple[Collection[str], int]]) -> list[Evalua
     """Warn of columns that name units; of each, the distinct values and the number of rows that have one are given."""
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
-    without = "intervals, tests and guarantees do not hold without clusters (--cluster COLUMN)"
+    without = "intervals, tests and guarantees do not hold without clusters (`--cluster` of score and decide fit)"
     return [EvaluationWarning("E2", f"{shared}, {without}")] if units else []
 
 
