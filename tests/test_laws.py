@@ -414,6 +414,28 @@ def test_an_interrupt_keeps_the_batches_that_wait(calls: int, monkeypatch: pytes
     assert metric.batch_count == SIZE // 4
 
 
+def test_an_interrupt_after_a_bad_batch_keeps_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = BY_NAME["MetaPatternConcernScore"]
+    metric = updated(case)
+    for batch in (bad_batch_that_waits(case), whole(case), whole(case)):
+        metric.update(*batch)
+    left, update = [3], type(metric).update  # all together, the bad one, and a good one
+
+    def interrupted(self: Any, *args: Any) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise KeyboardInterrupt
+        update(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(metric), "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            metric.compute()
+    with pytest.raises(ValueError, match=r"^update 2: "):
+        metric.compute()
+    assert metric.batch_count == 3
+
+
 def test_threads_lose_no_batch() -> None:
     """Four that update and one that reads the states; a batch has four samples."""
     case = BY_NAME["MetaPatternConcernScore"]

@@ -4,7 +4,7 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -87,6 +87,27 @@ def test_a_kernel_in_one_thread_leaves_the_number_of_threads(threads: int, monke
     other.start()
     other.join()
     assert seen == [torch.get_num_threads()] == [threads]
+
+
+def test_a_kernel_runs_once_where_its_thread_starts_and_fails(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        """A pool that takes the work, but cannot start a further thread."""
+
+        def submit(self, work: Callable[..., object], *args: object) -> None:
+            threading.Thread(target=work, args=args).start()
+            raise RuntimeError("can't start new thread")
+
+    calls = list[int]()
+
+    @in_own_threads
+    def counted(values: Tensor) -> Tensor:
+        calls.append(1)
+        return values.sum()
+
+    monkeypatch.setattr(parts, "_pool", lambda _: Failing())
+    assert counted(ROWS) == ROWS.sum()
+    assert len(calls) == 1
+    assert torch.get_num_threads() == threads
 
 
 def test_threads_that_others_start_meanwhile_have_all_threads(threads: int) -> None:
