@@ -389,12 +389,8 @@ def test_a_move_that_fails_keeps_the_batches_that_wait() -> None:
     assert metric.batch_count == SIZE // 4
 
 
-@pytest.mark.parametrize("calls", [0, 3])
-def test_an_interrupt_keeps_the_batches_that_wait(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = BY_NAME["MetaPatternConcernScore"]
-    metric = waiting_score()
-    if calls:  # one by one, because one is bad
-        metric.update(*bad_batch_that_waits(case))
+def interrupt_compute(metric: SumMetric, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C after a number of calls of the kernel."""
     left, update = [calls], type(metric).update
 
     def interrupted(self: Any, *args: Any) -> None:
@@ -407,6 +403,15 @@ def test_an_interrupt_keeps_the_batches_that_wait(calls: int, monkeypatch: pytes
         patch.setattr(type(metric), "update", interrupted)
         with pytest.raises(KeyboardInterrupt):
             metric.compute()
+
+
+@pytest.mark.parametrize("calls", [0, 3])
+def test_an_interrupt_keeps_the_batches_that_wait(calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = BY_NAME["MetaPatternConcernScore"]
+    metric = waiting_score()
+    if calls:  # one by one, because one is bad
+        metric.update(*bad_batch_that_waits(case))
+    interrupt_compute(metric, calls, monkeypatch)
     if calls:
         with pytest.raises(ValueError, match="update 11"):
             metric.compute()
@@ -419,18 +424,7 @@ def test_an_interrupt_after_a_bad_batch_keeps_its_error(monkeypatch: pytest.Monk
     metric = updated(case)
     for batch in (bad_batch_that_waits(case), whole(case), whole(case)):
         metric.update(*batch)
-    left, update = [3], type(metric).update  # all together, the bad one, and a good one
-
-    def interrupted(self: Any, *args: Any) -> None:
-        left[0] -= 1
-        if left[0] == -1:
-            raise KeyboardInterrupt
-        update(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(metric), "update", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            metric.compute()
+    interrupt_compute(metric, 3, monkeypatch)  # all together, the bad one, and a good one
     with pytest.raises(ValueError, match=r"^update 2: "):
         metric.compute()
     assert metric.batch_count == 3

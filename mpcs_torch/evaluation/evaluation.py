@@ -119,7 +119,7 @@ class Evaluation:
         if is_decided:
             self._columns[TRUE_CLASS] = {name: label for label, name in enumerate(names)}
         self._cluster: str | None = None
-        self._clusters = defaultdict[int, set[int]](set)
+        self._clusters_of = defaultdict[int, set[int]](set)
         """Identifiers of clusters with samples of each class, as many as warnings of few need."""
         self._is_numbered = True
         """Whether rows are told apart by their numbers."""
@@ -189,8 +189,8 @@ class Evaluation:
         self._cluster, self._is_numbered = cluster, ids is None
         if cluster is not None and ids is not None and target.ndim == 1:
             for label in set(target.tolist()):
-                if len(self._clusters[label]) < FEWEST_OF_CLASS:
-                    self._clusters[label].update(islice(set(ids[target == label].tolist()), FEWEST_OF_CLASS))
+                if len(known := self._clusters_of[label]) < FEWEST_OF_CLASS:
+                    known.update(islice(set(ids[target == label].tolist()), FEWEST_OF_CLASS))
         ids = torch.arange(sums.rows, sums.rows + len(probs)) if ids is None else ids
         rows, step = Rows(probs, target, ids, groups), max(1, WAITING // probs.shape[1])
         for start in range(0, len(probs), step):
@@ -213,8 +213,8 @@ class Evaluation:
             raise ValueError("other must have clusters where this one has them, but does not.")
         if other._models:
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
-        for label, clusters in other._clusters.items():
-            self._clusters[label] |= clusters
+        for label, clusters in other._clusters_of.items():
+            self._clusters_of[label] |= clusters
         codes = {column: self.codes_of(column, list(names)) for column, names in other._columns.items()}
         for name, sums in other._models.items():
             if name not in self._models:
@@ -275,14 +275,13 @@ class Evaluation:
                 told = [] if scores.measured is None else uncalibrated(scores.measured, independent, about)
                 by_cost, usual = (scores.intervals.get(each) for each in ("least_concern_cost", "expected_concern"))
                 found += told or ([] if by_cost is None or usual is None else dearer_by_cost(by_cost, usual, about))
-        counts = None if sums.confusion is None else sums.confusion.sum(1)
-        if self.chosen.is_decided:
-            by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}
-            counts = torch.tensor([int(by_class.get(label, 0)) for label in range(len(self.class_names))])
-        units = "samples"
+        units, counts = "samples", None if sums.confusion is None else sums.confusion.sum(1)
         if self._cluster is not None and not self.chosen.is_soft:
             units = f"clusters ({self._cluster}) with samples"
-            counts = torch.tensor([len(self._clusters[label]) for label in range(len(self.class_names))])
+            counts = torch.tensor([len(self._clusters_of[label]) for label in range(len(self.class_names))])
+        elif self.chosen.is_decided:
+            by_class = {code: numbers[:, 0].sum() for code, _, numbers in sums.tables[TRUE_CLASS].by_group()}
+            counts = torch.tensor([int(by_class.get(label, 0)) for label in range(len(self.class_names))])
         if counts is not None:
             found += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
         return found

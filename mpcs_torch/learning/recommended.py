@@ -144,10 +144,8 @@ class Recipe:
         costs = without_diagonal(self.concern.matrix())
         share = (costs[costs > 0].min() / costs.max()).item()
         if share < option.factor:
-            summary += (
-                f" That keeps to max_accuracy_loss; by the concern, a harmless error costs {share:.3g} of the worst,"
-            )
-            summary += " and DecisionRule(concern) decides by that."
+            by_concern = f"by the concern, a harmless error costs {share:.3g} of the worst"
+            summary += f" That keeps to max_accuracy_loss; {by_concern}, and DecisionRule(concern) decides by that."
         return Recommendation(name, rule, option.factor, summary)
 
     def _referring(

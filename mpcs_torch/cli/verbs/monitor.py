@@ -169,10 +169,8 @@ def _begin(
     if asked["reference"] is not None:
         pieces = [rows for rows, _ in reader_of(named, is_whole=True).pieces(asked["reference"], Place())]
     if loaded.report is not None and loaded.report.is_clustered:
-        told = (
-            "the rule was fitted to clusters, but a monitor takes rows as independent: it alarms too often where rows"
-        )
-        what_to_do = "log one row of each, drawn at random"
-        warnings.warn(EvaluationWarning("E2", f"{told} of a cluster err together; {what_to_do}"), stacklevel=2)
+        told = "the rule was fitted to clusters, but a monitor takes rows as independent"
+        why = "it alarms too often where rows of a cluster err together; log one row of each, drawn at random"
+        warnings.warn(EvaluationWarning("E2", f"{told}: {why}"), stacklevel=2)
     with options.refused_values():
         return Watch(settings, loaded.concern, pieces)

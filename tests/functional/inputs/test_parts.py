@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -69,24 +70,21 @@ def test_the_mode_of_the_caller_holds_in_all_parts(threads: int) -> None:
     assert not doubled(ROWS)[0].requires_grad
 
 
+def threads_of_a_later_thread() -> int:
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(torch.get_num_threads).result()
+
+
 def test_threads_that_others_start_later_have_all_threads(threads: int) -> None:
     doubled(ROWS)
-    seen = list[int]()
-    other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
-    other.start()
-    other.join()
-    assert seen == [threads]
+    assert threads_of_a_later_thread() == threads
 
 
 def test_a_kernel_in_one_thread_leaves_the_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "SHARE", 2**40)
     monkeypatch.setattr(parts, "_pools", {})
     doubled(ROWS)
-    seen = list[int]()
-    other = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
-    other.start()
-    other.join()
-    assert seen == [torch.get_num_threads()] == [threads]
+    assert threads_of_a_later_thread() == torch.get_num_threads() == threads
 
 
 def test_a_kernel_runs_once_where_its_thread_starts_and_fails(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,9 +119,7 @@ def test_threads_that_others_start_meanwhile_have_all_threads(threads: int) -> N
     worker.start()
     try:
         for _ in range(50):
-            other = threading.Thread(target=lambda: seen.add(torch.get_num_threads()))
-            other.start()
-            other.join()
+            seen.add(threads_of_a_later_thread())
     finally:
         stop.set()
         worker.join()
