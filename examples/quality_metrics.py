@@ -7,6 +7,7 @@ from torchmetrics.functional.classification import multiclass_accuracy, multicla
 
 from mpcs_torch import ConcernSpec, MulticlassQualityMetrics
 from mpcs_torch.functional import class_error_rates
+from mpcs_torch.metrics import ConfusionMatrix
 from mpcs_torch.plots import confusion_matrix
 
 CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]])
@@ -27,13 +28,14 @@ def main() -> None:
         nn.functional.cross_entropy(model(inputs[train]), labels[train]).backward()
         optimizer.step()
 
-    quality = MulticlassQualityMetrics(num_classes=10)
+    quality, matrix = MulticlassQualityMetrics(num_classes=10), ConfusionMatrix(num_classes=10)
     with torch.no_grad():
         predicted = model(inputs[test]).argmax(dim=1)
     quality.update(predicted, labels[test])
+    matrix.update(predicted, labels[test])
     for name, value in quality.compute().items():
         print(f"{name:20} {value:.4f}")
-    rates = class_error_rates(quality.confusion, num_classes=10)
+    rates = class_error_rates(matrix.compute(), num_classes=10)
     print("error rate by class ", " ".join(f"{rate:.2f}" for rate in rates))
 
     print("\nOther libraries use the same words for other numbers:")
@@ -42,7 +44,7 @@ def main() -> None:
     accuracy = multiclass_accuracy(predicted, labels[test], num_classes=10, average="micro")
     print(f"accuracy, the share of right decisions: {accuracy:.4f} (here 1 - weighted_error_rate)")
     names = [str(digit) for digit in range(10)]
-    confusion_matrix(quality.confusion, CONCERN.released(), names, "trained with few eights").savefig("confusion.png")
+    confusion_matrix(matrix.compute(), CONCERN.released(), names, "trained with few eights").savefig("confusion.png")
     print("\nwrote confusion.png")
 
 

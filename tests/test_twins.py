@@ -33,6 +33,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "BrierScore": [C, {**C, "over_classes": "mean", "from_logits": False, "ignore_index": -1}],
     "ClassErrorRates": [C, {**C, "ignore_index": -1}],
     "Cllr": [{}, {**C, "average": "none", "ignore_index": -1}],
+    "ConfusionMatrix": [C, {**C, "ignore_index": -1}],
     "CrossEntropy": [
         C,
         {**C, "normalized": True},

@@ -55,7 +55,7 @@ class Demonstration:
         """Count the decisions (N,) of one seed."""
         classes, dangerous = len(self.concern.classes), self.concern.dangerous_pairs()
         if WITH_REFERRAL not in name:
-            confusion = confusion_matrix(decisions, target, num_classes=classes)
+            confusion = confusion_matrix(decisions, target, num_classes=classes).long()
             self.confusions[name] = self.confusions.get(name, torch.zeros_like(confusion)) + confusion
         counts = dangerous_errors_details(decisions, target, num_classes=classes, concern=dangerous)
         self.tallies.setdefault(name, []).append(Tally(*(int(count) for count in counts)))

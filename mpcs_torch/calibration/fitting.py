@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import check_both_occur
 from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.functional.inputs.trials import flatten_trials
 
@@ -50,13 +50,13 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
 def not_finite(logits: Tensor) -> Fault:
     """Find rows of logits (M, C) that are not finite."""
     rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before you take their logarithm)"
-    return Fault(rule, ~logits.isfinite().all(dim=1), logits)
+    return Fault(rule, logits, [finite(logits.amin(dim=1)), finite(logits.amax(dim=1))])
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return scores (M,), float64, and whether they are of targets, bool; refuse infinite scores and one kind alone."""
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
-    raise_first([*batch.faults, Fault("preds must be finite", batch.scores.isinf(), batch.scores)])
+    raise_first([*batch.faults, Fault("preds must be finite", batch.scores, [finite(batch.scores)])])
     scores = in_float64(batch.scores)
     is_target = batch.labels.to(scores.device) == 1
     check_both_occur(is_target)

@@ -238,7 +238,7 @@ class ConcernConfusionDisplay:
     def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
         """Show predicted labels against true ones."""
         target, decisions = (class_indices(labels, classes_of(concern)) for labels in (y_true, y_pred))
-        counts = confusion_matrix(decisions, target, num_classes=len(concern.classes))
+        counts = confusion_matrix(decisions, target, num_classes=len(concern.classes)).long()
         return cls(counts, concern).plot()
 
     def plot(self, title: str = "") -> Self:

@@ -162,7 +162,7 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
     raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
     if not len(preds):
         raise ValueError("preds must hold at least one sample, but is empty.")
-    return samples.scores, samples.labels.target
+    return samples.wide(), samples.labels.target
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:

@@ -19,6 +19,7 @@ from mpcs_torch.metrics.detection.llr_cost import Cllr, MinCllr
 from mpcs_torch.metrics.probability.generalized import Decisiveness, GeometricAccuracy, Robustness
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.metrics.probability.scoring_rules import BrierScore, CrossEntropy
+from mpcs_torch.metrics.quality.confusion import ConfusionMatrix
 from mpcs_torch.metrics.quality.quality_metrics import (
     AverageAccuracy,
     BalancedErrorRate,
@@ -44,6 +45,7 @@ __all__ = [
     "BrierScore",
     "ClassErrorRates",
     "Cllr",
+    "ConfusionMatrix",
     "Coverage",
     "CrossEntropy",
     "DangerousErrors",

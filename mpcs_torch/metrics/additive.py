@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.labels import Bins, in_bins
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_given, sample_rules, terms_of
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, flatten_samples, sample_rules, terms_of
 from mpcs_torch.metrics.base import SumMetric
 
 IntervalRule = Literal["bounded", "mean", "smooth"]
@@ -135,13 +135,12 @@ class ProbabilityMetric(AdditiveMetric):
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
         """Return a batch as flat samples with these numbers."""
-        given = flatten_given(
+        samples = flatten_samples(
             detached(preds),
             target,
             num_classes=self.num_classes,
             scale=self.scale,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
-            checked=bool(self.validate_args),
         )
-        return terms_of(given, self.term_of)
+        return terms_of(samples, self.term_of)

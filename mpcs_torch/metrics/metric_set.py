@@ -10,21 +10,11 @@ from torchmetrics import Metric
 
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
-from mpcs_torch.metrics.quality.confusion import ConfusionMetric
 
 States = list[dict[str, Any] | Metric]
 """Of each group of metrics: its state by name, or a metric of the user's own with all that it holds."""
 PACKED = 1000
 """Numbers of a state above which it is packed where 3 of 4 are 0, as those of calibration of a few samples."""
-
-
-class Results(NamedTuple):
-    """The values of the metrics of a set."""
-
-    values: dict[str, float]
-    """By name."""
-    confusion: Tensor | None
-    """int64 (C, C), rows true classes; None if no metric of the set counts decisions."""
 
 
 class Group(NamedTuple):
@@ -113,7 +103,6 @@ class MetricSet:
                 group.metrics.update(dict.fromkeys(group.metrics, saved))
             else:
                 assert isinstance(group.first, SumMetric)
-                group.first.settle()
                 group.first.__dict__.update(_unpacked(saved))
 
     def merge(self, states: States) -> None:
@@ -123,7 +112,7 @@ class MetricSet:
 
     def _made(self, entry: MetricEntry) -> Metric:
         metric = entry.make(**self._around).to(self._device)
-        metric.sync_on_compute = metric._to_sync = False  # `results` gathers the states of each group once
+        metric.sync_on_compute = metric._to_sync = False  # `values` gathers the states of each group once
         return metric
 
     def metrics(self) -> dict[str, Metric]:
@@ -144,16 +133,10 @@ class MetricSet:
                 stack.enter_context(group.first.sync_context())
             yield self.metrics()
 
-    def results(self) -> Results:
-        """Compute the value of each entry, in their order, and return the counts that a metric of the set holds.
-
-        Where several processes have joined, both are of the samples of all of them.
-        """
+    def values(self) -> dict[str, float]:
+        """Compute the value of each entry, in their order, of the samples of all processes that have joined."""
         with self.gathered() as metrics:
-            counts = (metric.confusion for metric in metrics.values() if isinstance(metric, ConfusionMetric))
-            confusion = next(counts, None)
-            values = {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
-        return Results(values, None if confusion is None else confusion.long())
+            return {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
 
 
 def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
@@ -179,7 +162,7 @@ def _packed(state: Any) -> Any:
     if isinstance(state, Tensor):
         is_wide = state.numel() > PACKED and 4 * int(state.count_nonzero()) < state.numel()
         return state.to_sparse() if is_wide else state
-    return list(state)  # a reset would clear the list itself
+    return state
 
 
 def _unpacked(states: dict[str, Any]) -> dict[str, Any]:

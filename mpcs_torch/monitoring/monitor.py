@@ -11,8 +11,8 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pearson, e_benjamini_hochberg
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range
-from mpcs_torch.functional.inputs.faults import Fault
-from mpcs_torch.metrics.base import SumMetric, ValidateArgs
+from mpcs_torch.functional.inputs.faults import Fault, Span
+from mpcs_torch.metrics.base import SumMetric
 
 if TYPE_CHECKING:  # figures need matplotlib
     from mpcs_torch.plots.monitoring import Watched
@@ -58,7 +58,6 @@ class Monitor(SumMetric):
     A subclass says what the values are, and adds them in ``update``.
     """
 
-    lets_wait = False  # the evidence grows batch by batch, and an alarm is wanted at once
     sides = 1
     """2 if means have lowest acceptable values, too."""
     loss: Tensor
@@ -98,9 +97,9 @@ class Monitor(SumMetric):
             limits = self._bounds(reference)
         elif highest is not None:
             limits[1] = highest
-        self.register_buffer("limits", limits, persistent=False)
-        scales = torch.ones(len(self.names), dtype=torch.float64) if scales is None else scales
-        self.register_buffer("scales", scales, persistent=False)
+        self.limits = limits
+        self.scales = torch.ones(len(self.names), dtype=torch.float64) if scales is None else scales
+        self._moving += ["limits", "scales"]
         self.threshold = (1 if reference is None else 2) / (1 - confidence)
         """The evidence from which on there is an alarm; a reference takes half of the error for its own bounds."""
 
@@ -225,7 +224,7 @@ class DriftMonitor(Monitor):
         *,
         confidence: float = 0.95,
         reference: "DriftMonitor | None" = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         decided = [*concern.classes, *(" or ".join(names) for names, _ in concern.answers)]
@@ -260,8 +259,7 @@ class DriftMonitor(Monitor):
             values.append(of_mean(self.decisions + 1, exact(risks.nan_to_num(0.0).clamp(0, 1)), known))
 
         def find_faults() -> list[Fault]:
-            is_bad = (decisions < REFERRED) | (decisions >= self.decisions)
-            decided = Fault(self.value_rules[0], is_bad, decisions)
-            return [decided, Fault(RISK_RULE, (risks < 0) | (risks > 1), risks)]
+            decided = Fault(self.value_rules[0], decisions, [Span(decisions, REFERRED, self.decisions - 1)])
+            return [decided, Fault(RISK_RULE, risks, [Span(risks.nan_to_num(0.0), 0, 1)])]
 
         return values, find_faults

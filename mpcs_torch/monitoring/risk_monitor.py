@@ -10,10 +10,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_rules, flatten_decisions
-from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.learning.rule_limit import Limit
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.monitoring.monitor import Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
@@ -69,8 +68,7 @@ class RiskMonitor(Monitor):
             within the ``confidence``.
         least_chance: The lowest chance with which a sample is labelled. With 1, all are.
         ignore_index: Label of samples without a label, which are left out.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -104,7 +102,7 @@ class RiskMonitor(Monitor):
         reference: "RiskMonitor | None" = None,
         least_chance: float = 1.0,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
@@ -178,8 +176,8 @@ class RiskMonitor(Monitor):
             values.append(Values(exact(loss * weight), exact(weight), codes))
 
         def find_faults() -> list[Fault]:
-            is_bad = counted & ~((chances >= self.least_chance) & (chances <= 1))
-            return [*samples.find_faults(), Fault(CHANCE_RULE, is_bad, chances)]
+            in_range = Span(chances, self.least_chance, 1)
+            return [*samples.find_faults(), Fault(CHANCE_RULE, chances, [in_range], counted)]
 
         return values, find_faults
 

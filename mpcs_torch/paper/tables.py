@@ -149,7 +149,7 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
     def compute() -> float:
         metrics.reset()
         metrics.update(inputs_of(logits, metrics.takes), target)
-        return metrics.results().values[name]
+        return metrics.values()[name]
 
     return compute
 

@@ -53,7 +53,7 @@ class Judged:
     @cached_property
     def confusion(self) -> Tensor:
         """int64 (C, C): rows true classes."""
-        return confusion_matrix(self.decisions, self.labels, num_classes=self.logits.shape[1])
+        return confusion_matrix(self.decisions, self.labels, num_classes=self.logits.shape[1]).long()
 
     @property
     def errors(self) -> tuple[int, int]:
@@ -100,7 +100,7 @@ class Judged:
 
     def reliability(self, name: str) -> Drawing:
         """Draw the reliability diagram."""
-        measured = ProbabilityAccuracy(num_classes=self.logits.shape[1])
+        measured = ProbabilityAccuracy(num_classes=self.logits.shape[1]).long()
         measured.update(self.logits, self.labels)
         means = measured.reported()
         alt = f"Reliability diagram{name}: probabilities of true classes have the geometric mean "

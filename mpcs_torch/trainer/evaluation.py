@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.functional.inputs.probabilities import log_softmax
+from mpcs_torch.functional.inputs.ties import highest_class
 from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
@@ -58,11 +58,9 @@ class Evaluator:
         self.metrics.reset()
         labels = self.own.labels
         self.metrics.update(inputs, labels)
-        values, confusion = self.metrics.results()
-        if confusion is None:
-            confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1])
-            self.world.add_up([confusion])
-        return Evaluation(values, confusion.cpu(), logits)
+        confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1]).long()
+        self.world.add_up([confusion])
+        return Evaluation(self.metrics.values(), confusion.cpu(), logits)
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
@@ -77,9 +75,9 @@ class Evaluator:
 
 def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     """Compute what metrics take from logits (N, C), with at most one softmax."""
-    inputs: dict[Takes, Tensor] = {"decisions": logits.argmax(dim=1), "trials": logits}
+    inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
-        inputs["log_probabilities"] = log_softmax(logits)
+        inputs["log_probabilities"] = logits.log_softmax(dim=1)
     if "probabilities" in takes:
         inputs["probabilities"] = inputs["log_probabilities"].exp()
     return inputs

@@ -1,12 +1,10 @@
 """Time every family against PyTorch and torchmetrics: `make bench`, or ``python -m tests.benchmarks.bench``.
 
 Ratios of medians of calls that are taken in turns, so that a noisy machine slows all of them alike. The page goes to
-docs/results/benchmarks.md, with the commit and the kernels that were measured; a test fails where these have changed.
+docs/results/benchmarks.md, with the commit that was measured.
 """
 
 import argparse
-import ast
-import hashlib
 import os
 import platform
 import subprocess
@@ -53,8 +51,6 @@ STARTS = (["metrics"], ["data", "list"], ["concern", "check", "traffic-lights"])
 """Commands that need no tensors."""
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "docs" / "results" / "benchmarks.md"
-KERNELS = ("functional", "metrics")
-"""The packages whose files are measured."""
 
 
 class Timed(NamedTuple):
@@ -63,31 +59,6 @@ class Timed(NamedTuple):
     name: str
     call: Call
     limit: float | None = None
-
-
-def kernel_digests() -> dict[str, str]:
-    """Return a checksum of the code of each file that is measured, without comments and docstrings."""
-    package = ROOT / "mpcs_torch"
-    files = sorted(path for part in KERNELS for path in (package / part).rglob("*.py"))
-    return {path.relative_to(ROOT).as_posix(): _digest(path.read_text(encoding="utf-8")) for path in files}
-
-
-def _digest(code: str) -> str:
-    tree = ast.parse(code)
-    for node in ast.walk(tree):
-        if hasattr(node, "body") and isinstance(node.body, list):
-            node.body = [part for part in node.body if not _is_text(part)]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:12]
-
-
-def _is_text(statement: ast.AST) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-
-
-def measured_digests(page: str) -> dict[str, str]:
-    """Return the checksums that a page names."""
-    lines = page.partition("<!-- kernels\n")[2].partition("-->")[0].split("\n")
-    return dict(line.split() for line in lines if line)  # type: ignore[misc]
 
 
 def medians(calls: Sequence[Call], finish: Call) -> list[float]:
@@ -373,13 +344,12 @@ def main() -> None:
     path = parser.parse_args().out
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout
     gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    digests = "".join(f"{name} {digest}\n" for name, digest in kernel_digests().items())
     parts = [
         "# Benchmarks\n\n```\nmake bench\n```\n\nwrites this page: milliseconds, and multiples of the first line of "
         "each table, medians of calls in turns.\n\n"
         f"{platform.machine()}, {torch.get_num_threads()} threads{gpu}, Python {platform.python_version()}, "
         f"PyTorch {torch.__version__}, torchmetrics {torchmetrics.__version__}; load {os.getloadavg()[0]:.1f} at the "
-        f"start; the code after commit {commit.strip() or 'unknown'}.\n\n<!-- kernels\n{digests}-->\n"
+        f"start; commit {commit.strip() or 'unknown'}.\n"
     ]
     jobs = [(device, shape, name) for device in devices() for shape in SHAPES for name in DTYPES]
     with counting_bar("bench", len(jobs) + len(devices()) + 6) as advance:

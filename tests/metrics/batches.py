@@ -8,11 +8,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.probabilities import (
-    GivenSamples,
     RowTerms,
     Samples,
     Scale,
-    flatten_given,
     flatten_samples,
     terms_of,
 )
@@ -45,12 +43,7 @@ def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
 
 
 def termed(term: Callable[[Samples], Tensor], preds: Tensor, target: Tensor, scale: Scale = "logits") -> RowTerms:
-    given = flatten_given(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
-    return terms_of(given, term)
-
-
-def given(preds: Tensor, target: Tensor) -> GivenSamples:
-    return flatten_given(preds, target, num_classes=CLASSES, scale="logits", ignore_index=None, sample_weight=None)
+    return terms_of(flat(preds, target, scale), term)
 
 
 def flat_soft(preds: Tensor, target: Tensor) -> SoftSamples:

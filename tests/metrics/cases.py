@@ -17,7 +17,7 @@ BY_NAME = {**{kind.__name__: case for kind, case in CASES.items()}, **MORE_PROBA
 
 def values_of(computed: Tensor | dict[str, Tensor] | ErrorRates | Reading) -> dict[str, float]:
     if isinstance(computed, Tensor) and computed.ndim:
-        return {str(index): value for index, value in enumerate(computed.tolist())}
+        return {str(index): value for index, value in enumerate(computed.flatten().tolist())}
     if isinstance(computed, ErrorRates | Reading):
         return {k: v for name, part in computed._asdict().items() for k, v in enumerated(name, part.reshape(-1))}
     named = computed if isinstance(computed, dict) else {"": computed}

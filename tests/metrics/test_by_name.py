@@ -11,7 +11,13 @@ from mpcs_torch.metrics.by_name import BY_NAME, ENTRIES, MetricEntry, Takes, fin
 from mpcs_torch.metrics.metric_set import MetricSet
 from tests.metrics.listing import listing
 
-NO_SCALAR = {metrics.ClassErrorRates, metrics.DetectionCurve, metrics.MulticlassQualityMetrics, metrics.SoftFBeta}
+NO_SCALAR = {
+    metrics.ClassErrorRates,
+    metrics.ConfusionMatrix,
+    metrics.DetectionCurve,
+    metrics.MulticlassQualityMetrics,
+    metrics.SoftFBeta,
+}
 """A value for each class, a curve, what ten entries give one by one, and a metric whose beta has no default."""
 CONCERN = ConcernSpec(3, releases=[[0, 1]], factor=0.5)
 LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
@@ -49,9 +55,9 @@ def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
     measured = MetricSet([*own, *foreign], 3, torch.device("cpu"), concern=CONCERN)
     for _ in range(2):
         measured.update({"decisions": LOGITS.argmax(1), "probabilities": LOGITS.softmax(1)}, TARGET)
-    assert measured.metrics()["accuracy"].confusion is measured.metrics()["macro_recall"].confusion
+    assert measured.metrics()["accuracy"].counts is measured.metrics()["macro_recall"].counts
     assert measured.metrics()["mpcs"].score_by_sum is measured.metrics()["mpcs_count"].score_by_sum
-    values = measured.results().values
+    values = measured.values()
     assert values["error_5"] != values["error_50"]
 
 
@@ -71,13 +77,13 @@ def test_a_metric_has_the_same_value_in_a_set_as_alone() -> None:
             together.reset()
             for rows in (slice(0, 30), slice(30, 50)):
                 together.update({takes: given[rows] for takes, given in inputs.items()}, target[rows])
-            values = together.results().values
+            values = together.values()
         assert list(values) == [entry.name for entry in entries]
         for entry in entries:
             alone = made(entry)
             for rows in (slice(0, 30), slice(30, 50)):
                 alone.update({entry.takes: inputs[entry.takes][rows]}, target[rows])
-            assert alone.results().values == pytest.approx({entry.name: values[entry.name]}, rel=1e-12, nan_ok=True)
+            assert alone.values() == pytest.approx({entry.name: values[entry.name]}, rel=1e-12, nan_ok=True)
             assert values[entry.name] == values[entry.name], "not NaN"
             assert isinstance(values[entry.name], int) == entry.is_count
 
@@ -105,7 +111,7 @@ def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
     measured = made(MetricEntry("rates", metrics.ClassErrorRates, "decisions"))
     measured.update({"decisions": LOGITS.argmax(1)}, TARGET)
     with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
-        measured.results()
+        measured.values()
 
 
 def test_the_listing_is_that_of_the_register() -> None:

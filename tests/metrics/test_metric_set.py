@@ -56,7 +56,7 @@ def test_groups_that_take_turns_have_the_values_of_their_own_sets() -> None:
     for held, alone in zip(states, own, strict=True):
         for measured in (one, make()):  # one that was never updated gives no warning
             measured.load(held)
-            assert measured.results().values == pytest.approx(alone.results().values, rel=1e-12)
+            assert measured.values() == pytest.approx(alone.values(), rel=1e-12)
 
 
 def test_states_that_are_mostly_0_are_packed() -> None:
@@ -72,7 +72,7 @@ def test_values_of_one_metric_are_computed_once(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ProbabilityAccuracy, "bins", lambda self: calls.append(0) or compute(self))
     logits, target = random_batch(40, seed=5)
     metrics.update(inputs_of(logits.double().softmax(1), metrics.takes), target)
-    assert len(metrics.results().values) == 7
+    assert len(metrics.values()) == 7
     assert len(calls) == 1
 
 
@@ -106,7 +106,7 @@ def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: t
         measured = MetricSet(chosen, 4, torch.device("cpu"))
         for rows in torch.arange(240).split(100):
             measured.update(inputs_of(logits[rows].double().softmax(1), measured.takes), target[rows])
-        found.append(measured.results().values)
+        found.append(measured.values())
     together, *alone = found
     assert together == {name: value for each in alone for name, value in each.items()}
     assert len(set(together.values())) == len(entries), "else one metric could serve all"

@@ -16,7 +16,8 @@ from tests.plots.texts import text_faults
 
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
 WITH_CLASSES: dict[str, Any] = {
-    "confusion matrix": metrics.Accuracy,
+    "confusion matrix": metrics.ConfusionMatrix,
+    "rates of classes": metrics.Accuracy,
     "decisions": lambda size: metrics.DangerousErrors(size, concern=ConcernSpec(size, releases=[[0, 1]])),
     "costs": metrics.ExpectedConcern,
     "scores of classes": lambda size: metrics.MetaPatternConcernScore(size, average="none"),
@@ -64,7 +65,7 @@ def test_texts_fit_between_axes_of_the_caller(kind: str) -> None:
 
 
 def test_the_matrix_of_many_classes_is_an_image_of_shares() -> None:
-    figure, axes = fed(metrics.Accuracy(31), 31).plot()
+    figure, axes = fed(metrics.ConfusionMatrix(31), 31).plot()
     assert axes.get_xlabel() == "predicted (dark: most of a row)"
     assert axes.images[0].get_array().sum(axis=1).tolist() == pytest.approx([1.0] * 31)
     assert not axes.texts
@@ -73,12 +74,12 @@ def test_the_matrix_of_many_classes_is_an_image_of_shares() -> None:
 
 
 def test_weights_that_are_not_whole_are_shown_with_three_digits() -> None:
-    metric = metrics.Accuracy(2)
+    metric = metrics.ConfusionMatrix(2)
     metric.update(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), torch.tensor([1.23456, 2.0, 0.5]))
     axes = Figure().add_subplot()
     metric.plot(ax=axes)
     assert [text.get_text() for text in axes.texts] == ["1.23", "0.5", "0", "2"]
-    assert axes.get_title() == "Accuracy 0.8661"
+    assert axes.get_title() == "ConfusionMatrix of 3.73456 samples"
 
 
 def test_the_worst_classes_are_drawn_and_the_title_says_so() -> None:

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, pairs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, check_pairs
+from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_num_classes, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.parts import in_own_threads
 
 DANGEROUS = 2
 """The severity of a dangerous error; that of another error is 1, and of no error 0."""
@@ -79,7 +78,6 @@ def dangerous_errors(
     return normalized_count(counts, normalize)
 
 
-@in_own_threads
 def dangerous_errors_details(
     preds: Tensor,
     target: Tensor,
@@ -115,6 +113,7 @@ def dangerous_errors_details(
 
 def dangerous_pairs_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
     """Return the checked pairs that are dangerous, bool (C, C) with a diagonal of False: by default all errors."""
+    check_matrix_fits(num_classes, 1)
     pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else pairs_of(concern)
     check_pairs(pairs, num_classes)
     return pairs.clone().fill_diagonal_(False)
@@ -130,12 +129,14 @@ def severity_of(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
     """Count the decisions by their severity, without looking at a value."""
-    target, predicted, weight = decisions.labels.target, decisions.predicted, decisions.labels.weight
-    columns = severity.shape[1]
-    severities = severity.flatten().index_select(0, target * columns + predicted)
-    is_counted = (severities == DANGEROUS, severities >= 1, predicted < columns - 1)
-    counts = [torch.where(which, weight, 0.0) for which in is_counted]
-    return DangerousErrorCounts(*map(decisions.labels.sum, (*counts, weight)))
+    labels, columns = decisions.labels, severity.shape[1]
+    severities = severity.flatten().index_select(0, labels.target * columns + decisions.predicted)
+    return DangerousErrorCounts(
+        labels.sum(severities == DANGEROUS),
+        labels.sum(severities >= 1),
+        labels.sum(decisions.predicted < columns - 1),
+        labels.total(),
+    )
 
 
 def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize) -> Tensor:

@@ -52,9 +52,10 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
 def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
     """Return the probabilities (M, C) of samples under other priors, given the ratio (C,) of new to old ones."""
     if samples.scale == "probs":
-        return _normalized(samples.scores * ratio.to(samples.scores), ratio)
-    # In logarithms, because probabilities of 0 may come from an underflow.
-    log_shifted = samples.log_probs() + ratio.to(samples.scores).log()
+        probs = samples.probs()
+        return _normalized(probs * ratio.to(probs), ratio)
+    log_probs = samples.log_probs()  # probabilities of 0 may come from an underflow
+    log_shifted = log_probs + ratio.to(log_probs).log()
     highest = log_shifted.amax(dim=1, keepdim=True)
     return _normalized((log_shifted - highest.nan_to_num(neginf=0.0)).exp(), ratio)
 

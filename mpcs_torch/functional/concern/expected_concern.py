@@ -8,12 +8,18 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs, without_diagonal
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, costs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes, check_priors
-from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions, highest_scores
+from mpcs_torch.functional.inputs.checks import (
+    check_choice,
+    check_costs,
+    check_matrix_fits,
+    check_num_classes,
+    check_priors,
+)
+from mpcs_torch.functional.inputs.decisions import decision_range, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.parts import in_own_threads
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_given, sample_rules, scale_of, terms_of
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of, terms_of
+from mpcs_torch.functional.inputs.ties import highest_class
 
 DecideBy = Literal["most_probable", "least_concern"]
 
@@ -27,7 +33,6 @@ class CostSums(NamedTuple):
     """1 for each sample."""
 
 
-@in_own_threads
 def expected_concern(
     preds: Tensor,
     target: Tensor,
@@ -88,6 +93,7 @@ def expected_concern(
     """
     check_num_classes(num_classes)
     check_choice("decision", decision, DecideBy)
+    check_matrix_fits(num_classes, 8)
     matrix = torch.ones(num_classes, num_classes) if concern is None else costs_of(concern)
     preds = as_tensor(preds, "preds")
     matrix = matrix.to(preds.device)
@@ -127,29 +133,27 @@ def decide(
     ratio: Tensor | None,
     ignore_index: int | None,
     sample_weight: Tensor | None,
-    checked: bool = True,
 ) -> Decided:
     """Flatten integer decisions, or scores and decide by them, without looking at a value."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
-        given = flatten_given(
+        samples = flatten_samples(
             preds,
             target,
             num_classes=num_classes,
             scale=scale_of(from_logits),
             ignore_index=ignore_index,
             sample_weight=sample_weight,
-            checked=checked,
         )
 
         def decision_of(samples: Samples) -> Tensor:
             if decision == "most_probable" and ratio is None:
-                return highest_scores(samples.scores)[1]
+                return highest_class(samples.scores)[1]
             probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
-            return probs.argmax(dim=1) if decision == "most_probable" else least_risk(probs, concern)
+            return highest_class(probs)[1] if decision == "most_probable" else least_risk(probs, concern)
 
-        terms = terms_of(given, decision_of)
+        terms = terms_of(samples, decision_of)
         return Decided(terms.term, terms.labels, terms.find_faults)
     if decision != "most_probable":
         raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
@@ -182,10 +186,10 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
     """Sum the costs of the decisions by true class, without looking at a value."""
-    target, weight = decided.labels.target, decided.labels.weight
-    costs = without_diagonal(concern).to(weight)
-    cost = costs.flatten().take(target * costs.shape[1] + decided.predicted) * weight
-    return CostSums(*(decided.labels.sum_by(target, len(costs), values) for values in (cost, weight)))
+    labels, target = decided.labels, decided.labels.target
+    cost = concern.flatten().take(target * concern.shape[1] + decided.predicted)
+    cost = torch.where(decided.predicted == target, 0, cost)  # the diagonal is not read
+    return CostSums(labels.sum_by(target, len(concern), cost), labels.count_by(target, len(concern)))
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:

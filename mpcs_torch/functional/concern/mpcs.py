@@ -1,20 +1,17 @@
 """The Meta Pattern Concern Score (MPCS), vectorised."""
 
 from math import ceil, isclose
-from typing import Literal, cast
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.by_class import scores_by_class
-from mpcs_torch.functional.concern.by_row import scores_by_row
-from mpcs_torch.functional.concern.terms import CorrectConcern, PatternScores
+from mpcs_torch.functional.concern.pattern_scores import CorrectConcern, pattern_scores
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, is_spec, weights_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings, widest_float
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_pattern_settings
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.parts import in_own_threads
-from mpcs_torch.functional.inputs.probabilities import GivenSamples, Scale, flatten_given, scale_of
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, scale_of
 
 DEFAULT_INTERVALS = 200
 """As in the published runs: it forgives what falls short of certainty by less than 0.005."""
@@ -63,10 +60,6 @@ def chosen_intervals(t: int | None, concession: float | None) -> int:
     return concession_intervals(concession)
 
 
-FEW_CLASSES = 32
-"""Up to this number of classes, taking one after the other is quicker than looking for the highest of each row."""
-
-
 def dense_concern(concern: Tensor) -> Tensor:
     """Return a sparse concern (C, C) as a dense one, with 1 for the pairs that it leaves out."""
     concern = concern.coalesce()
@@ -75,61 +68,10 @@ def dense_concern(concern: Tensor) -> Tensor:
     return dense
 
 
-@torch.no_grad()  # the score is piecewise constant
-def pattern_scores(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
-    """Score the prediction pattern of each sample, with the concern (C, C), 1 everywhere if None."""
-    if concern is not None:
-        concern = concern.to(widest_float(concern.device))
-        if concern.layout == torch.sparse_coo:
-            concern = concern.coalesce() if samples.labels.num_classes > FEW_CLASSES else dense_concern(concern)
-    if torch.compiler.is_compiling() and samples.scores.is_cpu and (concern is None or concern.layout == torch.strided):
-        labels = samples.labels
-        counted = labels.counted if labels.ignores else None
-        return PatternScores(
-            *_scores_op(samples.scores, labels.target, counted, concern, k, t, labels.num_classes, samples.scale)
-        )
-    return _scores_of(samples, k=k, t=t, concern=concern)
-
-
-def _scores_of(samples: GivenSamples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
-    scores_of = scores_by_class if samples.labels.num_classes <= FEW_CLASSES else scores_by_row
-    return scores_of(samples, k=k, t=t, concern=concern)
-
-
-@torch.library.custom_op("mpcs_torch::pattern_scores", mutates_args=(), device_types="cpu")
-def _scores_op(
-    scores: Tensor,
-    target: Tensor,
-    counted: Tensor | None,
-    concern: Tensor | None,
-    k: int,
-    t: int,
-    num_classes: int,
-    scale: str,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Make compiled code call the kernel as it is: what a compiler makes of its steps takes ten times as long."""
-    ones = torch.ones_like(target, dtype=torch.bool) if counted is None else counted
-    labels = Labels(target, ones.double(), ones, target, num_classes, counted is None, counted is not None)
-
-    @in_own_threads
-    def scores_of(scores: Tensor) -> PatternScores:
-        return _scores_of(GivenSamples(scores, labels, cast(Scale, scale)), k=k, t=t, concern=concern)
-
-    by_sum, by_count, is_bad = scores_of(scores)
-    return by_sum, by_count.clone() if by_count is by_sum else by_count, is_bad  # outputs must not share memory
-
-
-@_scores_op.register_fake
-def _(scores: Tensor, target: Tensor, *_: object) -> tuple[Tensor, Tensor, Tensor]:
-    by_sum, by_count = (scores.new_empty(target.shape, dtype=torch.float64) for _ in range(2))
-    return by_sum, by_count, torch.empty_like(target, dtype=torch.bool)
-
-
 Reduction = Literal["mean", "sum", "none"]
 ScoreAverage = Literal["micro", "none"]
 
 
-@in_own_threads
 def meta_pattern_concern_score(
     preds: Tensor,
     target: Tensor,
@@ -213,7 +155,7 @@ def meta_pattern_concern_score(
     weights = None if concern is None else weights_of(concern, compact=True).to(preds.device)
     if weights is not None:
         check_concern(weights, num_classes)
-    samples = flatten_given(
+    samples = flatten_samples(
         preds,
         target,
         num_classes=num_classes,
@@ -221,19 +163,23 @@ def meta_pattern_concern_score(
         ignore_index=ignore_index,
         sample_weight=sample_weight,
     )
-    scores = pattern_scores(samples, k=k, t=t, concern=weights)
-    raise_first(samples.find_faults(scores.is_bad))
+    scores = pattern_scores(samples, k=k, t=t, concern=weights).of(correct_concern)
+    raise_first(samples.find_faults(scores))
     labels = samples.labels
-    weighted = scores.of(correct_concern) * labels.weight
     if reduction == "none":
-        return weighted.reshape(target.shape)
-    total = sum_scores(weighted, labels, average)
-    return total if reduction == "sum" else total / sum_scores(labels.weight, labels, average)
+        return labels.weighted(scores).reshape(target.shape)
+    total = sum_scores(scores, labels, average)
+    return total if reduction == "sum" else total / sum_weights(labels, average)
 
 
-def sum_scores(values: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
-    """Sum values of samples, (M,), over all of them, or over those of each true class, (C,); (B, ...) with bins."""
-    return labels.sum(values) if average == "micro" else labels.sum_by(labels.target, labels.num_classes, values)
+def sum_scores(scores: Tensor, labels: Labels, average: ScoreAverage) -> Tensor:
+    """Sum scores (M,) over all samples, or over those of each true class, (C,); (B, ...) with bins."""
+    return labels.sum(scores) if average == "micro" else labels.sum_by(labels.target, labels.num_classes, scores)
+
+
+def sum_weights(labels: Labels, average: ScoreAverage) -> Tensor:
+    """Sum the weights of all samples, or of those of each true class, (C,); (B, ...) with bins."""
+    return labels.total() if average == "micro" else labels.count_by(labels.target, labels.num_classes)
 
 
 def default_k(num_classes: int) -> int:

@@ -8,6 +8,7 @@ from torch import Tensor
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, scale_of
+from mpcs_torch.functional.inputs.ties import highest_class
 
 
 class RiskCoverage(NamedTuple):
@@ -126,7 +127,7 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
     Nothing here looks at a value, so an accelerator is never waited for.
     """
     probs = samples.probs()
-    decided = probs.argmax(dim=1)
+    _, decided = highest_class(probs)
     risk = risks_of(probs, decided, dangerous)
     pair = samples.labels.target * len(dangerous) + decided
     return risk, dangerous.flatten().index_select(0, pair)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_trials
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 
 SAMPLE = 2**13
 """The number of points from which a first, coarse hull is made."""
@@ -176,10 +176,10 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if not preds.is_floating_point() or preds.ndim != 1:
         raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
     check_trials(preds, target)
-    faults = [Fault("preds must hold no NaN", preds.isnan(), preds)]
+    faults = [Fault("preds must hold no NaN", preds, [Span(preds)])]
     if target.dtype != torch.bool:
         rule = "target must hold 0 for non-targets and 1 for targets"
-        faults.append(Fault(rule, (target != 0) & (target != 1), target))
+        faults.append(Fault(rule, target, [Span(target.long(), 0, 1)]))
     raise_first(faults)
     labels = target.bool()
     check_both_occur(labels)

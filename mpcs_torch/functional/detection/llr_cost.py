@@ -48,8 +48,9 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
     unlabelled = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.long, device=preds.device)
     samples = flatten_samples(preds, unlabelled, num_classes=len(priors), scale=scale_of(from_logits))
     raise_first(samples.find_faults())
-    log_priors = priors.to(samples.scores).log()
-    ratios = _log_odds(samples.scores if from_logits else samples.scores.log()) - _log_odds(log_priors.unsqueeze(0))
+    scores = samples.wide()
+    log_priors = priors.to(scores).log()
+    ratios = _log_odds(scores if from_logits else scores.log()) - _log_odds(log_priors.unsqueeze(0))
     return ratios.reshape(preds.movedim(1, -1).shape).movedim(-1, 1)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first
 
 
 class CohortStatistics(NamedTuple):
@@ -55,9 +55,13 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         raise ValueError(f"preds must be floating point scores (M,), but got {preds.dtype} {tuple(preds.shape)}.")
     if names.is_floating_point() or names.shape != preds.shape:
         raise ValueError(f"names must be integers {tuple(preds.shape)}, but got {names.dtype} {tuple(names.shape)}.")
-    in_range = (names >= 0) & (names < num_names)
     name_rule = f"names must be from 0 to {num_names - 1}"
-    raise_first([Fault("preds must be finite", ~preds.isfinite(), preds), Fault(name_rule, ~in_range, names)])
+    raise_first(
+        [
+            Fault("preds must be finite", preds, [finite(preds)]),
+            Fault(name_rule, names, [Span(names, 0, num_names - 1)]),
+        ]
+    )
     order = preds.double().argsort(descending=True, stable=True)
     order = order[names[order].argsort(stable=True)]
     scores, owners = preds[order].double(), names[order].long()

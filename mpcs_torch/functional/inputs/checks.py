@@ -60,6 +60,20 @@ def check_num_classes(num_classes: int) -> None:
         raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
 
 
+LARGEST_MATRIX = 2**31
+"""Bytes of a matrix (C, C), at most."""
+
+
+def check_matrix_fits(num_classes: int, bytes_each: int) -> None:
+    """Refuse a number of classes whose matrix (C, C) would take more than 2 GiB."""
+    size = num_classes**2 * bytes_each
+    if size > LARGEST_MATRIX:
+        raise ValueError(
+            f"num_classes must not need a matrix of more than {LARGEST_MATRIX / 2**30:g} GiB here, but "
+            f"{num_classes} x {num_classes} numbers take {size / 2**30:.1f} GiB."
+        )
+
+
 def check_zero_division(zero_division: float) -> None:
     """Refuse a value for 0 / 0 that is not NaN, 0 or 1."""
     if zero_division == zero_division and zero_division not in (0, 1):

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores, check_target
-from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
-from mpcs_torch.functional.inputs.parts import of_parts
+from mpcs_torch.functional.inputs.probabilities import of_both_classes
+from mpcs_torch.functional.inputs.ties import highest_class
 
 REFERRED = -1
 """Stands for a sample that is referred to somebody else, among decisions for classes."""
@@ -31,13 +32,12 @@ class Decisions(NamedTuple):
         """Find the samples that break each rule of `decision_rules`, in that order."""
         num_classes = self.labels.num_classes
         if self.given.is_floating_point():
-            broken = self.given.isnan()
+            span = Span(self.given)
         else:
-            lowest, after_last = REFERRED if self.further else 0, num_classes + max(0, self.further - 1)
-            broken = (self.given < lowest) | (self.given >= after_last)
+            span = Span(self.given, REFERRED if self.further else 0, num_classes - 1 + max(0, self.further - 1))
         label_fault, weight_fault = self.labels.find_faults()
         _, rule, _ = decision_rules(num_classes, self.further)
-        return label_fault, Fault(rule, self.labels.counted & broken, self.given), weight_fault
+        return label_fault, Fault(rule, self.given, [span], label_fault.counted), weight_fault
 
 
 def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
@@ -69,13 +69,9 @@ def flatten_decisions(
     """
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     if preds.is_floating_point():
-        if num_classes == 2 and preds.shape == target.shape:  # probabilities and logits differ in where 0 lies
-            raise ValueError(
-                f"preds must have shape (N, 2) or hold integer decisions, but got {preds.dtype} {tuple(preds.shape)}: "
-                "pass decisions such as (preds > 0.5).long() of the probabilities of class 1."
-            )
+        preds = of_both_classes(preds, target, num_classes, None)
         check_scores(preds, target, num_classes)
-        given, predicted = highest_scores(preds)
+        given, predicted = (part.reshape(-1) for part in highest_class(preds.detach()))
     else:
         if preds.is_complex():
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")
@@ -86,16 +82,3 @@ def flatten_decisions(
             predicted = torch.where(given == REFERRED, num_classes + further - 1, predicted)
     labels = flatten_labels(target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight)
     return Decisions(predicted, labels, given, further)
-
-
-def highest_scores(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the highest score of each sample, NaN if one is, and its class, the lowest of several: (M,) each."""
-
-    def of_part(rows: slice) -> tuple[Tensor, Tensor]:
-        part = scores[rows]
-        part = part.float() if part.element_size() < 4 and part.is_cpu else part  # several times as quick
-        highest, place = part.max(dim=1)
-        return highest.reshape(-1), place.reshape(-1)
-
-    highest, place = (torch.cat(parts) for parts in zip(*of_parts(of_part, scores.detach()), strict=True))
-    return highest, place

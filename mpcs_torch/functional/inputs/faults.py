@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from math import inf
 from typing import NamedTuple
 
 import torch
@@ -11,29 +12,65 @@ SUM_TOLERANCE = 1e-3
 """The largest distance of a sum of probabilities from 1."""
 
 
+class Span(NamedTuple):
+    """A number of each sample, and the range that it must lie in; NaN lies in none."""
+
+    numbers: Tensor
+    """(M,)."""
+    lowest: float = -inf
+    highest: float = inf
+
+    def is_kept(self) -> bool:
+        """Tell whether all numbers lie in the range, by looking at their minimum and maximum alone."""
+        if not self.numbers.numel():
+            return True
+        lowest, highest = self.numbers.aminmax()  # both are NaN if a number is
+        return bool(self.lowest <= lowest.item() and highest.item() <= self.highest)
+
+    def broken(self) -> Tensor:
+        """Tell which numbers lie outside: (M,), bool."""
+        return ~((self.numbers >= self.lowest) & (self.numbers <= self.highest))
+
+
+def finite(numbers: Tensor) -> Span:
+    """Return the range of finite numbers."""
+    most = torch.finfo(numbers.dtype).max
+    return Span(numbers, -most, most)
+
+
 class Fault(NamedTuple):
-    """One rule for the values of a batch of M samples, and the samples that break it."""
+    """One rule for the values of a batch of M samples, and what tells which samples break it."""
 
     rule: str
     """The name of the argument and its rule, as the error message begins."""
-    broken: Tensor | None
-    """(M,), bool: the samples that break it; None if no sample can."""
     values: Tensor
     """(M,) or (M, C): the values that the message quotes."""
+    spans: Sequence[Span]
+    """A sample breaks the rule if one of its numbers lies outside its range; empty if none can."""
+    counted: Tensor | None = None
+    """(M,), bool: the samples that the rule is for; None for all."""
+
+    def broken(self) -> Tensor:
+        """Tell which samples break the rule: (M,), bool."""
+        broken = torch.stack([span.broken() for span in self.spans]).any(dim=0)
+        return broken if self.counted is None else broken & self.counted
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
     """Raise a ValueError that quotes the first value that breaks a rule. This waits for an accelerator."""
-    for rule, broken, values in faults:
-        if broken is not None and broken.any():
+    for fault in faults:
+        if all(span.is_kept() for span in fault.spans):
+            continue
+        broken = fault.broken()
+        if broken.any():  # otherwise they do not count
             sample = int(broken.int().argmax())
-            raise ValueError(f"{rule}, but sample {sample} has {_quote(values[sample])}.")
+            raise ValueError(f"{fault.rule}, but sample {sample} has {_quote(fault.values[sample])}.")
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
     """Count the samples that break each rule, without waiting for an accelerator: int64 (len(faults),)."""
     none = faults[0].values.new_zeros((), dtype=torch.int64)
-    return torch.stack([none if fault.broken is None else fault.broken.sum() for fault in faults])
+    return torch.stack([fault.broken().sum() if fault.spans else none for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:

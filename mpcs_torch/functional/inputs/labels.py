@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.faults import Fault, Span, finite
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
 """What the values of sample_weight must be, as error messages begin."""
@@ -30,8 +30,7 @@ class Bins(NamedTuple):
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
         """Sum values (M,) over the samples of each bin and code in [0, size): (B, size)."""
-        cells = values.new_zeros(self.number * size).index_add_(0, self.codes * size + codes, values)
-        return cells.view(self.number, size)
+        return add_at(self.codes * size + codes, self.number * size, values).view(self.number, size)
 
 
 class Labels(NamedTuple):
@@ -39,54 +38,86 @@ class Labels(NamedTuple):
 
     target: Tensor
     """(M,), int64, in [0, C): a label outside this range is moved to the nearest class."""
-    weight: Tensor
-    """(M,), widest float: the given sample weight or 1, and 0 for ignored samples."""
-    counted: Tensor
-    """(M,), bool: False for ignored samples."""
     given: Tensor
     """(M,), int64: the labels as they were given."""
     num_classes: int
-    is_unweighted: bool
-    """True if neither weights nor a label to ignore were given, so that all weights are 1."""
-    ignores: bool
-    """True if a label to ignore was given."""
+    ignored: Tensor | None = None
+    """(M,), bool; None if no label is ignored."""
+    sample_weight: Tensor | None = None
+    """(M,), widest float: as it was given; None stands for 1 everywhere."""
     bins: Bins | None = None
     """The bin of each sample; None if sums are over all of them."""
 
     @property
+    def counted(self) -> Tensor:
+        """Return whether a sample is not ignored: (M,), bool."""
+        return torch.ones_like(self.given, dtype=torch.bool) if self.ignored is None else ~self.ignored
+
+    @property
     def kept(self) -> Tensor | slice:
-        """The rows of samples that are not ignored; a slice of all of them, which copies nothing, where none can be."""
-        return self.counted if self.ignores else slice(None)
+        """Return the rows that are not ignored; a slice of all rows, which copies nothing, where none can be."""
+        return slice(None) if self.ignored is None else ~self.ignored
+
+    @property
+    def weight(self) -> Tensor:
+        """Return the weight of each sample, 0 if it is ignored: (M,), widest float."""
+        wide = widest_float(self.given.device)
+        weight = self.counted.to(wide) if self.sample_weight is None else self.sample_weight
+        return weight if self.ignored is None else torch.where(self.ignored, 0.0, weight)
 
     def at(self, rows: slice) -> "Labels":
         """Return the labels of some of the samples."""
-        return self._replace(
-            target=self.target[rows],
-            weight=self.weight[rows],
-            counted=self.counted[rows],
-            given=self.given[rows],
-            bins=None if self.bins is None else self.bins.at(rows),
+        return Labels(
+            self.target[rows],
+            self.given[rows],
+            self.num_classes,
+            None if self.ignored is None else self.ignored[rows],
+            None if self.sample_weight is None else self.sample_weight[rows],
+            None if self.bins is None else self.bins.at(rows),
         )
 
+    def weighted(self, values: Tensor) -> Tensor:
+        """Return values (M,) times the weights of the samples, in the widest float; 0 without weight."""
+        values = values.to(widest_float(values.device))
+        if self.ignored is None and self.sample_weight is None:
+            return values
+        weight = self.weight
+        return torch.where(weight > 0, values * weight, 0.0)  # 0 would not cancel an infinity
+
     def sum(self, values: Tensor) -> Tensor:
-        """Sum values (M,), already weighted, over all samples, a scalar, or over those of each bin, (B,)."""
-        return values.sum() if self.bins is None else self.bins.sum(values)
+        """Sum values (M,) times weights over all samples, a scalar, or over those of each bin, (B,)."""
+        weighted = self.weighted(values)
+        return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor) -> Tensor:
-        """Sum values (M,) by codes in [0, size), such as true classes: (size,), or (B, size) with bins."""
-        if self.bins is None:
-            return values.new_zeros(size).index_add(0, codes, values)
-        return self.bins.sum_by(codes, size, values)
+        """Sum values (M,) times weights by codes in [0, size): (size,), or (B, size) with bins."""
+        weighted = self.weighted(values)
+        return add_at(codes, size, weighted) if self.bins is None else self.bins.sum_by(codes, size, weighted)
+
+    def total(self) -> Tensor:
+        """Sum the weights over all samples, a scalar, or over those of each bin, (B,)."""
+        if self.ignored is None and self.sample_weight is None and self.bins is None:
+            return self.given.new_full((), len(self.given), dtype=widest_float(self.given.device))
+        weight = self.weight
+        return weight.sum() if self.bins is None else self.bins.sum(weight)
+
+    def count_by(self, codes: Tensor, size: int) -> Tensor:
+        """Sum the weights by codes in [0, size): (size,), or (B, size) with bins."""
+        return self.sum_by(codes, size, torch.ones_like(codes))
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""
-        out_of_range = self.given != self.target
-        if self.ignores:
-            out_of_range &= self.counted
-        return (
-            Fault(label_rule(self.num_classes), out_of_range, self.given),
-            Fault(WEIGHT_RULE, None, self.weight) if self.is_unweighted else find_bad_weights(self.weight),
+        in_range = Span(self.given, 0, self.num_classes - 1)
+        counted = None if self.ignored is None else ~self.ignored
+        weight = None if self.sample_weight is None else self.weight
+        return Fault(label_rule(self.num_classes), self.given, [in_range], counted), find_bad_weights(
+            self.given, weight
         )
+
+
+def add_at(places: Tensor, size: int, values: Tensor) -> Tensor:
+    """Sum values (M,) by their places in [0, size): (size,)."""
+    return values.new_zeros(size).index_add_(0, places, values)
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:
@@ -106,27 +137,29 @@ def flatten_labels(
 ) -> Labels:
     """Flatten integer labels (N, ...) and their weights without looking at a value."""
     given = target.reshape(-1).long()
-    counted = torch.ones_like(given, dtype=torch.bool) if ignore_index is None else given != ignore_index
-    weight = flatten_weight(sample_weight, counted, target.shape)
-    is_unweighted = ignore_index is None and sample_weight is None
     return Labels(
-        given.clamp(0, num_classes - 1), weight, counted, given, num_classes, is_unweighted, ignore_index is not None
+        given.clamp(0, num_classes - 1),
+        given,
+        num_classes,
+        None if ignore_index is None else given == ignore_index,
+        flatten_weight(sample_weight, target.shape),
     )
 
 
-def flatten_weight(sample_weight: Tensor | None, counted: Tensor, shape: torch.Size) -> Tensor:
-    """Return the weight of each of M samples in the widest float: 1 by default, and 0 for samples that do not count."""
-    wide = widest_float(counted.device)
+def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | None:
+    """Return the weights of M samples in the widest float, (M,); None stands for 1 everywhere."""
     if sample_weight is None:
-        return counted.to(wide)
+        return None
     if sample_weight.shape != shape:
         raise ValueError(
             f"sample_weight must have shape {tuple(shape)}, one weight for each sample, "
             f"but got {tuple(sample_weight.shape)}."
         )
-    return torch.where(counted, sample_weight.reshape(-1).to(wide), 0.0)
+    return sample_weight.reshape(-1).to(widest_float(sample_weight.device))
 
 
-def find_bad_weights(weight: Tensor) -> Fault:
-    """Find the samples whose weight breaks `WEIGHT_RULE`."""
-    return Fault(WEIGHT_RULE, ~(weight.isfinite() & (weight >= 0)), weight)
+def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
+    """Find the samples (M, ...) whose weight (M,) breaks `WEIGHT_RULE`."""
+    if weight is None:
+        return Fault(WEIGHT_RULE, samples, [])
+    return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
-from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 from mpcs_torch.functional.inputs.parts import of_parts
 
@@ -68,18 +68,22 @@ class SoftSamples(NamedTuple):
     def find_faults(self) -> tuple[Fault, ...]:
         """Find the samples that break each rule of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
-        weight = self.preds.new_ones(len(self.preds)) if self.weight is None else self.weight.squeeze(1)
-
-        def of_part(rows: slice) -> list[Tensor]:
-            part = self.at(rows)
-            return [_is_off(part._counted(values.detach())) for values in (part.target, part.preds)]
-
-        bad = [torch.cat(parts) for parts in zip(*of_parts(of_part, self.preds.detach()), strict=True)]
+        weight = None if self.weight is None else self.weight.squeeze(1)
         return (
-            Fault(target_rule, bad[0], self.target.detach()),
-            Fault(preds_rule, bad[1], self.preds.detach()),
-            find_bad_weights(weight),
+            Fault(target_rule, self.target.detach(), self._spans(self.target)),
+            Fault(preds_rule, self.preds.detach(), self._spans(self.preds)),
+            find_bad_weights(self.preds.detach(), weight),
         )
+
+    def _spans(self, values: Tensor) -> list[Span]:
+        """Return the minimum and the maximum of the degrees of each sample, and the range for both."""
+
+        def of_part(rows: slice) -> tuple[Tensor, Tensor]:
+            degrees = self.at(rows)._counted(values[rows].detach())
+            return degrees.amin(dim=1), degrees.amax(dim=1)
+
+        low, high = (torch.cat(parts) for parts in zip(*of_parts(of_part, values.detach()), strict=True))
+        return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in (low, high)]
 
     def sums(self, of_elements: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
         """Sum values of elements over the samples with their weights, in a wide dtype.
@@ -115,12 +119,6 @@ class SoftSamples(NamedTuple):
         return weighted.to(dtype).sum(dim=0) if self.bins is None else self.bins.sum(weighted.to(dtype))
 
 
-def _is_off(degrees: Tensor) -> Tensor:
-    """Tell for each sample whether a degree of truth is outside [0, 1] or NaN: (M,)."""
-    # Both are NaN if a degree is; aminmax would take ten times as long.
-    return ~((degrees.amin(dim=1) >= -ROUNDING) & (degrees.amax(dim=1) <= 1 + ROUNDING))
-
-
 def flatten_soft(
     preds: Tensor, target: Tensor, *, num_classes: int | None, sample_weight: Tensor | None, ignore: Tensor | None
 ) -> SoftSamples:
@@ -145,10 +143,8 @@ def flatten_soft(
         )
     if num_classes is not None and num_classes != (preds.shape[1] if preds.ndim > 1 else 1):
         raise ValueError(f"preds must hold {num_classes} classes, but got shape {tuple(preds.shape)}.")
-    weight = None
-    if sample_weight is not None:
-        every = torch.ones(preds.shape[:1] + preds.shape[2:], dtype=torch.bool, device=preds.device)
-        weight = flatten_weight(sample_weight, every.reshape(-1), every.shape).unsqueeze(1)
+    weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:])
+    weight = None if weight is None else weight.unsqueeze(1)
     return SoftSamples(_by_class(preds), _by_class(target), None if ignore is None else _by_class(ignore), weight)
 
 

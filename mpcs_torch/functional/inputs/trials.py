@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
-from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.faults import Fault, Span
 
 IGNORED = -1
 """Stands for the label of a trial that is ignored."""
@@ -46,10 +46,11 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
         check_scores(preds, target, num_classes)
         scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
     labels, values = target.reshape(-1).long(), 2 if num_classes is None else num_classes
-    counted = torch.ones_like(labels, dtype=torch.bool) if ignore_index is None else labels != ignore_index
-    in_range = (labels >= 0) & (labels < values)
-    is_nan = scores.isnan() if scores.ndim == 1 else scores.isnan().any(dim=1)
+    counted = None if ignore_index is None else labels != ignore_index
+    in_range = Span(labels, 0, values - 1)
+    is_number = Span(scores if scores.ndim == 1 else scores.amax(dim=1))
     label_rule, score_rule = trial_rules(num_classes)
-    faults = Fault(label_rule, counted & ~in_range, labels), Fault(score_rule, counted & is_nan, scores)
-    kept = torch.where(counted & in_range, labels, IGNORED).to(torch.int8 if values < 128 else torch.int32)
+    faults = Fault(label_rule, labels, [in_range], counted), Fault(score_rule, scores, [is_number], counted)
+    is_kept = ~in_range.broken() if counted is None else counted & ~in_range.broken()
+    kept = torch.where(is_kept, labels, IGNORED).to(torch.int8 if values < 128 else torch.int32)
     return TrialBatch(scores, kept, faults)

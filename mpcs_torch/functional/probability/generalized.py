@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional.inputs.checks import LossSettings, check_loss_inputs, widest_float
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.parts import in_own_threads
+from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
 NEARLY_ZERO = 1e-8
@@ -72,7 +71,7 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
     if not isfinite(power):
         raise ValueError(f"power must be finite, but got {power}.")
     flat = probs.reshape(-1)
-    raise_first([Fault("probs must hold probabilities from 0 to 1", ~((flat >= 0) & (flat <= 1)), flat)])
+    raise_first([Fault("probs must hold probabilities from 0 to 1", flat, [Span(flat, 0, 1)])])
     logs = flat.to(widest_float(probs.device)).clamp(min=epsilon).log()
     return log_generalized_mean(logs, torch.ones_like(logs), power).exp()
 
@@ -170,21 +169,19 @@ def robustness(
 
 def prob_of_true_class(samples: Samples) -> Tensor:
     """Return the probability of the true class of each sample: (M,)."""
-    return samples.of_true_class(samples.quick_probs())
+    return samples.of_true_class(samples.probs())
 
 
 def power_sums_of(terms: RowTerms, power: float, epsilon: float) -> PowerSums:
     """Sum the powers of the probabilities of true classes, without looking at a value."""
     labels = terms.labels
-    powers = weighted_powers(terms.term, labels.weight, power, epsilon)
-    return PowerSums(labels.sum(powers), labels.sum(labels.weight))
+    return PowerSums(labels.sum(floored_powers(terms.term, power, epsilon)), labels.total())
 
 
-def weighted_powers(probs: Tensor, weights: Tensor, power: float, epsilon: float) -> Tensor:
-    """Return the weighted powers of floored probabilities (for power 0, their logarithms) in the weights' dtype."""
-    floored = probs.to(weights.dtype).clamp(min=epsilon)
-    powers = floored.log() if power == 0 else floored**power
-    return torch.where(weights > 0, weights * powers, 0.0)  # a weight of 0 would not cancel an infinity
+def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
+    """Return the powers of floored probabilities (for power 0, their logarithms) in the widest float."""
+    floored = probs.to(widest_float(probs.device)).clamp(min=epsilon)
+    return floored.log() if power == 0 else floored**power
 
 
 def mean_of(total: Tensor, weight: Tensor, power: float) -> Tensor:
@@ -200,7 +197,8 @@ def means_of(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans
 
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
     """Sum the weighted powers of floored probabilities for each of `POWERS`: (3,)."""
-    return torch.stack([weighted_powers(probs, weights, power, epsilon).sum() for power in POWERS])
+    powers = [floored_powers(probs, power, epsilon) for power in POWERS]
+    return torch.stack([torch.where(weights > 0, weights * power, 0.0).sum() for power in powers])  # 0 * inf is NaN
 
 
 def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
@@ -214,7 +212,6 @@ def check_floor(epsilon: float) -> None:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
 
-@in_own_threads
 def _reported(
     preds: Tensor,
     target: Tensor,

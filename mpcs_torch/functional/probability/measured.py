@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.parts import LARGE, in_own_threads, of_parts
+from mpcs_torch.functional.inputs.parts import of_parts
 from mpcs_torch.functional.inputs.probabilities import (
     RowTerms,
     Scale,
     checked_terms,
     computed_in,
-    probs_of,
     scale_of,
 )
 from mpcs_torch.functional.probability.generalized import (
@@ -51,7 +50,6 @@ class MeasuredProbabilities(NamedTuple):
         return self.correct / (self.correct + self.incorrect)
 
 
-@in_own_threads
 def measured_probabilities(
     preds: Tensor,
     target: Tensor,
@@ -145,7 +143,7 @@ def measure_terms(
 ) -> MeasuredProbabilities:
     """Return the bins and means of the probabilities of samples, given that of the true class of each."""
     kept = terms.labels.kept
-    return measure(terms.term[kept], terms.given.scores[kept], terms.given.scale, epsilon, n_bins, delta, span)
+    return measure(terms.term[kept], terms.samples.scores[kept], terms.samples.scale, epsilon, n_bins, delta, span)
 
 
 def measure(
@@ -218,11 +216,10 @@ class _Pieces(NamedTuple):
         dtype = computed_in(scores)
         edges = self.edges.to(dtype)  # where that is less, the next number above is as good an edge
         edges = torch.where(edges < self.edges, torch.nextafter(edges, edges.new_tensor(inf)), edges)
-        table = _Table.of(edges) if scores.is_cpu and dtype == torch.float32 else None
 
         def of_part(rows: slice) -> Tensor:
-            values = probs_of(scores[rows].to(dtype), scale).flatten()
-            return _count(values, edges) if table is None or len(values) < LARGE else table.counts_of(values, edges)
+            part = scores[rows].to(dtype)
+            return _count((part.softmax(dim=1) if scale == "logits" else part).flatten(), edges)
 
         return torch.stack(of_parts(of_part, scores)).sum(0)
 
@@ -234,38 +231,6 @@ class _Pieces(NamedTuple):
 def _count(values: Tensor, edges: Tensor) -> Tensor:
     """Count the values (K,) below, between, and from the last of the edges (E,) on, ascending: int64 (E + 1,)."""
     return torch.bincount(torch.bucketize(values, edges, out_int32=True, right=True), minlength=len(edges) + 1)
-
-
-SHIFT = 17
-"""The last bits of a float32 that a table does without: each of its entries is for numbers within 1.6 %."""
-
-
-class _Table(NamedTuple):
-    """Counts many numbers ten times as quickly as a search, which is left for those beside an edge."""
-
-    beside: Tensor
-    """(2^14,), bool: whether an edge lies among the numbers of an entry."""
-    piece: Tensor
-    """(2^14,), int64: the number of edges that lie below the others."""
-
-    @classmethod
-    def of(cls, edges: Tensor) -> "_Table":
-        """Make the table for edges (E,), float32 from 0 on."""
-        entries = torch.arange(2**31 >> SHIFT, dtype=torch.int32)
-        beside = torch.isin(entries, cls.entries(edges))
-        return cls(beside, torch.bucketize((entries << SHIFT).view(torch.float32), edges, right=True))
-
-    @staticmethod
-    def entries(values: Tensor) -> Tensor:
-        """Return the entry of each number, 0 for -0.0."""
-        return (values.view(torch.int32) >> SHIFT).bitwise_and_((2**31 >> SHIFT) - 1)
-
-    def counts_of(self, values: Tensor, edges: Tensor) -> Tensor:
-        """Count as `_count` does."""
-        entries = self.entries(values)
-        found = torch.bincount(entries, minlength=len(self.piece)).masked_fill_(self.beside, 0)
-        near = values[self.beside.index_select(0, entries)]
-        return _count(near, edges).index_add_(0, self.piece, found)
 
 
 def _start_of(cell: int, delta: float) -> float:

@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
 from mpcs_torch.functional.probability.measured import (
     Span,
@@ -15,7 +14,6 @@ from mpcs_torch.functional.probability.measured import (
 )
 
 
-@in_own_threads
 def probability_accuracy(
     preds: Tensor,
     target: Tensor,
@@ -61,7 +59,7 @@ def probability_accuracy(
     if cells is None:
         measured = measure_terms(terms, epsilon, n_bins, delta, span)
     else:
-        probs = terms.given.upcast().quick_probs()
+        probs = terms.samples.probs()
         counts = count_probabilities(probs, labels.target, labels.counted, cells)
         measured = measure_counts(*counts, cells, epsilon, n_bins, delta, span)
     return compare_means(reported, measured.means)

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, Scale, checked_terms, scale_of
 
 OverClasses = Literal["sum", "mean"]
@@ -21,7 +20,6 @@ class BrierSums(NamedTuple):
     """1 for each sample."""
 
 
-@in_own_threads
 def brier_score(
     preds: Tensor,
     target: Tensor,
@@ -64,7 +62,7 @@ def brier_score(
 def squared_error(samples: Samples) -> Tensor:
     """Sum the squared differences of the probabilities of each sample and its one-hot label: (M,), widest float."""
     # The last digit differs from that of a softmax: records of training runs hold this value.
-    probs = samples.scores if samples.scale == "probs" else samples.log_probs().exp()
+    probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
     label = samples.labels.target.unsqueeze(1)
     squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
     return squares.to(widest_float(squares.device)).sum(1)  # quicker than a sum that casts
@@ -73,7 +71,7 @@ def squared_error(samples: Samples) -> Tensor:
 def brier_sums(terms: RowTerms) -> BrierSums:
     """Sum the squared errors of samples."""
     labels = terms.labels
-    return BrierSums(labels.sum(terms.term * labels.weight), labels.sum(labels.weight))
+    return BrierSums(labels.sum(terms.term), labels.total())
 
 
 def brier_of(sums: BrierSums, num_classes: int, over_classes: OverClasses) -> Tensor:
@@ -90,7 +88,6 @@ class EntropySums(NamedTuple):
     """1 for each sample."""
 
 
-@in_own_threads
 def cross_entropy(
     preds: Tensor,
     target: Tensor,
@@ -142,12 +139,10 @@ def log_prob(samples: Samples) -> Tensor:
     """Return the logarithm of the probability of the true class of each sample: (M,), widest float."""
     wide = widest_float(samples.scores.device)
     if samples.scale == "probs":
-        return samples.of_true_class(samples.scores).to(wide).log()
+        return samples.of_true_class(samples.probs()).to(wide).log()
     return samples.of_true_class(samples.log_probs()).to(wide)
 
 
 def entropy_sums(terms: RowTerms) -> EntropySums:
     """Sum -log of the probability of the true class."""
-    weight = terms.labels.weight
-    weighed = torch.where(weight > 0, -terms.term * weight, 0.0)  # a weight of 0 would not cancel an infinity
-    return EntropySums(terms.labels.sum(weighed), terms.labels.sum(weight))
+    return EntropySums(-terms.labels.sum(terms.term), terms.labels.total())

@@ -5,10 +5,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_matrix_fits, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.parts import in_own_threads
+from mpcs_torch.functional.inputs.labels import add_at
 
 
 class ClassCounts(NamedTuple):
@@ -28,16 +28,16 @@ def class_counts(confusion: Tensor) -> ClassCounts:
     return ClassCounts(counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2))
 
 
-def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count flat decisions without looking at a value: (C,) each, or (B, C) with bins."""
-    labels, predicted = decisions.labels, decisions.predicted
-    right = (predicted == labels.target) * labels.weight
-    size = labels.num_classes
-    return ClassCounts(
-        labels.sum_by(labels.target, size, right),
-        labels.sum_by(labels.target, size, labels.weight),
-        labels.sum_by(predicted, size, labels.weight),
-    )
+def count_classes(decisions: Decisions) -> Tensor:
+    """Count flat decisions without looking at a value: the fields of `ClassCounts`, (3, C), or (B, 3, C) with bins."""
+    (target, *_), bins, size = decisions.labels, decisions.labels.bins, decisions.labels.num_classes
+    right = torch.where(decisions.predicted == target, target, 3 * size)  # wrong ones fall into a cell that is cut off
+    codes = torch.cat([right, target + size, decisions.predicted + 2 * size])
+    cells, number = 3 * size + 1, 1 if bins is None else bins.number
+    if bins is not None:
+        codes += bins.codes.repeat(3) * cells
+    counts = add_at(codes, number * cells, decisions.labels.weight.repeat(3))
+    return counts.view(number, cells)[:, :-1].view(number, 3, size)[slice(None) if bins is not None else 0]
 
 
 def confusion_matrix(
@@ -48,28 +48,20 @@ def confusion_matrix(
     num_classes: int,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Count the samples of each pair (true class, predicted class).
+    """Sum the weights of the samples of each pair (true class, predicted class), by default their number.
 
-    Arguments and errors are those of `accuracy`.
+    Arguments and errors are those of `accuracy`, and a ``num_classes`` whose matrix takes more than 2 GiB is refused.
 
     Returns:
-        ``(C, C)``, rows true classes: int64 counts, or with ``sample_weight`` float64 sums (float32 on MPS).
+        ``(C, C)``, float64 (float32 on MPS), rows true classes.
 
     Example:
         >>> confusion_matrix(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 0]), num_classes=2)
-        tensor([[1, 1],
-                [0, 1]])
+        tensor([[1., 1.],
+                [0., 1.]], dtype=torch.float64)
     """
-    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return confusion.long() if sample_weight is None else confusion
-
-
-@in_own_threads
-def weighted_confusion(
-    preds: Tensor, target: Tensor, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
-) -> Tensor:
-    """Sum the weights of the samples of each pair (true class, predicted class): (C, C) in the widest float."""
     check_num_classes(num_classes)
+    check_matrix_fits(num_classes, 8)
     decisions = flatten_decisions(
         preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
     )
@@ -79,19 +71,22 @@ def weighted_confusion(
 
 def count_pairs(decisions: Decisions) -> Tensor:
     """Sum the weights of each pair of flat decisions without looking at a value: (C, C) in the widest float."""
-    weight, num_classes = decisions.labels.weight, decisions.labels.num_classes
-    cells = torch.zeros(num_classes * num_classes, dtype=weight.dtype, device=weight.device)
-    pair = decisions.labels.target * num_classes + decisions.predicted
-    return cells.index_add(0, pair, weight).reshape(num_classes, num_classes)
+    labels, num_classes = decisions.labels, decisions.labels.num_classes
+    pair = labels.target * num_classes + decisions.predicted
+    return labels.count_by(pair, num_classes * num_classes).reshape(num_classes, num_classes)
 
 
-def confusion_of(
+def counts_of(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, *, num_classes: int, ignore_index: int | None
-) -> Tensor:
-    """Return the weighted confusion matrix of samples or, without a target, the one given as `preds`."""
-    if target is not None:
-        return weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+) -> ClassCounts:
+    """Return the counts of samples or, without a target, those of the confusion matrix given as `preds`."""
     check_num_classes(num_classes)
+    if target is not None:
+        decisions = flatten_decisions(
+            preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
+        )
+        raise_first(decisions.find_faults())
+        return ClassCounts(*count_classes(decisions))
     if sample_weight is not None or ignore_index is not None:
         raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
     if preds.is_complex() or preds.dtype == torch.bool or preds.shape != (num_classes, num_classes):
@@ -102,4 +97,4 @@ def confusion_of(
     bad = ~(preds.isfinite() & (preds >= 0))
     if bad.any():
         raise ValueError(f"preds without a target must hold finite counts >= 0, but got {preds[bad][0].item():g}.")
-    return preds.to(widest_float(preds.device))
+    return class_counts(preds)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_zero_division
-from mpcs_torch.functional.quality.confusion import ClassCounts, class_counts, confusion_of
+from mpcs_torch.functional.quality.confusion import ClassCounts, counts_of
 
 
 def multiclass_quality_metrics(
@@ -60,8 +60,8 @@ def multiclass_quality_metrics(
         0.833 0.750 0.833
     """
     check_quality_settings(beta, zero_division)
-    confusion = confusion_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return quality_of(class_counts(confusion), beta=beta, zero_division=zero_division)
+    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return quality_of(counts, beta=beta, zero_division=zero_division)
 
 
 def quality_of(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:

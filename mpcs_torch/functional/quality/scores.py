@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.quality.confusion import ClassCounts, class_counts, confusion_of, weighted_confusion
+from mpcs_torch.functional.quality.confusion import ClassCounts, counts_of
 
 
 def accuracy(
@@ -40,8 +40,8 @@ def accuracy(
         >>> accuracy(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return accuracy_of(class_counts(confusion))
+    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return accuracy_of(counts)
 
 
 def accuracy_of(counts: ClassCounts) -> Tensor:
@@ -70,8 +70,8 @@ def class_error_rates(
         >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
-    confusion = confusion_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return class_error_rates_of(class_counts(confusion))
+    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return class_error_rates_of(counts)
 
 
 def class_error_rates_of(counts: ClassCounts) -> Tensor:
@@ -114,8 +114,8 @@ def macro_f1(
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7778, dtype=torch.float64)
     """
-    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return macro_f1_of(class_counts(confusion))
+    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return macro_f1_of(counts)
 
 
 def macro_f1_of(counts: ClassCounts) -> Tensor:
@@ -152,8 +152,8 @@ def matthews_correlation(
         >>> matthews_correlation(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7000, dtype=torch.float64)
     """
-    confusion = weighted_confusion(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
-    return matthews_correlation_of(class_counts(confusion))
+    counts = counts_of(preds, target, sample_weight, num_classes=num_classes, ignore_index=ignore_index)
+    return matthews_correlation_of(counts)
 
 
 def matthews_correlation_of(counts: ClassCounts) -> Tensor:

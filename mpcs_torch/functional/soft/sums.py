@@ -7,7 +7,6 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, check_zero_division, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.parts import in_own_threads
 from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
@@ -28,7 +27,6 @@ class SoftSums(NamedTuple):
     """Sum of 1 for each element that is not ignored."""
 
 
-@in_own_threads
 def checked_sums(
     preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:

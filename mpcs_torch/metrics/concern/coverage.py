@@ -6,7 +6,6 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 
 
@@ -19,8 +18,7 @@ class Coverage(SeverityMetric):
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, if it has coarse answers.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
@@ -38,7 +36,7 @@ class Coverage(SeverityMetric):
         *,
         concern: ConcernSpec | None = None,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())

@@ -16,7 +16,6 @@ from mpcs_torch.functional.concern.dangerous import (
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.base import ValidateArgs
 
 
 class SeverityMetric(AdditiveMetric):
@@ -70,8 +69,7 @@ class DangerousErrors(SeverityMetric):
             samples), ``"decided"`` for dangerous errors per sample that is not referred (NaN if all are), ``"errors"``
             for dangerous errors per error (0 without errors; the paper's destructive rate).
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -97,7 +95,7 @@ class DangerousErrors(SeverityMetric):
         concern: ConcernSpec | Tensor | None = None,
         normalize: DangerousNormalize = None,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_choice("normalize", normalize, DangerousNormalize)

@@ -18,9 +18,8 @@ from mpcs_torch.functional.concern.expected_concern import (
     sum_costs,
 )
 from mpcs_torch.functional.inputs.arrays import costs_of
-from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_num_classes
+from mpcs_torch.functional.inputs.checks import check_choice, check_costs, check_matrix_fits, check_num_classes
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.base import ValidateArgs
 
 
 class ExpectedConcern(AdditiveMetric):
@@ -42,8 +41,7 @@ class ExpectedConcern(AdditiveMetric):
         normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern
             per sample.
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
@@ -76,7 +74,7 @@ class ExpectedConcern(AdditiveMetric):
         priors: Tensor | None = None,
         normalize: bool = True,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)
@@ -101,7 +99,6 @@ class ExpectedConcern(AdditiveMetric):
             ratio=self.ratio,
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
-            checked=bool(self.validate_args),
         )
 
     def sums_of(self, samples: Decided) -> CostSums:
@@ -140,6 +137,7 @@ class ExpectedConcern(AdditiveMetric):
 
 def cost_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor:
     """Return the checked costs as float64 (C, C) or (C, C + 1) with a diagonal of 0: by default 1 for every error."""
+    check_matrix_fits(num_classes, 8)
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
     costs = costs_of(concern)

@@ -15,17 +15,16 @@ from mpcs_torch.functional.concern.mpcs import (
     default_k,
     dense_concern,
     meta_pattern_concern_score,
-    pattern_scores,
     sum_scores,
+    sum_weights,
 )
-from mpcs_torch.functional.concern.terms import LEAST, CorrectConcern, PatternScores
+from mpcs_torch.functional.concern.pattern_scores import LOWEST_LEVEL, CorrectConcern, PatternScores, pattern_scores
 from mpcs_torch.functional.inputs.arrays import weights_of
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import GivenSamples, flatten_given, sample_rules, scale_of
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, sample_rules, scale_of
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.base import ValidateArgs
 
 MOST_GUESSED = 1000
 """The score of a uniform guess is left out of figures of more classes: it takes C x C numbers."""
@@ -47,11 +46,11 @@ class ScoredSamples(NamedTuple):
 
     labels: Labels
     scores: PatternScores
-    samples: GivenSamples
+    samples: Samples
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Find the samples that break each rule."""
-        return self.samples.find_faults(self.scores.is_bad)
+        return self.samples.find_faults(self.scores.by_sum)
 
 
 class MetaPatternConcernScore(AdditiveMetric):
@@ -74,8 +73,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         ignore_index: Label of samples to leave out.
         average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,), as torchmetrics'
             `ClasswiseWrapper` needs it.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong score silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong score silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -111,7 +109,7 @@ class MetaPatternConcernScore(AdditiveMetric):
         correct_concern: CorrectConcern = "sum",
         ignore_index: int | None = None,
         average: ScoreAverage = "micro",
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         k = default_k(num_classes) if k is None else k
@@ -130,26 +128,23 @@ class MetaPatternConcernScore(AdditiveMetric):
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> ScoredSamples:
         """Return a batch as flat samples with their prediction patterns."""
-        samples = flatten_given(
+        samples = flatten_samples(
             preds,
             target,
             num_classes=self.num_classes,
             scale=scale_of(self.from_logits),
             ignore_index=self.ignore_index,
             sample_weight=sample_weight,
-            checked=bool(self.validate_args),
         )
         scores = pattern_scores(samples, k=self.k, t=self.t, concern=self.concern)
         return ScoredSamples(samples.labels, scores, samples)
 
     def sums_of(self, samples: ScoredSamples) -> ScoreSums:
         """Return the sums of samples."""
-        by_sum, by_count, _ = samples.scores
-        weight = samples.labels.weight
-        of_sum, of_weight = (sum_scores(of, samples.labels, self.average) for of in (by_sum * weight, weight))
-        is_same = by_count is by_sum
-        of_count = of_sum if is_same else sum_scores(by_count * weight, samples.labels, self.average)
-        return ScoreSums(of_sum, of_count, of_weight)
+        (by_sum, by_count), labels = samples.scores, samples.labels
+        of_sum = sum_scores(by_sum, labels, self.average)
+        of_count = of_sum if by_count is by_sum else sum_scores(by_count, labels, self.average)
+        return ScoreSums(of_sum, of_count, sum_weights(labels, self.average))
 
     def value_of(self, sums: ScoreSums) -> Tensor:
         """Return the weighted mean score of samples, NaN without weight."""
@@ -161,7 +156,7 @@ class MetaPatternConcernScore(AdditiveMetric):
 
     def row_ratios(self, whole: ScoreSums) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
         """Return the lowest and the highest score of a sample, whose concern sums to 1."""
-        return [(0, 1), (log((self.t - 1) / LEAST), 1)]
+        return [(0, 1), (log((self.t - 1) / LOWEST_LEVEL), 1)]
 
     def _score(self, sums: ScoreSums) -> Tensor:
         return sums.score_by_sum if self.correct_concern == "sum" else sums.score_by_count

@@ -11,7 +11,7 @@ from mpcs_torch.functional.concern.risk_coverage_area import RiskCoverage, estim
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules, scale_of
-from mpcs_torch.metrics.base import SumMetric, ValidateArgs
+from mpcs_torch.metrics.base import SumMetric
 
 IGNORED = -1
 """Stands for the loss of a sample that is left out."""
@@ -50,7 +50,7 @@ class RiskCoverageArea(SumMetric):
         concern: ConcernSpec | Tensor | None = None,
         from_logits: bool = True,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)
@@ -71,8 +71,7 @@ class RiskCoverageArea(SumMetric):
         )
         self.admit(samples.find_faults)
         risk, loss = estimated_risks(samples, self.dangerous)
-        self.risk.append(risk)
-        self.loss.append(torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
+        self.add(risk=risk, loss=torch.where(samples.labels.counted, loss.to(torch.int8), IGNORED))
 
     def compute(self) -> Tensor:
         """Return the area: a float64 scalar, NaN if all samples are ignored."""

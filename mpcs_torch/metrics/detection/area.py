@@ -16,7 +16,6 @@ from mpcs_torch.functional.detection.area import (
 )
 from mpcs_torch.functional.detection.binary_trials import ClassAverage
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.detection.base import DetectionMetric, PlainDetectionMetric, Rates
 
 
@@ -48,7 +47,7 @@ class PartialAUC(DetectionMetric):
         num_classes: int | None = None,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_max_p_fa(max_p_fa)
@@ -89,7 +88,7 @@ class MissAtFalseAlarm(DetectionMetric):
         num_classes: int | None = None,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_rate("p_fa", p_fa)
@@ -131,7 +130,7 @@ class FalseAlarmAtMiss(DetectionMetric):
         num_classes: int | None = None,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_rate("p_miss", p_miss)

@@ -22,7 +22,7 @@ from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
-from mpcs_torch.metrics.base import SumMetric, ValidateArgs
+from mpcs_torch.metrics.base import SumMetric
 
 Rates = tuple[float, float]
 """The false-alarm rate and the miss rate."""
@@ -59,8 +59,7 @@ class DetectionMetric(SumMetric):
         """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""
         batch = flatten_trials(detached(preds), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
         self.admit(lambda: batch.faults)
-        self.scores.append(batch.scores.clone())  # may be the caller's own tensor
-        self.labels.append(batch.labels)
+        self.add(scores=batch.scores.clone(), labels=batch.labels)  # the scores may be the caller's own tensor
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Update with a batch and return its own value: NaN if the batch lacks targets or non-targets."""
@@ -125,7 +124,7 @@ class PlainDetectionMetric(DetectionMetric):
         *,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())

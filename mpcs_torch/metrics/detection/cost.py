@@ -17,7 +17,6 @@ from mpcs_torch.functional.detection.cost import (
 )
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.detection.operating_point import OperatingPoint, at_least_one_point
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
@@ -93,7 +92,7 @@ class MinDetectionCost(CostMetric):
         normalize: bool = True,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())
@@ -189,7 +188,7 @@ class ActualDetectionCost(_ThresholdCost):
         normalize: bool = True,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())
@@ -222,7 +221,7 @@ class HalfTotalErrorRate(_ThresholdCost):
         num_classes: int | None = None,
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__({**locals(), "points": HALF_TOTAL, "normalize": False})

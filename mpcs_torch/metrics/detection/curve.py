@@ -8,7 +8,6 @@ from torchmetrics.utilities.plot import plot_curve
 from mpcs_torch.functional.detection.curve import CurveAverage, curve_of_trials
 from mpcs_torch.functional.detection.errors import ErrorRates
 from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
 Curves = ErrorRates | list[ErrorRates]
@@ -41,7 +40,7 @@ class DetectionCurve(DetectionMetric):
         *,
         average: CurveAverage = "none",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_choice("average", average, CurveAverage)

@@ -8,7 +8,6 @@ from mpcs_torch.functional.detection.binary_trials import ClassAverage
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod, equal_error_of_trials
 from mpcs_torch.functional.detection.errors import middle_of
 from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.detection.base import DetectionMetric
 
 
@@ -25,8 +24,7 @@ class EqualErrorRate(DetectionMetric):
         average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
             ``"none"`` for one value per class.
         ignore_index: Label of trials to ignore.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -51,7 +49,7 @@ class EqualErrorRate(DetectionMetric):
         method: EqualErrorMethod = "rocch",
         average: ClassAverage = "macro",
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_choice("method", method, EqualErrorMethod)

@@ -17,7 +17,6 @@ from mpcs_torch.functional.probability.generalized import (
     prob_of_true_class,
 )
 from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
-from mpcs_torch.metrics.base import ValidateArgs
 
 
 class GeometricAccuracy(ProbabilityMetric):
@@ -30,8 +29,7 @@ class GeometricAccuracy(ProbabilityMetric):
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the probabilities, in [0, 1).
         ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -60,7 +58,7 @@ class GeometricAccuracy(ProbabilityMetric):
         from_logits: bool = True,
         epsilon: float = 0.005,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_floor(epsilon)

@@ -19,7 +19,7 @@ from mpcs_torch.functional.probability.measured import (
     measure_counts,
 )
 from mpcs_torch.functional.probability.probability_accuracy import check_cells, compare_means
-from mpcs_torch.metrics.base import SumMetric, ValidateArgs
+from mpcs_torch.metrics.base import SumMetric
 
 
 class ProbabilityAccuracy(SumMetric):
@@ -82,7 +82,7 @@ class ProbabilityAccuracy(SumMetric):
         span: Span = "data",
         cells: int | None = None,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_num_classes(num_classes)
@@ -109,12 +109,12 @@ class ProbabilityAccuracy(SumMetric):
             detached(preds), target, num_classes=self.num_classes, scale=self.scale, ignore_index=self.ignore_index
         )
         self.admit(samples.find_faults)
-        probs, labels = samples.quick_probs(), samples.labels
+        probs, labels = samples.probs(), samples.labels
         of_true = samples.of_true_class(probs)
         self.add(powers=power_sums(of_true, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
-            self.probs.append(probs if self.from_logits else probs.clone())  # may be the caller's own
-            self.labels.append(torch.where(labels.counted, labels.target, -1))
+            kept = probs if self.from_logits else probs.clone()  # may be the caller's own
+            self.add(probs=kept, labels=torch.where(labels.counted, labels.target, -1))
         else:
             correct, incorrect = count_probabilities(probs, labels.target, labels.counted, self.cells)
             self.add(correct=correct, incorrect=incorrect)

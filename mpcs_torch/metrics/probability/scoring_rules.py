@@ -19,7 +19,6 @@ from mpcs_torch.functional.probability.scoring_rules import (
     squared_error,
 )
 from mpcs_torch.metrics.additive import ProbabilityMetric
-from mpcs_torch.metrics.base import ValidateArgs
 
 
 class BrierScore(ProbabilityMetric):
@@ -51,7 +50,7 @@ class BrierScore(ProbabilityMetric):
         over_classes: OverClasses = "sum",
         from_logits: bool = True,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_choice("over_classes", over_classes, OverClasses)
@@ -112,7 +111,7 @@ class CrossEntropy(ProbabilityMetric):
         from_logits: bool = True,
         normalized: bool = False,
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         scale = entropy_scale(from_logits=from_logits, normalized=normalized)

@@ -7,12 +7,11 @@ from torch import Tensor
 
 from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.functional.quality.quality_metrics import check_quality_settings, quality_of
-from mpcs_torch.metrics.base import ValidateArgs
-from mpcs_torch.metrics.quality.confusion import ConfusionMetric
+from mpcs_torch.metrics.quality.confusion import ClassCountMetric
 
 
-class _Quality(ConfusionMetric):
-    """Compute oneDAL's quality metrics of the confusion matrix."""
+class _Quality(ClassCountMetric):
+    """Compute oneDAL's quality metrics."""
 
     def __init__(
         self,
@@ -21,7 +20,7 @@ class _Quality(ConfusionMetric):
         beta: float = 1.0,
         zero_division: float = float("nan"),
         ignore_index: int | None = None,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_quality_settings(beta, zero_division)
@@ -34,12 +33,12 @@ class _Quality(ConfusionMetric):
 
 
 class MulticlassQualityMetrics(_Quality):
-    """Compute all quality metrics of a multi-class classifier at once, from one confusion matrix.
+    """Compute all quality metrics of a multi-class classifier at once, from the same counts.
 
     `compute` returns a dictionary of float64 scalars, named and defined as in
-    `mpcs_torch.functional.multiclass_quality_metrics`; some names mean something else in other libraries. The confusion
-    matrix is the attribute ``confusion``, float64 (C, C), rows true classes. To monitor a single value, use the class
-    of that name (`MacroFScore`, ...). The other arguments and errors are those of `Accuracy`.
+    `mpcs_torch.functional.multiclass_quality_metrics`; some names mean something else in other libraries. To monitor a
+    single value, use the class of that name (`MacroFScore`, ...), and for the confusion matrix add a `ConfusionMatrix`.
+    The other arguments and errors are those of `Accuracy`.
 
     Args:
         beta: Weight > 0 of recall against precision in F.

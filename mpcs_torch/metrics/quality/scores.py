@@ -4,10 +4,10 @@ from torch import Tensor
 
 from mpcs_torch.functional.quality.confusion import ClassCounts
 from mpcs_torch.functional.quality.scores import accuracy_of, class_error_rates_of, macro_f1_of, matthews_correlation_of
-from mpcs_torch.metrics.quality.confusion import ConfusionMetric
+from mpcs_torch.metrics.quality.confusion import ClassCountMetric
 
 
-class Accuracy(ConfusionMetric):
+class Accuracy(ClassCountMetric):
     """Compute the share of right decisions; in [0, 1], higher is better.
 
     Shapes and rules are those of `mpcs_torch.functional.accuracy`.
@@ -37,7 +37,7 @@ class Accuracy(ConfusionMetric):
         return accuracy_of(sums)
 
 
-class ClassErrorRates(ConfusionMetric):
+class ClassErrorRates(ClassCountMetric):
     """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
 
     Shapes and rules are those of `mpcs_torch.functional.class_error_rates`; arguments and errors those of `Accuracy`.
@@ -56,7 +56,7 @@ class ClassErrorRates(ConfusionMetric):
         return class_error_rates_of(sums)
 
 
-class MacroF1(ConfusionMetric):
+class MacroF1(ClassCountMetric):
     """Compute the mean F1 of the classes that occur, as true or as predicted; in [0, 1], higher is better.
 
     The same as torchmetrics' and scikit-learn's macro F1; oneDAL's macro F is `MacroFScore`. Equation, shapes and rules
@@ -76,7 +76,7 @@ class MacroF1(ConfusionMetric):
         return macro_f1_of(sums)
 
 
-class MatthewsCorrelation(ConfusionMetric):
+class MatthewsCorrelation(ClassCountMetric):
     """Compute the multi-class Matthews correlation of decisions and labels; in [-1, 1], higher is better.
 
     Equation, shapes and rules are those of `mpcs_torch.functional.matthews_correlation`; arguments and errors those of

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples
 from mpcs_torch.functional.soft.divergence import DivergenceSums, check_epsilon, divergence_sums
-from mpcs_torch.metrics.base import ValidateArgs
 from mpcs_torch.metrics.soft.scores import SoftMetric
 
 
@@ -30,7 +29,7 @@ class SoftKLDivergence(SoftMetric):
     interval_rule = "mean"
     interval_scale = "log"
 
-    def __init__(self, *, epsilon: float = 0.0, validate_args: ValidateArgs = True, **kwargs: Any) -> None:
+    def __init__(self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any) -> None:
         check_epsilon(epsilon)
         super().__init__(locals(), value_rules=SOFT_RULES)
 

@@ -19,7 +19,6 @@ from mpcs_torch.functional.soft.sums import (
     soft_sums,
 )
 from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.base import ValidateArgs
 
 
 class SoftMetric(AdditiveMetric):
@@ -102,8 +101,7 @@ class SoftFBeta(_TNormScore):
             much of each class is true, or ``"none"`` for (C,).
         zero_division: The value of 0 / 0: 0, 1 or NaN.
         t_norm: The intersection of fuzzy sets: ``"minimum"``, ``"product"`` or ``"lukasiewicz"``.
-        validate_args: Whether to check the values of batches; ``"eager"`` checks each in its own `update`. Without, bad
-            values give a wrong result silently.
+        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
@@ -125,7 +123,7 @@ class SoftFBeta(_TNormScore):
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
         t_norm: TNorm = "minimum",
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_beta(beta)
@@ -142,7 +140,7 @@ class _FixedBeta(_TNormScore):
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
         t_norm: TNorm = "minimum",
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(locals())
@@ -219,7 +217,7 @@ class HardF1(SoftScore):
         threshold: float | Tensor = 0.5,
         average: SoftAverage = "micro",
         zero_division: float = 0.0,
-        validate_args: ValidateArgs = True,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         check_threshold(threshold, num_classes)

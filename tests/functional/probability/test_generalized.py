@@ -3,7 +3,6 @@
 import math
 from typing import Any
 
-import numpy
 import pytest
 import torch
 from hypothesis import given
@@ -19,7 +18,6 @@ from mpcs_torch.functional import (
     robustness,
 )
 from mpcs_torch.functional.probability.generalized import ProbabilityMeans, means_of
-from mpcs_torch.functional.probability.measured import _Table
 from tests.conftest import load_oracle
 
 ORACLE = load_oracle("generalized_cases")
@@ -123,18 +121,6 @@ def test_means_and_bins_of_many_logits_equal_those_in_float64(classes: int, dtyp
         )  # float32 rounds some to the other side of an edge
         assert surely <= correct + incorrect <= perhaps
         assert correct > 0
-
-
-@pytest.mark.parametrize("near", [False, True])
-def test_counts_between_edges_are_those_of_numpy(near: bool) -> None:
-    generator = torch.Generator().manual_seed(0)
-    values = torch.rand(200_000, generator=generator) ** 4
-    edges = values[:30].sort().values if near else torch.tensor([0.0, 1e-40, 0.25, 0.5, 1.0])
-    values[30:60] = torch.nextafter(values[:30], torch.tensor(0.0))
-    values[60:90], values[90] = edges[0], -0.0
-    found = _Table.of(edges).counts_of(values, edges)
-    expected = numpy.bincount(numpy.searchsorted(edges.numpy(), values.numpy(), side="right"), minlength=len(edges) + 1)
-    assert found.tolist() == expected.tolist()
 
 
 def test_the_mean_of_no_samples_is_nan() -> None:

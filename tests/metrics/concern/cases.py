@@ -8,12 +8,12 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_of
 from mpcs_torch.functional.concern.expected_concern import decide, sum_costs
-from mpcs_torch.functional.concern.mpcs import pattern_scores
+from mpcs_torch.functional.concern.pattern_scores import pattern_scores
 from mpcs_torch.functional.concern.risk_coverage_area import estimated_risks
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.metrics import Coverage, RiskCoverageArea
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, given
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1
 
@@ -88,7 +88,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
         agreeing_batch=CERTAIN,
         oracle=mpcs_oracle,
-        core=lambda logits, target: pattern_scores(given(logits, target), k=3, t=20, concern=CONCERN.matrix()).by_sum,
+        core=lambda logits, target: pattern_scores(flat(logits, target), k=3, t=20, concern=CONCERN.matrix()).by_sum,
         fed=HARD,
     ),
     DangerousErrors: MetricCase(

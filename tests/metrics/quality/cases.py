@@ -1,9 +1,11 @@
 """The cases of the quality family."""
 
+from collections import Counter
+
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.quality.confusion import count_pairs
+from mpcs_torch.functional.quality.confusion import count_classes, count_pairs
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CLASSES, HARD, decided
 from tests.metrics.case import Batch, MetricCase
@@ -19,15 +21,22 @@ def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool
         values = naive.quality(logits.tolist(), target.tolist(), CLASSES)
         if kind is metrics.ClassErrorRates:
             return {str(label): rate for label, rate in enumerate(values["class_error_rates"])}
+        if kind is metrics.ConfusionMatrix:
+            pairs = Counter(
+                (true, max(range(CLASSES), key=row.__getitem__))
+                for row, true in zip(logits.tolist(), target.tolist(), strict=True)
+            )
+            return {str(i): pairs[divmod(i, CLASSES)] for i in range(CLASSES**2)}
         return {entry: values[entry] for entry in naive.ONEDAL} if name is None else {"": values[name]}
 
+    count = count_pairs if kind is metrics.ConfusionMatrix else count_classes
     return MetricCase(
         make=lambda **settings: kind(CLASSES, **options, **settings),
         higher_is_better=higher_is_better,
         make_other=lambda: kind(CLASSES, **options, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
         oracle=oracle,
-        core=lambda logits, target: (count_pairs(decided(logits, target)),),
+        core=lambda logits, target: (count(decided(logits, target)),),
         fed=HARD,
     )
 
@@ -52,4 +61,5 @@ QUALITY = {kind: quality_case(kind, name, higher) for kind, (name, higher) in SI
 QUALITY |= {
     metrics.MulticlassQualityMetrics: quality_case(metrics.MulticlassQualityMetrics, None, None),
     metrics.ClassErrorRates: quality_case(metrics.ClassErrorRates, None, False),
+    metrics.ConfusionMatrix: quality_case(metrics.ConfusionMatrix, None, None),
 }

@@ -1,0 +1,84 @@
+"""DrawnMetric: what all Metrics have in common when they draw themselves."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from torch import Tensor
+from torchmetrics import Metric
+
+FEW_VALUES = 3
+"""The number of values that fit a title."""
+
+
+class DrawnMetric(Metric):
+    """A metric that draws the figure of its samples, or given values as torchmetrics does."""
+
+    plot_lower_bound: float | None = 0.0
+
+    @abstractmethod
+    def gathered(self) -> AbstractContextManager[None]:
+        """Sync the states between processes."""
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the metric's figure of all samples so far, or given values.
+
+        Call it in all processes, because it gathers their states.
+
+        Args:
+            val: A value that `compute` or `forward` returned, or a list of them, one for each step. Default: the
+                figure of the samples, such as a curve or a confusion matrix.
+            ax: Axes to draw on; the rest of their figure stays as it is. Default: a new figure of pyplot.
+
+        Returns:
+            The figure and the axes.
+
+        Raises:
+            ModuleNotFoundError: If matplotlib is missing.
+            ValueError: As `compute`.
+        """
+        if val is not None:
+            return self._plot(val, ax)
+        value = self.compute()
+        with self.gathered(), drawing_on(ax) as on:
+            figure = self._draw(titled(type(self).__name__, value), value, on)
+        return figure, figure.axes[0] if ax is None else ax
+
+    def _draw(self, title: str, value: Any, on: Any) -> Any:
+        """Draw the figure of the samples so far, whose value this is, on axes or an empty figure; return the figure."""
+        from mpcs_torch.plots.bars import value_scale
+
+        better = "higher is better" if self.higher_is_better else "lower is better"
+        return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
+
+    def _references(self) -> dict[str, float]:
+        """Return values to compare with, by name."""
+        return {"perfect": 1.0 if self.higher_is_better else 0.0}
+
+
+@contextmanager
+def drawing_on(ax: Any) -> Iterator[Any]:
+    """Yield the axes, or an empty figure of pyplot, which is closed if drawing fails."""
+    try:
+        from matplotlib import pyplot  # notebooks show its figures
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("plot needs matplotlib: pip install 'mpcs_torch[plot]'") from None
+    if ax is not None:
+        yield ax
+        return
+    figure = pyplot.figure(layout="constrained")
+    try:
+        yield figure
+    except BaseException:
+        pyplot.close(figure)
+        raise
+
+
+def titled(name: str, value: Any) -> str:
+    """Return the name and the value: one number, a few, or the mean of more."""
+    if not isinstance(value, Tensor):
+        return name
+    if value.numel() > FEW_VALUES:
+        return f"{name}, mean of {value.numel()} values {value.nanmean().item():.4g}"
+    return f"{name} {', '.join(f'{number:.4g}' for number in value.flatten().tolist())}"
