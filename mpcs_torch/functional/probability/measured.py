@@ -1,8 +1,7 @@
 """Measured accuracy against reported probability: counts in bins, and generalized means of both over all powers."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from math import inf, isfinite, nextafter
+from collections.abc import Callable, Sequence
+from math import inf, isfinite
 from typing import Literal, NamedTuple
 
 import torch
@@ -151,96 +150,84 @@ def measure(
 ) -> MeasuredProbabilities:
     """Return the bins and means of the probabilities of true classes (N,), and of all from scores (N, C) on a scale."""
     wide = widest_float(correct.device)
-    correct = correct.to(wide)
-    bins = min(n_bins, len(correct))
-    cells, rest = list[int](), correct
-    if delta is not None and bins:
-        number = round(1 / delta)
-        of_correct = (correct / delta).long().clamp(max=number - 1)
-        overfull = torch.bincount(of_correct, minlength=number) * bins > len(correct)
-        cells, rest = overfull.nonzero().flatten().tolist(), correct[~overfull[of_correct]]
-        bins -= len(cells)
-    bounds = rest.new_zeros(0)
-    if len(rest):
-        values, n = torch.unique(rest, return_counts=True)
-        bounds = torch.cat([values[equal_population(n, bins)], values[-1:]])
-    pieces = _Pieces.of(bounds, cells, delta or 1.0, span)
-    of_true = pieces.counts_of(correct.unsqueeze(1), "probs")
-    of_others = pieces.counts_of(scores, scale) - of_true
-    if span == "unit" and len(bounds):
-        bounds[0], bounds[-1] = 0, 1
-    low = torch.tensor(cells, dtype=wide, device=correct.device) * (delta or 1.0)
-    groups = [(low, low + (delta or 1.0)), (bounds[:-1], bounds[1:])]
-    sums = [pieces.of_bins(counts) for counts in (of_true, of_others)]
-    split = [len(cells), max(0, len(bounds) - 1)]
-    columns = zip(groups, *(torch.split(total, split) for total in sums), strict=True)
-    return from_bins([(*edges, n, m) for edges, n, m in columns], epsilon, correct.device)
+    values, counts = torch.unique(correct.to(wide), return_counts=True)
 
-
-class _Pieces(NamedTuple):
-    """The pieces that the edges of cells and bins divide the numbers into, and the bin that each belongs to."""
-
-    edges: Tensor
-    """(E,), ascending; the first piece lies below all of them."""
-    owner: Tensor
-    """(E + 1,), int64: the place of a cell, or after these of a bin, or after all of them: left out."""
-    number: int
-    """The number of cells and bins."""
-
-    @classmethod
-    def of(cls, bounds: Tensor, cells: Sequence[int], delta: float, span: Span) -> "_Pieces":
-        """Divide numbers by the bounds of bins (B + 1,), the last of which belongs to the last bin, and by cells."""
-        starts, last = bounds[:-1].tolist(), float(bounds[-1]) if len(bounds) else 0.0
-        ends = [nextafter(last, inf)] if span == "data" and len(bounds) else []
-        ranges = [
-            (_start_of(cell, delta), inf if cell + 1 == round(1 / delta) else _start_of(cell + 1, delta))
-            for cell in cells
-        ]
-        edges = sorted({*starts, *ends, *(edge for pair in ranges for edge in pair if edge < inf)})
-        number = len(cells) + len(starts)
-        owners = []
-        for edge in (-inf, *edges):
-            cell = next((place for place, (low, high) in enumerate(ranges) if low <= edge < high), None)
-            place = bisect_right(starts, edge) - 1
-            if cell is not None:
-                owners.append(cell)
-            elif not starts or (span == "data" and not (place >= 0 and edge <= last)):
-                owners.append(number)
-            else:
-                owners.append(len(cells) + max(0, place))
-        device = bounds.device
-        return cls(bounds.new_tensor(edges), torch.tensor(owners, device=device), number)
-
-    def counts_of(self, scores: Tensor, scale: Scale) -> Tensor:
-        """Count the probabilities of scores (M, K) on a scale in each piece: int64 (E + 1,)."""
-        dtype = computed_in(scores)
-        edges = self.edges.to(dtype)  # where that is less, the next number above is as good an edge
-        edges = torch.where(edges < self.edges, torch.nextafter(edges, edges.new_tensor(inf)), edges)
-
+    def count(bins: _Bins) -> Tensor:
         def of_part(rows: slice) -> Tensor:
-            part = scores[rows].to(dtype)
-            return _count((part.softmax(dim=1) if scale == "logits" else part).flatten(), edges)
+            part = scores[rows].to(computed_in(scores))
+            probs = part.softmax(dim=1) if scale == "logits" else part
+            return torch.bincount(bins.owner(probs.flatten().to(wide)), minlength=bins.number + 1)
 
         return torch.stack(of_parts(of_part, scores)).sum(0)
 
-    def of_bins(self, counts: Tensor) -> Tensor:
-        """Sum counts of pieces over those of each cell and bin: (number,)."""
-        return counts.new_zeros(self.number + 1).index_add_(0, self.owner, counts)[: self.number]
+    return _measure(_Places(values, values, values, counts), count, epsilon, n_bins, delta, span)
 
 
-def _count(values: Tensor, edges: Tensor) -> Tensor:
-    """Count the values (K,) below, between, and from the last of the edges (E,) on, ascending: int64 (E + 1,)."""
-    return torch.bincount(torch.bucketize(values, edges, out_int32=True, right=True), minlength=len(edges) + 1)
+class _Places(NamedTuple):
+    """The places where probabilities of true classes lie, ascending: (V,) each."""
+
+    middle: Tensor
+    low: Tensor
+    high: Tensor
+    correct: Tensor
+    """Int64: the number of probabilities of true classes at each place."""
 
 
-def _start_of(cell: int, delta: float) -> float:
-    """Return the lowest number whose quotient by delta is not below that of a cell, as division rounds it."""
-    start = cell * delta
-    while start / delta >= cell:
-        start = nextafter(start, -inf)
-    while start / delta < cell:
-        start = nextafter(start, inf)
-    return start
+class _Bins(NamedTuple):
+    """Singular cells of equal width, and the bins of the other probabilities."""
+
+    width: float
+    rank: Tensor
+    """(cells,), int64: the place of each cell among the singular ones; -1 for others."""
+    starts: Tensor
+    """(B,), ascending: where bins begin."""
+    last: float
+    """The end of the last bin, which belongs to it."""
+
+    @property
+    def number(self) -> int:
+        """The number of singular cells and bins."""
+        return int(self.rank.max()) + 1 + len(self.starts)
+
+    def owner(self, probs: Tensor) -> Tensor:
+        """Return the place of the cell or bin of probabilities (K,), cells first, or `number` where there is none."""
+        rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
+        place = torch.bucketize(probs, self.starts, right=True) - 1
+        is_in_bin = (place >= 0) & (probs <= self.last)
+        bins = torch.where(is_in_bin, place + self.number - len(self.starts), self.number)
+        return torch.where(rank >= 0, rank, bins)
+
+
+def _measure(
+    places: _Places,
+    count: Callable[[_Bins], Tensor],
+    epsilon: float,
+    n_bins: int,
+    delta: float | None,
+    span: Span,
+) -> MeasuredProbabilities:
+    """Find singular cells and bins, and count in them; ``count`` gives the probabilities of all classes in each."""
+    wide, total, width = places.low.dtype, int(places.correct.sum()), delta or 1.0
+    cell = (places.middle / width).long().clamp(max=round(1 / width) - 1)
+    of_cells = places.correct.new_zeros(round(1 / width)).index_add_(0, cell, places.correct)
+    is_singular = of_cells * min(n_bins, total) > (inf if delta is None else total)
+    rest = torch.where(is_singular[cell], 0, places.correct)
+    kept = rest.nonzero().squeeze(1)
+    first = kept[equal_population(rest[kept], min(n_bins, total) - int(is_singular.sum()))] if len(kept) else kept
+    edges = torch.cat([places.low[first], places.high[kept[-1:]]])
+    last = float(places.middle[kept[-1]]) if len(kept) else 0.0
+    if span == "unit" and len(edges):
+        edges[0], edges[-1], last = 0, 1, inf
+    bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
+    correct = places.correct.new_zeros(bins.number + 1).index_add_(0, bins.owner(places.middle), places.correct)
+    incorrect = count(bins) - correct
+    low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
+    high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
+    order = low.argsort(stable=True)
+    low, high, correct, incorrect = (each[order].to(wide) for each in (low, high, correct[:-1], incorrect[:-1]))
+    return MeasuredProbabilities(
+        means_of(correct / (correct + incorrect), correct, epsilon), low, high, correct, incorrect
+    )
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
@@ -249,28 +236,6 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
     ranks = torch.arange(1, bins, device=counts.device) * total // bins
     starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
     return torch.cat([starts.new_zeros(1), torch.unique(starts[starts > 0])])
-
-
-def sums_from(counts: Tensor, starts: Tensor) -> Tensor:
-    """Sum counts (G,) from each start to the next."""
-    before = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    ends = torch.cat([starts[1:], starts.new_tensor([len(counts)])])
-    return before[ends] - before[starts]
-
-
-def from_bins(
-    groups: list[tuple[Tensor, Tensor, Tensor, Tensor]], epsilon: float, device: torch.device
-) -> MeasuredProbabilities:
-    """Join groups of bins (low, high, correct, incorrect), sort them, and compute the means."""
-    wide = widest_float(device)
-    groups = groups or [(torch.zeros(0, device=device),) * 4]
-    low, high, correct, incorrect = (
-        torch.cat([tensor.to(wide) for tensor in column]) for column in zip(*groups, strict=True)
-    )
-    order = low.argsort(stable=True)
-    low, high, correct, incorrect = low[order], high[order], correct[order], incorrect[order]
-    means = means_of(correct / (correct + incorrect), correct, epsilon)
-    return MeasuredProbabilities(means, low, high, correct, incorrect)
 
 
 def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
@@ -308,29 +273,14 @@ def measure_counts(
     correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
     """Return the bins and means of counts (grid_size,) with ``cells`` a multiple of 1 / delta."""
-    total = int(correct.sum())
-    bins = min(n_bins, total)
-    groups = []
-    if delta is not None and bins:
-        singular = round(1 / delta)
-        starts = torch.arange(singular, device=correct.device) * (cells // singular) + LOW_CELLS - 1
-        starts[0] = 0
-        n, m = sums_from(correct, starts), sums_from(incorrect, starts)
-        overfull = n * bins > total
-        low = torch.arange(singular, device=n.device)[overfull] * delta
-        groups.append((low, low + delta, n[overfull], m[overfull]))
-        sizes = torch.cat([starts, starts.new_tensor([len(correct)])]).diff()
-        rest = ~overfull.repeat_interleave(sizes)
-        correct, incorrect = correct * rest, incorrect * rest
-        bins -= int(overfull.sum())
-    occupied = correct.nonzero().squeeze(1)
-    if len(occupied):
-        first, last = (0, len(correct) - 1) if span == "unit" else (int(occupied[0]), int(occupied[-1]))
-        n, m = correct[first : last + 1], incorrect[first : last + 1]
-        start = equal_population(n, bins)
-        bounds = _edges(cells, correct.device)[torch.cat([start + first, start.new_tensor([last + 1])])]
-        groups.append((bounds[:-1], bounds[1:], sums_from(n, start), sums_from(m, start)))
-    return from_bins(groups, epsilon, correct.device)
+    edges = _edges(cells, correct.device)
+    places = _Places((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
+
+    def count(bins: _Bins) -> Tensor:
+        owner = bins.owner(places.middle)
+        return correct.new_zeros(bins.number + 1).index_add_(0, owner, correct + incorrect)
+
+    return _measure(places, count, epsilon, n_bins, delta, span)
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:
