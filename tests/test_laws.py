@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torchmetrics import Metric, MetricCollection
-from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker, MinMaxMetric
+from torchmetrics.wrappers import BootStrapper, ClasswiseWrapper, MetricTracker, MinMaxMetric, Running
 
 from mpcs_torch import DangerousErrors, ExpectedConcern, MetaPatternConcernScore, metrics
 from mpcs_torch.functional.inputs.faults import Fault, Span
@@ -405,6 +405,7 @@ def test_compute_without_a_batch_is_refused(case: MetricCase) -> None:
         metric.compute()
 
 
+@pytest.mark.filterwarnings("ignore:.* needs targets and non-targets")
 def test_a_batch_of_ignored_samples_raises_no_error(case: MetricCase) -> None:
     metric = case.make(**case.fed.ignoring)
     metric(*case.fed.ignored)
@@ -601,3 +602,45 @@ def test_a_process_may_have_no_batch() -> None:
     for by_rank in values_of_two_processes(batches):
         for name, value in by_rank.items():
             assert value == expected(BY_NAME[name])
+
+
+class Holder(nn.Module):
+    """A module that holds a metric, as models of Lightning do."""
+
+    def __init__(self, metric: SumMetric) -> None:
+        super().__init__()
+        self.linear, self.metric = nn.Linear(4, 4), metric
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.linear(inputs)
+        return outputs
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated", "ignore:This property will be removed")
+def test_a_module_that_holds_the_metric_can_be_scripted(case: MetricCase) -> None:
+    scripted = torch.jit.script(Holder(updated(case)))
+    assert scripted(torch.zeros(2, 4)).shape == (2, 4)
+
+
+def test_a_running_value_is_that_of_the_last_batches(case: MetricCase) -> None:
+    running = Running(case.make(), window=2)
+    for start in range(0, SIZE, 10):
+        running.update(*part(case, start, start + 10))
+        assert values_of(running.compute()) == expected(case, part(case, max(0, start - 10), start + 10))
+
+
+def test_a_composition_computes_from_the_values(scalar_case: MetricCase) -> None:
+    doubled = scalar_case.make() + scalar_case.make()
+    for start in (0, 20):
+        doubled.update(*part(scalar_case, start, start + 20))
+    assert doubled.compute().item() == pytest.approx(2 * of_whole(scalar_case)[""], nan_ok=True)
+
+
+def test_values_are_float32_on_devices_without_float64(case: MetricCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lightning's `log` moves values to the device of the model."""
+    metric = updated(case)
+    monkeypatch.setattr(Tensor, "is_cpu", False)
+    monkeypatch.setattr("mpcs_torch.metrics.base.widest_float", lambda _: torch.float32)
+    computed: Any = metric.compute()
+    values = computed.values() if isinstance(computed, dict) else torch.utils._pytree.tree_leaves(computed)
+    assert not any(value.dtype == torch.float64 for value in values)

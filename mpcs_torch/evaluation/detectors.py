@@ -150,7 +150,7 @@ def evaluate_detectors(
 
     detectors = {name: detector_of(name) for name in scores}
     for detector in detectors.values():
-        warn_if_reversed(detector.summary.area)
+        warn_if_reversed(detector.summary.area, detector.summary.counts)
     values = {name: detector.scores_of(intervals=intervals) for name, detector in detectors.items()}
     notes, by_group = list[str](), list[GroupScores]()
     for column, (names, codes) in columns.items():

@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
+from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
@@ -38,7 +39,8 @@ class SumMetric(DrawnMetric):
     full_state_update = False
     is_differentiable = False
     higher_is_better: bool | None = False
-    __jit_unused_properties__ = [*Metric.__jit_unused_properties__, "update_count"]  # noqa: RUF012  # torchmetrics' type
+    __jit_unused_properties__: ClassVar[list[str]] = [*Metric.__jit_unused_properties__, "update_count"]
+    """Of what `torch.jit.script` passes over in a module that holds a metric."""
 
     batch_count: Tensor
     """Scalar, int64: the number of batches."""
@@ -170,6 +172,20 @@ class SumMetric(DrawnMetric):
                 update(*args, **kwargs)
 
         return run
+
+    def _wrap_compute(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        """Return values on the device of the metric, which `log` of Lightning sends them to: MPS takes no float64."""
+
+        def moved(value: Tensor) -> Tensor:
+            is_wide = value.dtype == torch.float64
+            return value.to(self.device, widest_float(self.device) if is_wide else value.dtype)
+
+        @wraps(compute)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            value = compute(*args, **kwargs)
+            return value if self.batch_count.is_cpu else apply_to_collection(value, Tensor, moved)
+
+        return super()._wrap_compute(run)
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:

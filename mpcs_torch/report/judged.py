@@ -100,7 +100,7 @@ class Judged:
 
     def reliability(self, name: str) -> Drawing:
         """Draw the reliability diagram."""
-        measured = ProbabilityAccuracy(num_classes=self.logits.shape[1]).long()
+        measured = ProbabilityAccuracy(num_classes=self.logits.shape[1])
         measured.update(self.logits, self.labels)
         means = measured.reported()
         alt = f"Reliability diagram{name}: probabilities of true classes have the geometric mean "

@@ -330,7 +330,7 @@ def test_whole_numbers_are_scores_too() -> None:
 
 def test_reversed_scores_give_a_warning() -> None:
     with pytest.warns(functional.ReversedScoresWarning, match="below 1/2"):
-        evaluate_detectors(torch.tensor([0.1, 0.9]), torch.tensor([1, 0]))
+        evaluate_detectors(torch.tensor([0.1, 0.9]).repeat(5), torch.tensor([1, 0]).repeat(5))
 
 
 @pytest.mark.parametrize("scores", [[torch.inf, 3.0, torch.inf], [torch.inf, 1.0, torch.inf]])

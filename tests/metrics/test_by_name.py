@@ -1,5 +1,7 @@
 """The register: every public metric is in it, under laws, with a direction; and users add their own by import path."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torchmetrics.classification import MulticlassCalibrationError
@@ -86,6 +88,18 @@ def test_a_metric_has_the_same_value_in_a_set_as_alone() -> None:
             assert alone.values() == pytest.approx({entry.name: values[entry.name]}, rel=1e-12, nan_ok=True)
             assert values[entry.name] == values[entry.name], "not NaN"
             assert isinstance(values[entry.name], int) == entry.is_count
+
+
+OF_PAIRS = (metrics.Coverage, metrics.DangerousErrors, metrics.ExpectedConcern, metrics.RiskCoverageArea)
+
+
+@pytest.mark.parametrize("classes", [1000, 50_257])
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, classes: int) -> None:
+    refused = pytest.raises(ValueError, match=r"num_classes must not need a matrix of more than 2 GiB here, but .* GiB")
+    with refused if classes > 10_000 and issubclass(entry.metric, OF_PAIRS) else nullcontext():
+        states = entry.make(classes).metric_state.values()
+        assert sum(state.nbytes for state in states if isinstance(state, torch.Tensor)) <= 400 * classes
 
 
 def test_a_users_metric_is_found_by_import_path() -> None:

@@ -35,8 +35,6 @@ class BinaryTrials(NamedTuple):
     """(M,), float64."""
     labels: Tensor
     """(M,), bool: True for targets."""
-    is_one_of_many: bool = False
-    """True for a single batch of a longer run: it may lack targets or non-targets, and gives no warning."""
 
     @property
     def missing(self) -> str | None:
@@ -51,8 +49,7 @@ class BinaryTrials(NamedTuple):
     def errors(self) -> ErrorCounts:
         """Count the errors at each threshold; warn if the scores seem to be reversed."""
         counts = count_errors(self.scores, self.labels)
-        if not self.is_one_of_many:
-            warn_if_reversed(area_under_roc(counts), self.name)
+        warn_if_reversed(area_under_roc(counts), counts, self.name)
         return counts
 
 

@@ -83,7 +83,7 @@ def _depth(x: Tensor, y: Tensor, vertices: Tensor, inside: Tensor) -> tuple[Tens
 
 
 class ReversedScoresWarning(UserWarning):
-    """Targets score lower than non-targets more often than higher."""
+    """Targets score lower than non-targets more often than by chance."""
 
 
 class ErrorRates(NamedTuple):
@@ -152,13 +152,15 @@ def first_threshold(counts: ErrorCounts, is_met: Callable[[int, int], bool]) -> 
 def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
     """Check scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
     counts = count_errors(*checked_scores(preds, target))
-    warn_if_reversed(area_under_roc(counts))
+    warn_if_reversed(area_under_roc(counts), counts)
     return counts
 
 
-def warn_if_reversed(area: Tensor, name: str = "") -> None:
-    """Warn if the area under the ROC (of `name`) is below 1/2."""
-    if area < 0.5:
+def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
+    """Warn if the area under the ROC (of `name`) is below 1/2 by more than two standard deviations of pure chance."""
+    targets, nontargets = int(counts.targets), int(counts.nontargets)
+    by_chance = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
+    if area < 0.5 - 2 * by_chance:
         finding = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
         warnings.warn(f"{finding} (targets must score higher).", ReversedScoresWarning, stacklevel=4)
 

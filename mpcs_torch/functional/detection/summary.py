@@ -13,7 +13,7 @@ from mpcs_torch.functional.detection.operating_point import OperatingPoint, as_p
 
 
 class DetectionSummary(NamedTuple):
-    """MetricSet of how well scores separate targets from non-targets, float64 scalars, and the error counts."""
+    """Measures of how well scores separate targets from non-targets, float64 scalars, and the error counts."""
 
     equal_error: EqualError
     """On the convex hull; lower is better, at most 1/2."""

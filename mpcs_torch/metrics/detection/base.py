@@ -3,6 +3,7 @@
 Detection counts trials exactly, in whole numbers, so that ties and crossings are exact: it takes no ``sample_weight``.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,7 +47,6 @@ class DetectionMetric(SumMetric):
         super().__init__(
             arguments, value_rules=trial_rules(arguments["num_classes"]), state_settings=("num_classes", "ignore_index")
         )
-        self._of_one_batch = False
         self.add_samples("scores", shape=() if self.num_classes is None else (self.num_classes,))
         self.add_samples("labels", dtype=torch.int32)
 
@@ -61,26 +61,17 @@ class DetectionMetric(SumMetric):
         self.admit(lambda: batch.faults)
         self.add(scores=batch.scores.clone(), labels=batch.labels)  # the scores may be the caller's own tensor
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Update with a batch and return its own value: NaN if the batch lacks targets or non-targets."""
-        self._of_one_batch = True
-        try:
-            return super().forward(*args, **kwargs)
-        finally:
-            self._of_one_batch = False
-
     def binary_trials(self) -> list[BinaryTrials]:
-        """Return the trials of all batches and processes; refuse those without targets or without non-targets."""
+        """Return the trials of all batches and processes; warn where targets or non-targets are missing."""
         with self.gathered():
             self.check_computable()
             scores, labels = self.kept_samples("scores"), self.kept_samples("labels")
             by_class = split_trials(scores, labels, num_classes=self.num_classes, average=self.average)
-        if self._of_one_batch:
-            return [trials._replace(is_one_of_many=True) for trials in by_class]
         for trials in by_class:
             if trials.missing is not None:
                 rule = f"{type(self).__name__} needs targets and non-targets"
-                raise ValueError(f"{rule}, but has seen no {trials.missing}{trials.name}.")
+                told = f"{rule}, but has seen no {trials.missing}{trials.name}: its value is NaN."
+                warnings.warn(told, UserWarning, stacklevel=2)
         return by_class
 
     def average_of(self, statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:

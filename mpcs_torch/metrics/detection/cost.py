@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -25,6 +25,7 @@ class CostMetric(DetectionMetric):
     """A metric of costs at one operating point, or at several."""
 
     points: tuple[OperatingPoint, ...]
+    __jit_ignored_attributes__: ClassVar[list[str]] = [*DetectionMetric.__jit_ignored_attributes__, "points"]
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Check and keep the ``locals()`` of the constructor, with ``points`` as a tuple."""
@@ -116,7 +117,7 @@ class _ThresholdCost(CostMetric):
         """Check and keep the ``locals()`` of the constructor."""
         check_threshold(arguments["threshold"])
         super().__init__(arguments)
-        self.thresholds_in_use = [thresholds_at(self.points, self.threshold)] * self._thresholds_per_point
+        self.thresholds_in_use = [thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
         """For each class (or for the one detector), a threshold for each operating point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
@@ -126,7 +127,8 @@ class _ThresholdCost(CostMetric):
             source: A `MinDetectionCost` with the same operating points, or an `EqualErrorRate`; with the same classes.
 
         Raises:
-            ValueError: If the source is another kind of metric, has other classes or points, or has seen no batch.
+            ValueError: If the source is another kind of metric, has other classes or points, or has seen no batch, no
+                target or no non-target.
         """
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
             raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")
@@ -136,7 +138,9 @@ class _ThresholdCost(CostMetric):
             raise ValueError(
                 f"source must have the operating points {list(self.points)}, but has {list(source.points)}."
             )
-        learned = source.thresholds().reshape(-1, self._thresholds_per_point)
+        learned = source.thresholds().reshape(-1, self._thresholds_per_point())
+        if learned.isnan().any():
+            raise ValueError("source must have seen targets and non-targets, but has no threshold.")
         self.thresholds_in_use = learned.expand(len(self.points), -1).T.tolist()
         self._computed = None
 
@@ -144,7 +148,6 @@ class _ThresholdCost(CostMetric):
         """Return costs, error rates and thresholds: scalars or (P,), with a last dimension (C,) unless micro."""
         return cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
 
-    @property
     def _thresholds_per_point(self) -> int:
         return int(self.num_classes) if self.is_by_class else 1
 

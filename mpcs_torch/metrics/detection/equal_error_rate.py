@@ -28,8 +28,11 @@ class EqualErrorRate(DetectionMetric):
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch,
-            no target or no non-target was seen. Away from the CPU, `compute` reports bad values.
+        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch
+            was seen. Away from the CPU, `compute` reports bad values.
+
+    Warns:
+        UserWarning: From `compute` and `forward` if no target or no non-target was seen: the value is NaN.
 
     Example:
         >>> import torch

@@ -256,13 +256,14 @@ def test_gaussian_scores_converge_to_their_analytic_values(case: dict[str, Any])
 
 
 def test_reversed_scores_give_a_warning() -> None:
-    scores, labels = torch.tensor([0.9, 0.1, 0.2, 0.5]), torch.tensor([0, 1, 1, 0])
+    scores, labels = torch.tensor([0.9, 0.1, 0.2, 0.5]).repeat(2), torch.tensor([0, 1, 1, 0]).repeat(2)
     with pytest.warns(ReversedScoresWarning, match=r"area under the ROC is 0, below 1/2: scores may be reversed"):
         equal_error_rate(scores, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         equal_error_rate(-scores, labels)
-        equal_error_rate(torch.zeros(4), labels)  # an area of 1/2
+        equal_error_rate(scores[:4], labels[:4])  # as often by chance
+        equal_error_rate(torch.zeros(8), labels)  # an area of 1/2
 
 
 @given(DRAWN, st.sampled_from([0.05, 0.2, 0.5, 1.0]))
@@ -322,7 +323,7 @@ def test_cllr_is_precise_for_ratios_beyond_20() -> None:
     value = cllr(torch.tensor([-20.01, -1000.0], dtype=torch.float64), torch.tensor([1, 0])).item()
     assert value == pytest.approx((20.01 + math.log1p(math.exp(-20.01))) / 2 / math.log(2), rel=1e-15)
     with pytest.warns(ReversedScoresWarning):
-        cllr(torch.tensor([-5.0, 5.0]), torch.tensor([1, 0]))
+        cllr(torch.tensor([-5.0, 5.0] * 5), torch.tensor([1, 0] * 5))
 
 
 def test_one_error_rate_at_a_limit_on_the_other() -> None:

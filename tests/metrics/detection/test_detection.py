@@ -3,6 +3,8 @@
 import math
 import re
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 import torch
 from matplotlib import pyplot
 from torch import Tensor
+from torchmetrics import Metric
+from torchmetrics.wrappers import BootStrapper, MinMaxMetric
 
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import (
@@ -146,30 +150,48 @@ def test_costs_of_points_and_classes_are_drawn() -> None:
 
 def test_a_batch_without_targets_has_the_value_nan() -> None:
     for metric in (EqualErrorRate(), MinDetectionCost(POINTS), Cllr(), HalfTotalErrorRate(0.0)):
-        value = metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0]))
-        assert value.isnan().all()
-        with pytest.raises(
-            ValueError, match=f"{type(metric).__name__} needs targets and non-targets, but has seen no t"
-        ):
-            metric.compute()
+        told = f"{type(metric).__name__} needs targets and non-targets, but has seen no targets: its value is NaN"
+        with pytest.warns(UserWarning, match=told):
+            assert metric(torch.tensor([0.1, 0.2]), torch.tensor([0, 0])).isnan().all()
+        with pytest.warns(UserWarning, match=told):
+            assert metric.compute().isnan().all()
         metric(SCORES, LABELS)
         assert metric.compute().isfinite().all()
-    curve = DetectionCurve()(torch.tensor([0.1]), torch.tensor([1]))
+    with pytest.warns(UserWarning, match="has seen no non-targets"):
+        curve = DetectionCurve()(torch.tensor([0.1]), torch.tensor([1]))
     assert isinstance(curve, ErrorRates)
     assert curve.p_fa.isnan().all()
 
 
-def test_a_class_that_never_occurs_is_refused() -> None:
+def test_a_class_that_never_occurs_makes_the_mean_nan() -> None:
     metric = fed(EqualErrorRate(CLASSES), (BY_CLASS[0], BY_CLASS[1].clamp(max=2)))
-    with pytest.raises(ValueError, match=re.escape("has seen no targets of class 3.")):
-        metric.compute()
+    with pytest.warns(UserWarning, match=re.escape("has seen no targets of class 3: its value is NaN.")):
+        assert metric.compute().isnan()
 
 
-def test_reversed_scores_give_a_warning_in_compute_but_not_in_forward() -> None:
-    metric = EqualErrorRate(2)
+@pytest.mark.filterwarnings("ignore:EqualErrorRate needs targets")
+@pytest.mark.parametrize("wrap", [MinMaxMetric, partial(BootStrapper, num_bootstraps=3)])
+def test_wrappers_take_a_batch_without_targets(wrap: Callable[[EqualErrorRate], Metric]) -> None:
+    values = wrap(EqualErrorRate())(torch.rand(8), torch.zeros(8, dtype=torch.int64))
+    assert values.get("raw", values.get("mean")).isnan()
+
+
+def test_no_threshold_is_learned_without_targets() -> None:
+    learned = fed(EqualErrorRate(), (torch.rand(8), torch.zeros(8, dtype=torch.int64)))
+    with (
+        pytest.warns(UserWarning, match="has seen no targets"),
+        pytest.raises(ValueError, match="source must have seen targets and non-targets"),
+    ):
+        HalfTotalErrorRate().threshold_from(learned)
+
+
+def test_reversed_scores_give_a_warning_unless_by_chance() -> None:
+    metric, batch = EqualErrorRate(2), (torch.tensor([[0.0, 0.0], [1.0, 0.5]]), torch.tensor([0, 1]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        metric(torch.tensor([[0.0, 0.0], [1.0, 0.5]]), torch.tensor([0, 1]))
+        metric(*batch)
+    for _ in range(3):
+        metric.update(*batch)
     with pytest.warns(ReversedScoresWarning, match=r"the area under the ROC of class 0 is 0, below 1/2"):
         metric.compute()
 
