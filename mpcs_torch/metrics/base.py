@@ -137,7 +137,7 @@ class SumMetric(DrawnMetric):
     @property
     def update_count(self) -> int:
         """Return the number of batches, with those of compiled updates and of merged and loaded states."""
-        return int(self.batch_count)
+        return max(self._update_count, int(self.batch_count))
 
     def check_computable(self) -> None:
         """Raise a ValueError if values were bad, or if there was no batch."""
@@ -164,12 +164,17 @@ class SumMetric(DrawnMetric):
 
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
-            if not torch.compiler.is_compiling():
-                counted(*args, **kwargs)
+            if torch.compiler.is_compiling():
+                self._computed, self._update_count = None, 1  # a number that grows would be compiled anew each time
+                with torch.no_grad():
+                    update(*args, **kwargs)
                 return
-            self._computed, self._update_count = None, 1  # a number that grows would be compiled anew each time
-            with torch.no_grad():
-                update(*args, **kwargs)
+            count = self._update_count
+            try:
+                counted(*args, **kwargs)
+            except BaseException:
+                self._update_count = count
+                raise
 
         return run
 
@@ -194,7 +199,9 @@ class SumMetric(DrawnMetric):
         That of torchmetrics resets the metric first, which a signal handler would see.
         """
         if self._is_synced:
-            raise TorchMetricsUserError("forward needs a metric that is not synced: call unsync first.")
+            raise TorchMetricsUserError(
+                "The Metric shouldn't be synced when performing ``forward``. HINT: Did you forget to call ``unsync`` ?."
+            )
         batch = self._shadow()
         batch.reset()
         batch._to_sync = self.dist_sync_on_step
@@ -225,7 +232,7 @@ class SumMetric(DrawnMetric):
             self._check_settings(other.get("settings"))
         super().merge_state(incoming_state)
         self._computed = None  # otherwise torchmetrics returns the value from before the merge
-        self._update_count = self.update_count
+        self._update_count = int(self.batch_count)
 
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
         shadow = self._shadow()
@@ -277,7 +284,7 @@ class SumMetric(DrawnMetric):
             )
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
         if saved:
-            self._computed, self._update_count = None, self.update_count  # torchmetrics does not save it
+            self._computed, self._update_count = None, int(self.batch_count)  # torchmetrics does not save it
 
 
 def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:

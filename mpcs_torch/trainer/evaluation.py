@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.inputs.ties import highest_class
 from mpcs_torch.functional.quality.confusion import confusion_matrix
 from mpcs_torch.metrics.by_name import Takes
@@ -77,7 +78,7 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     """Compute what metrics take from logits (N, C), with at most one softmax."""
     inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
-        inputs["log_probabilities"] = logits.log_softmax(dim=1)
+        inputs["log_probabilities"] = log_softmax(logits)
     if "probabilities" in takes:
         inputs["probabilities"] = inputs["log_probabilities"].exp()
     return inputs

@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.parts import of_parts
+from mpcs_torch.functional.inputs.parts import EVERY_ROW, of_parts
 from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.inputs.ties import highest_classes
 
 CorrectConcern = Literal["sum", "count"]
+CONFIDENCES = 2**16
+"""The number of confidences that are scored at once: all that is computed of them stays in a cache."""
 LOWEST_LEVEL = 1e-7
 """Stands for level 0, whose logarithm would be infinite."""
 
@@ -28,7 +30,6 @@ class PatternScores(NamedTuple):
         return self.by_sum if correct_concern == "sum" else self.by_count
 
 
-@torch.no_grad()  # the score is piecewise constant
 def pattern_scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
     """Score the prediction pattern of each sample: the k most probable classes, their confidences in t intervals.
 
@@ -44,33 +45,50 @@ def pattern_scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) 
     if concern is not None:
         concern = concern.to(widest_float(concern.device))
         concern = concern.coalesce() if concern.layout == torch.sparse_coo else concern
-    parts = of_parts(lambda rows: _score_part(samples.at(rows), k=k, t=t, concern=concern), samples.scores)
-    if len(parts) == 1:
-        return parts[0]
-    by_sum = torch.cat([part.by_sum for part in parts])
-    return PatternScores(by_sum, by_sum if concern is None else torch.cat([part.by_count for part in parts]))
+    samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
+    found = of_parts(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
+    confidence, label = found[0] if len(found) == 1 else (torch.cat(parts) for parts in zip(*found, strict=True))
+    pattern = _Pattern(confidence, label, samples.labels.target.unsqueeze(1))
+    scores = of_parts(lambda rows: _score(pattern.at(rows), t=t, concern=concern), confidence, most=CONFIDENCES)
+    if len(scores) == 1:
+        return scores[0]
+    by_sum = torch.cat([part.by_sum for part in scores])
+    return PatternScores(by_sum, by_sum if concern is None else torch.cat([part.by_count for part in scores]))
 
 
-def _score_part(samples: Samples, *, k: int, t: int, concern: Tensor | None) -> PatternScores:
-    true = samples.labels.target.unsqueeze(1)
-    confidence, label = highest_classes(samples.probs(), k)
+class _Pattern(NamedTuple):
+    """The prediction patterns of M samples."""
+
+    confidence: Tensor
+    """(M, k)"""
+    label: Tensor
+    """(M, k), int64."""
+    true: Tensor
+    """(M, 1), int64: the true class."""
+
+    def at(self, rows: slice) -> "_Pattern":
+        return self if rows is EVERY_ROW else _Pattern(*(field[rows] for field in self))
+
+
+def _score(pattern: _Pattern, *, t: int, concern: Tensor | None) -> PatternScores:
+    confidence, label, true = pattern
+    k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
-    wide = widest_float(true.device)
-    interval = (confidence.to(wide) * t).floor_().clamp_(max=t - 1)
-    level = torch.where(is_wrong, t - 1 - interval, interval).clamp_(min=LOWEST_LEVEL)
-    log_level = (level / (t - 1)).log_()
+    interval = (confidence.to(wide) * t).floor_()
+    level = torch.where(is_wrong, interval.neg().add_(t - 1), interval).clamp_(LOWEST_LEVEL, t - 1)  # p = 1 gives t
+    log_level = level.div_(t - 1).log_()  # at most 0
     wrong = is_wrong.to(wide)
     others_concern, of_others = wrong.sum(dim=1), log_level * wrong
     of_true = (log_level - of_others).sum(dim=1)
-    has_true = k - others_concern  # 1 if the true class is in the pattern, else 0
+    has_true = others_concern.neg().add_(k)  # 1 if the true class is in the pattern, else 0
     if concern is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
         weight = torch.where(has_true.unsqueeze(1) > 0, weight_of_pairs(concern, true, label), 1.0)
         others_concern, of_others = (wrong * weight).sum(dim=1), of_others * weight
     of_others = of_others.sum(dim=1)
 
     def score(true_concern: Tensor) -> Tensor:
-        return 0 - (of_others + true_concern * of_true) / (others_concern + true_concern)  # 0, not -0.0
+        return ((of_others + true_concern * of_true) / (others_concern + true_concern)).abs_()
 
     if k == 1:  # the sum of the others is 0 for a pattern that is the true class alone
         alone = score(has_true)
@@ -88,5 +106,5 @@ def weight_of_pairs(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
         return torch.ones_like(wanted, dtype=concern.dtype)
     rows, columns = concern.indices()
     keys = rows * concern.shape[1] + columns
-    place = torch.searchsorted(keys, wanted).clamp_(max=len(keys) - 1)
+    place = torch.searchsorted(keys, wanted.contiguous()).clamp_(max=len(keys) - 1)
     return torch.where(keys[place] == wanted, concern.values()[place], 1)

@@ -71,7 +71,9 @@ def flatten_decisions(
     if preds.is_floating_point():
         preds = of_both_classes(preds, target, num_classes, None)
         check_scores(preds, target, num_classes)
-        given, predicted = (part.reshape(-1) for part in highest_class(preds.detach()))
+        given, predicted = highest_class(preds.detach())
+        if preds.ndim > 2:
+            given, predicted = given.reshape(-1), predicted.reshape(-1)
     else:
         if preds.is_complex():
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")

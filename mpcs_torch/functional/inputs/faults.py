@@ -55,16 +55,20 @@ class Fault(NamedTuple):
         broken = torch.stack([span.broken() for span in self.spans]).any(dim=0)
         return broken if self.counted is None else broken & self.counted
 
+    def raise_if_it_counts(self) -> None:
+        """Raise a ValueError that quotes the first sample that counts and breaks the rule, if there is one."""
+        broken = self.broken()
+        if broken.any():
+            sample = int(broken.int().argmax())
+            raise ValueError(f"{self.rule}, but sample {sample} has {_quote(self.values[sample])}.")
+
 
 def raise_first(faults: Sequence[Fault]) -> None:
     """Raise a ValueError that quotes the first value that breaks a rule. This waits for an accelerator."""
     for fault in faults:
-        if all(span.is_kept() for span in fault.spans):
-            continue
-        broken = fault.broken()
-        if broken.any():  # otherwise they do not count
-            sample = int(broken.int().argmax())
-            raise ValueError(f"{fault.rule}, but sample {sample} has {_quote(fault.values[sample])}.")
+        for span in fault.spans:
+            if not span.is_kept():
+                fault.raise_if_it_counts()
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:

@@ -62,7 +62,7 @@ class Labels(NamedTuple):
     def weight(self) -> Tensor:
         """Return the weight of each sample, 0 if it is ignored: (M,), widest float."""
         wide = widest_float(self.given.device)
-        weight = self.counted.to(wide) if self.sample_weight is None else self.sample_weight
+        weight = self.given.new_ones(len(self.given), dtype=wide) if self.sample_weight is None else self.sample_weight
         return weight if self.ignored is None else torch.where(self.ignored, 0.0, weight)
 
     def at(self, rows: slice) -> "Labels":
@@ -136,7 +136,7 @@ def flatten_labels(
     target: Tensor, *, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None
 ) -> Labels:
     """Flatten integer labels (N, ...) and their weights without looking at a value."""
-    given = target.reshape(-1).long()
+    given = (target if target.ndim == 1 else target.reshape(-1)).long()
     return Labels(
         given.clamp(0, num_classes - 1),
         given,

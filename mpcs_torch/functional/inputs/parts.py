@@ -10,11 +10,12 @@ T = TypeVar("T")
 
 PART = 2**18
 """The number of scores that are worked on at once on the CPU."""
+EVERY_ROW = slice(None)
 OTHER_PART = 2**26
 """That on other devices, which small parts would leave idle."""
 
 
-def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor) -> list[T]:
+def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, most: int | None = None) -> list[T]:
     """Return what work gives for parts of the rows of values (M, ...), in their order.
 
     One part holds all rows where gradients are needed, whose memory parts do not save, and in compiled code.
@@ -23,10 +24,13 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor) -> lis
         work: Called with the rows of a part.
         values: (M, ...): its size decides the number of rows in a part.
         *others: Further tensors that work reads, which may have gradients.
+        most: The number of scores in a part on the CPU. Default: `PART`; fewer where many results are held at once.
     """
+    most = OTHER_PART if not values.is_cpu else most or PART
+    if values.numel() <= most or torch.compiler.is_compiling():
+        return [work(EVERY_ROW)]
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *others)):
+        return [work(EVERY_ROW)]
     rows = len(values)
-    size = max(1, (PART if values.is_cpu else OTHER_PART) * rows // max(1, values.numel()))
-    needs_grad = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *others))
-    if rows <= size or needs_grad or torch.compiler.is_compiling():
-        return [work(slice(0, rows))]
+    size = max(1, most * rows // values.numel())
     return [work(slice(start, min(start + size, rows))) for start in range(0, rows, size)]

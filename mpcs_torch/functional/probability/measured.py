@@ -8,14 +8,9 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.parts import of_parts
-from mpcs_torch.functional.inputs.probabilities import (
-    RowTerms,
-    Scale,
-    checked_terms,
-    computed_in,
-    scale_of,
-)
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 from mpcs_torch.functional.probability.generalized import (
     ProbabilityMeans,
     check_floor,
@@ -141,26 +136,27 @@ def measure_terms(
     terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
     """Return the bins and means of the probabilities of samples, given that of the true class of each."""
-    kept = terms.labels.kept
-    return measure(terms.term[kept], terms.samples.scores[kept], terms.samples.scale, epsilon, n_bins, delta, span)
+    kept, samples = terms.labels.kept, terms.samples
+    labels = Labels(terms.labels.target[kept], terms.labels.given[kept], terms.labels.num_classes)
+    return measure(terms.term[kept], Samples(samples.scores[kept], labels, samples.scale), epsilon, n_bins, delta, span)
 
 
 def measure(
-    correct: Tensor, scores: Tensor, scale: Scale, epsilon: float, n_bins: int, delta: float | None, span: Span
+    correct: Tensor, samples: Samples, epsilon: float, n_bins: int, delta: float | None, span: Span
 ) -> MeasuredProbabilities:
-    """Return the bins and means of the probabilities of true classes (N,), and of all from scores (N, C) on a scale."""
+    """Return the bins and means of N samples, none of them ignored, given the probability of each true class (N,)."""
     wide = widest_float(correct.device)
     values, counts = torch.unique(correct.to(wide), return_counts=True)
 
-    def count(bins: _Bins) -> Tensor:
+    def count_others(bins: _Bins) -> Tensor:
         def of_part(rows: slice) -> Tensor:
-            part = scores[rows].to(computed_in(scores))
-            probs = part.softmax(dim=1) if scale == "logits" else part
-            return torch.bincount(bins.owner(probs.flatten().to(wide)), minlength=bins.number + 1)
+            part = samples.at(rows)
+            owner = bins.owner(part.probs().to(wide)).scatter_(1, part.labels.target.unsqueeze(1), bins.number)
+            return torch.bincount(owner.flatten(), minlength=bins.number + 1)
 
-        return torch.stack(of_parts(of_part, scores)).sum(0)
+        return torch.stack(of_parts(of_part, samples.scores)).sum(0)
 
-    return _measure(_Places(values, values, values, counts), count, epsilon, n_bins, delta, span)
+    return _measure(_Places(values, values, values, counts), count_others, epsilon, n_bins, delta, span)
 
 
 class _Places(NamedTuple):
@@ -190,7 +186,7 @@ class _Bins(NamedTuple):
         return int(self.rank.max()) + 1 + len(self.starts)
 
     def owner(self, probs: Tensor) -> Tensor:
-        """Return the place of the cell or bin of probabilities (K,), cells first, or `number` where there is none."""
+        """Return the place of the cell or bin of probabilities (...), cells first, or `number` where there is none."""
         rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
         place = torch.bucketize(probs, self.starts, right=True) - 1
         is_in_bin = (place >= 0) & (probs <= self.last)
@@ -200,13 +196,13 @@ class _Bins(NamedTuple):
 
 def _measure(
     places: _Places,
-    count: Callable[[_Bins], Tensor],
+    count_others: Callable[[_Bins], Tensor],
     epsilon: float,
     n_bins: int,
     delta: float | None,
     span: Span,
 ) -> MeasuredProbabilities:
-    """Find singular cells and bins, and count in them; ``count`` gives the probabilities of all classes in each."""
+    """Find singular cells and bins, and count in them; those of other than true classes are counted by an argument."""
     wide, total, width = places.low.dtype, int(places.correct.sum()), delta or 1.0
     cell = (places.middle / width).long().clamp(max=round(1 / width) - 1)
     of_cells = places.correct.new_zeros(round(1 / width)).index_add_(0, cell, places.correct)
@@ -220,7 +216,7 @@ def _measure(
         edges[0], edges[-1], last = 0, 1, inf
     bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
     correct = places.correct.new_zeros(bins.number + 1).index_add_(0, bins.owner(places.middle), places.correct)
-    incorrect = count(bins) - correct
+    incorrect = count_others(bins)
     low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
     high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
     order = low.argsort(stable=True)
@@ -276,11 +272,10 @@ def measure_counts(
     edges = _edges(cells, correct.device)
     places = _Places((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
 
-    def count(bins: _Bins) -> Tensor:
-        owner = bins.owner(places.middle)
-        return correct.new_zeros(bins.number + 1).index_add_(0, owner, correct + incorrect)
+    def count_others(bins: _Bins) -> Tensor:
+        return incorrect.new_zeros(bins.number + 1).index_add_(0, bins.owner(places.middle), incorrect)
 
-    return _measure(places, count, epsilon, n_bins, delta, span)
+    return _measure(places, count_others, epsilon, n_bins, delta, span)
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:

@@ -8,7 +8,6 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import check_matrix_fits, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.labels import add_at
 
 
 class ClassCounts(NamedTuple):
@@ -30,14 +29,18 @@ def class_counts(confusion: Tensor) -> ClassCounts:
 
 def count_classes(decisions: Decisions) -> Tensor:
     """Count flat decisions without looking at a value: the fields of `ClassCounts`, (3, C), or (B, 3, C) with bins."""
-    (target, *_), bins, size = decisions.labels, decisions.labels.bins, decisions.labels.num_classes
-    right = torch.where(decisions.predicted == target, target, 3 * size)  # wrong ones fall into a cell that is cut off
-    codes = torch.cat([right, target + size, decisions.predicted + 2 * size])
-    cells, number = 3 * size + 1, 1 if bins is None else bins.number
+    labels, predicted, size = decisions.labels, decisions.predicted, decisions.labels.num_classes
+    weight, bins = labels.weight, labels.bins
+    right = weight * (predicted == labels.target)
+    true, number = labels.target, 1
     if bins is not None:
-        codes += bins.codes.repeat(3) * cells
-    counts = add_at(codes, number * cells, decisions.labels.weight.repeat(3))
-    return counts.view(number, cells)[:, :-1].view(number, 3, size)[slice(None) if bins is not None else 0]
+        true, predicted, number = true + bins.codes * size, predicted + bins.codes * size, bins.number
+    counts = weight.new_zeros(3, number * size)
+    of_right, of_true, of_predicted = counts.unbind()
+    of_right.index_add_(0, true, right)
+    of_true.index_add_(0, true, weight)
+    of_predicted.index_add_(0, predicted, weight)
+    return counts if bins is None else counts.view(3, number, size).transpose(0, 1)
 
 
 def confusion_matrix(

@@ -39,7 +39,7 @@ class DetectionMetric(SumMetric):
     """
 
     scores: list[Tensor]
-    labels: list[Tensor]
+    trial_labels: list[Tensor]  # `labels` would be set by torchmetrics' ClasswiseWrapper
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         """Check and keep the ``locals()`` of the constructor, as `SumMetric` does."""
@@ -48,7 +48,7 @@ class DetectionMetric(SumMetric):
             arguments, value_rules=trial_rules(arguments["num_classes"]), state_settings=("num_classes", "ignore_index")
         )
         self.add_samples("scores", shape=() if self.num_classes is None else (self.num_classes,))
-        self.add_samples("labels", dtype=torch.int32)
+        self.add_samples("trial_labels", dtype=torch.int32)
 
     @property
     def is_by_class(self) -> bool:
@@ -59,13 +59,13 @@ class DetectionMetric(SumMetric):
         """Add a batch: preds and target of (N, ...); with classes preds (N, C, ...) and target (N, ...)."""
         batch = flatten_trials(detached(preds), target, num_classes=self.num_classes, ignore_index=self.ignore_index)
         self.admit(lambda: batch.faults)
-        self.add(scores=batch.scores.clone(), labels=batch.labels)  # the scores may be the caller's own tensor
+        self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # the scores may be the caller's own tensor
 
     def binary_trials(self) -> list[BinaryTrials]:
         """Return the trials of all batches and processes; warn where targets or non-targets are missing."""
         with self.gathered():
             self.check_computable()
-            scores, labels = self.kept_samples("scores"), self.kept_samples("labels")
+            scores, labels = self.kept_samples("scores"), self.kept_samples("trial_labels")
             by_class = split_trials(scores, labels, num_classes=self.num_classes, average=self.average)
         for trials in by_class:
             if trials.missing is not None:

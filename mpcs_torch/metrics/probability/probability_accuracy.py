@@ -60,7 +60,7 @@ class ProbabilityAccuracy(SumMetric):
 
     probs: list[Tensor]
     """(M, C) for each batch, without ``cells``."""
-    labels: list[Tensor]
+    true_labels: list[Tensor]
     """(M,) for each batch, without ``cells``; -1 where ignored."""
     powers: Tensor
     """(3,): the powers of the floored probabilities of true classes for each of `POWERS`, summed over samples."""
@@ -98,7 +98,7 @@ class ProbabilityAccuracy(SumMetric):
         self.add_sum("samples")
         if cells is None:
             self.add_samples("probs", shape=(num_classes,))
-            self.add_samples("labels", dtype=torch.int64)
+            self.add_samples("true_labels", dtype=torch.int64)
         else:
             self.add_sum("correct", shape=(grid_size(cells),), dtype=torch.int64)
             self.add_sum("incorrect", shape=(grid_size(cells),), dtype=torch.int64)
@@ -114,7 +114,7 @@ class ProbabilityAccuracy(SumMetric):
         self.add(powers=power_sums(of_true, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
             kept = probs if self.from_logits else probs.clone()  # may be the caller's own
-            self.add(probs=kept, labels=torch.where(labels.counted, labels.target, -1))
+            self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
         else:
             correct, incorrect = count_probabilities(probs, labels.target, labels.counted, self.cells)
             self.add(correct=correct, incorrect=incorrect)
@@ -134,10 +134,11 @@ class ProbabilityAccuracy(SumMetric):
         if self.cells is not None:
             settings = self.cells, self.epsilon, self.n_bins, self.delta, self.span
             return measure_counts(self.correct, self.incorrect, *settings)
-        probs, labels = self.kept_samples("probs"), self.kept_samples("labels")
+        probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
         probs, labels = probs[labels >= 0], labels[labels >= 0]
-        correct = probs.gather(1, labels.unsqueeze(1)).squeeze(1)
-        return measure(correct, probs, "probs", self.epsilon, self.n_bins, self.delta, self.span)
+        samples = flatten_samples(probs, labels, num_classes=self.num_classes, scale="probs")
+        correct = samples.of_true_class(probs)
+        return measure(correct, samples, self.epsilon, self.n_bins, self.delta, self.span)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the bins hold more
         from mpcs_torch.plots.reliability import reliability

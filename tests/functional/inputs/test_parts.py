@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mpcs_torch.functional.inputs import parts
-from mpcs_torch.functional.inputs.parts import of_parts
+from mpcs_torch.functional.inputs.parts import EVERY_ROW, of_parts
 
 
 @pytest.mark.parametrize("size", [1, 7, 70, 999])
@@ -20,13 +20,13 @@ def test_all_rows_come_in_order(size: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_no_rows_are_one_part() -> None:
-    assert of_parts(lambda rows: rows, torch.zeros(0, 3)) == [slice(0, 0)]
+    assert of_parts(lambda rows: rows, torch.zeros(0, 3)) == [EVERY_ROW]
 
 
 def test_gradients_are_of_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PART", 1)
     values, other = torch.zeros(5, 1), torch.zeros(5, 1, requires_grad=True)
-    assert of_parts(lambda rows: rows, values, other) == [slice(0, 5)]
+    assert of_parts(lambda rows: rows, values, other) == [EVERY_ROW]
     with torch.no_grad():
         assert len(of_parts(lambda rows: rows, values, other)) == 5
 

@@ -55,10 +55,10 @@ def test_each_trial_takes_the_bytes_of_its_score_and_one_for_the_label(
     dtype: torch.dtype, size: int, kind: type[SumMetric]
 ) -> None:
     metric = fed(kind(), (SCORES.to(dtype), LABELS))
-    kept = sum(tensor.nbytes for tensor in [*metric.scores, *metric.labels])
+    kept = sum(tensor.nbytes for tensor in [*metric.scores, *metric.trial_labels])
     assert kept == size * len(SCORES)
     many = fed(kind(CLASSES), (BY_CLASS[0].to(dtype), BY_CLASS[1]))
-    assert sum(tensor.nbytes for tensor in [*many.scores, *many.labels]) <= size * BY_CLASS[0].numel()
+    assert sum(tensor.nbytes for tensor in [*many.scores, *many.trial_labels]) <= size * BY_CLASS[0].numel()
 
 
 def test_classes_are_evaluated_one_by_one_averaged_or_all_at_once() -> None:
@@ -210,7 +210,7 @@ def test_a_process_without_trials_agrees_with_one_that_has_all(classes: int, tmp
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torchmetrics warns of a process without trials
             assert torch.equal(metric.compute(), alone)
-        assert sum(map(len, metric.labels)) == (2 * classes if world.is_first else 0)
+        assert sum(map(len, metric.trial_labels)) == (2 * classes if world.is_first else 0)
 
     assert succeeded(forked_world(tmp_path, 2, compute))
 
