@@ -151,7 +151,9 @@ def measure(
     def count_others(bins: _Bins) -> Tensor:
         def of_part(rows: slice) -> Tensor:
             part = samples.at(rows)
-            owner = bins.owner(part.probs().to(wide)).scatter_(1, part.labels.target.unsqueeze(1), bins.number)
+            owner = bins.owner(part.probs().to(wide).contiguous()).scatter_(
+                1, part.labels.target.unsqueeze(1), bins.number
+            )
             return torch.bincount(owner.flatten(), minlength=bins.number + 1)
 
         return torch.stack(of_parts(of_part, samples.scores)).sum(0)
