@@ -91,7 +91,7 @@ def _class_intervals(
         return {}
     by_class = dict[str, dict[str, Interval]]()
     for label, name in enumerate(class_names):
-        right, true, predicted = (summed[:, label] for summed in counts)
+        right, true, predicted = counts.counts[..., label].unbind(-1)
         recall = rate_interval(right, true, units)
         ends = {
             "precision": rate_interval(right, predicted, units),

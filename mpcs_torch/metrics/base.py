@@ -63,8 +63,6 @@ class SumMetric(DrawnMetric):
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
-        self._lost: dict[str, tuple[Tensor, Tensor]] = {}
-        """By state in float32: its sum, and by how much rounding has made that too large."""
         self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
         """By state that keeps samples: the shape of a sample, and the dtype between processes."""
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
@@ -119,20 +117,7 @@ class SumMetric(DrawnMetric):
         states = self.__dict__  # not by setattr: the checks of names by torchmetrics and PyTorch take longer than a sum
         for name, value in batch.items():
             state = states[name]
-            if isinstance(state, list):
-                states[name] = _appended(state, value)
-            else:
-                states[name] = state + value if state.dtype != torch.float32 else self._compensated(name, value)
-
-    def _compensated(self, name: str, value: Tensor) -> Tensor:
-        """Add to a float32 state, as devices without float64 have, what rounding has lost before too (Kahan)."""
-        state: Tensor = self.__dict__[name]
-        sum_of_last, lost = self._lost.get(name, (None, None))
-        if lost is not None and sum_of_last is state:  # otherwise it was reset, loaded, merged or moved since
-            value = value - lost
-        total = state + value
-        self._lost[name] = total, (total - state) - value
-        return total
+            states[name] = _appended(state, value) if isinstance(state, list) else state + value
 
     @property
     def update_count(self) -> int:

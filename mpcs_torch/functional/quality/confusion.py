@@ -11,28 +11,38 @@ from mpcs_torch.functional.inputs.faults import raise_first
 
 
 class ClassCounts(NamedTuple):
-    """Numbers of samples, or their weights, summed: (..., C) each, in the widest float."""
+    """Numbers of samples, or their weights, summed."""
 
-    right: Tensor
-    """Samples of the class that were decided right."""
-    true: Tensor
-    """Samples of the class."""
-    predicted: Tensor
-    """Decisions for the class."""
+    counts: Tensor
+    """(..., 3, C), in the widest float: one tensor, because adding to three takes three times as long."""
+
+    @property
+    def right(self) -> Tensor:
+        """Return the samples of each class that were decided right: (..., C)."""
+        return self.counts[..., 0, :]
+
+    @property
+    def true(self) -> Tensor:
+        """Return the samples of each class: (..., C)."""
+        return self.counts[..., 1, :]
+
+    @property
+    def predicted(self) -> Tensor:
+        """Return the decisions for each class: (..., C)."""
+        return self.counts[..., 2, :]
 
 
 def class_counts(confusion: Tensor) -> ClassCounts:
     """Return the counts that a confusion matrix (..., C, C) holds, rows true classes."""
     counts = confusion.to(widest_float(confusion.device))
-    return ClassCounts(counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2))
+    return ClassCounts(torch.stack([counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2)], dim=-2))
 
 
-def count_classes(decisions: Decisions) -> Tensor:
-    """Count flat decisions without looking at a value: the fields of `ClassCounts`, (3, C), or (B, 3, C) with bins."""
+def count_classes(decisions: Decisions) -> ClassCounts:
+    """Count flat decisions without looking at a value: (3, C), or (B, 3, C) with bins."""
     labels, predicted, size = decisions.labels, decisions.predicted, decisions.labels.num_classes
-    weight, bins = labels.weight, labels.bins
-    right = weight * (predicted == labels.target)
-    true, number = labels.target, 1
+    weight, bins, true, number = labels.weight, labels.bins, labels.target, 1
+    right = weight * (predicted == true)
     if bins is not None:
         true, predicted, number = true + bins.codes * size, predicted + bins.codes * size, bins.number
     counts = weight.new_zeros(3, number * size)
@@ -40,7 +50,7 @@ def count_classes(decisions: Decisions) -> Tensor:
     of_right.index_add_(0, true, right)
     of_true.index_add_(0, true, weight)
     of_predicted.index_add_(0, predicted, weight)
-    return counts if bins is None else counts.view(3, number, size).transpose(0, 1)
+    return ClassCounts(counts if bins is None else counts.view(3, number, size).transpose(0, 1))
 
 
 def confusion_matrix(
@@ -73,10 +83,11 @@ def confusion_matrix(
 
 
 def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the weights of each pair of flat decisions without looking at a value: (C, C) in the widest float."""
+    """Sum the weights of each pair of flat decisions without looking at a value: (C, C), or (B, C, C) with bins."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
-    return labels.count_by(pair, num_classes * num_classes).reshape(num_classes, num_classes)
+    counts = labels.count_by(pair, num_classes * num_classes)
+    return counts.reshape(*counts.shape[:-1], num_classes, num_classes)
 
 
 def counts_of(
@@ -89,7 +100,7 @@ def counts_of(
             preds, target, num_classes=num_classes, ignore_index=ignore_index, sample_weight=sample_weight
         )
         raise_first(decisions.find_faults())
-        return ClassCounts(*count_classes(decisions))
+        return count_classes(decisions)
     if sample_weight is not None or ignore_index is not None:
         raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
     if preds.is_complex() or preds.dtype == torch.bool or preds.shape != (num_classes, num_classes):

@@ -158,7 +158,7 @@ def matthews_correlation(
 
 def matthews_correlation_of(counts: ClassCounts) -> Tensor:
     """Return the correlation of counts (..., C): (...)."""
-    right, true, predicted = counts
+    right, true, predicted = counts.counts.unbind(-2)
     total = true.sum(-1)
     covariance = right.sum(-1) * total - (true * predicted).sum(-1)
     spread = (total**2 - true.square().sum(-1)) * (total**2 - predicted.square().sum(-1))

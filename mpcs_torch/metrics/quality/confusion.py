@@ -1,6 +1,7 @@
 """ClassCountMetric, the base of all Metrics of counts of classes, and ConfusionMatrix."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -8,30 +9,28 @@ from mpcs_torch.functional.inputs.checks import check_matrix_fits, check_num_cla
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
 from mpcs_torch.functional.quality.confusion import ClassCounts, count_classes, count_pairs
 from mpcs_torch.metrics.additive import AdditiveMetric, Scale
-from mpcs_torch.metrics.base import SumMetric
 
 
-class _DecisionMetric(SumMetric):
-    """A metric that counts decisions for classes."""
+class _DecisionMetric(AdditiveMetric):
+    """A metric of counts of decisions for classes."""
 
     plot_upper_bound = 1.0
 
-    def __init__(
-        self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
-    ) -> None:
+    def __init__(self, arguments: Mapping[str, Any], shape: tuple[int, ...]) -> None:
+        """Take the ``locals()`` of a constructor, and the shape of the counts."""
+        num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
-        SumMetric.__init__(
-            self, locals(), value_rules=decision_rules(num_classes), state_settings=("num_classes", "ignore_index")
-        )
+        rules, settings = decision_rules(num_classes), ("num_classes", "ignore_index")
+        super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
     def samples_of(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Return a batch as flat decisions."""
+        """Return a batch as flat decisions: preds (N, ...) classes or (N, C, ...) scores, the others (N, ...)."""
         return flatten_decisions(
             preds, target, num_classes=self.num_classes, ignore_index=self.ignore_index, sample_weight=sample_weight
         )
 
 
-class ClassCountMetric(_DecisionMetric, AdditiveMetric):
+class ClassCountMetric(_DecisionMetric):
     """Count the samples of each class, the decisions for it, and the right ones; `ConfusionMatrix` counts all pairs.
 
     In a `MetricCollection`, those with the same ``num_classes`` and ``ignore_index`` share the counts.
@@ -40,28 +39,14 @@ class ClassCountMetric(_DecisionMetric, AdditiveMetric):
     sums_type = ClassCounts
     interval_scale: Scale = "logit"
 
-    counts: Tensor
-    """(3, C), float64: the fields of `ClassCounts`."""
-
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
     ) -> None:
-        _DecisionMetric.__init__(self, num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.add_sum("counts", shape=(3, num_classes))  # one state: adding to three takes three times as long
-
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target and sample_weight (N, ...)."""
-        decisions = self.samples_of(preds, target, sample_weight)
-        self.admit(decisions.find_faults)
-        self.add(counts=count_classes(decisions))
+        super().__init__(locals(), (3, num_classes))
 
     def sums_of(self, samples: Decisions) -> ClassCounts:
         """Return the counts of each class."""
-        return ClassCounts(*count_classes(samples).unbind(-2))
-
-    def sums(self) -> ClassCounts:
-        """Return the counts of each class of all samples so far."""
-        return ClassCounts(*self.counts)
+        return count_classes(samples)
 
     def ratio_of(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the right decisions and all of them, by which some metrics of this family are determined."""
@@ -83,6 +68,13 @@ class ClassCountMetric(_DecisionMetric, AdditiveMetric):
         return class_bars((counts.right / counts.true).tolist(), mean, title, ylabel="recall", on=on)
 
 
+class PairCounts(NamedTuple):
+    """Numbers of samples, or their weights, summed."""
+
+    confusion: Tensor
+    """(..., C, C), rows true classes."""
+
+
 class ConfusionMatrix(_DecisionMetric):
     """Compute the confusion matrix of decisions: ``(C, C)``, float64, rows true classes, columns decisions.
 
@@ -99,27 +91,21 @@ class ConfusionMatrix(_DecisionMetric):
     """
 
     higher_is_better = None
-
-    confusion: Tensor
-    """(C, C), float64."""
+    sums_type = PairCounts
 
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
     ) -> None:
         check_matrix_fits(num_classes, 8)
-        super().__init__(num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.add_sum("confusion", shape=(num_classes, num_classes))
+        super().__init__(locals(), (num_classes, num_classes))
 
-    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
-        """Add a batch: preds (N, ...) classes or (N, C, ...) scores, target and sample_weight (N, ...)."""
-        decisions = self.samples_of(preds, target, sample_weight)
-        self.admit(decisions.find_faults)
-        self.add(confusion=count_pairs(decisions))
+    def sums_of(self, samples: Decisions) -> PairCounts:
+        """Return the counts of all pairs."""
+        return PairCounts(count_pairs(samples))
 
-    def compute(self) -> Tensor:
-        """Return the matrix."""
-        self.check_computable()
-        return self.confusion
+    def value_of(self, sums: PairCounts) -> Tensor:
+        """Return the matrix: (..., C, C)."""
+        return sums.confusion
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the title has one value
         from mpcs_torch.plots.confusion import confusion_matrix

@@ -81,7 +81,7 @@ class _OfAccuracy(_OneQuality):
     def of_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
         """Return the value for a share of right decisions."""
         shares = torch.eye(self.num_classes, dtype=torch.float64)[0]
-        return self.value_of(ClassCounts(ratio * shares, shares, shares)).item()
+        return self.value_of(ClassCounts(torch.stack([ratio * shares, shares, shares]))).item()
 
 
 class AverageAccuracy(_OfAccuracy):

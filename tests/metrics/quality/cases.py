@@ -36,7 +36,7 @@ def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool
         make_other=lambda: kind(CLASSES, **options, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
         oracle=oracle,
-        core=lambda logits, target: (count(decided(logits, target)),),
+        core=lambda logits, target: torch.utils._pytree.tree_leaves(count(decided(logits, target))),
         fed=HARD,
     )
 
