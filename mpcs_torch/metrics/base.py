@@ -7,7 +7,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
-from lightning_utilities.core.apply_func import apply_to_collection
 from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
@@ -162,20 +161,6 @@ class SumMetric(DrawnMetric):
                 raise
 
         return run
-
-    def _wrap_compute(self, compute: Callable[..., Any]) -> Callable[..., Any]:
-        """Return values on the device of the metric, which `log` of Lightning sends them to: MPS takes no float64."""
-
-        def moved(value: Tensor) -> Tensor:
-            is_wide = value.dtype == torch.float64
-            return value.to(self.device, widest_float(self.device) if is_wide else value.dtype)
-
-        @wraps(compute)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            value = compute(*args, **kwargs)
-            return value if self.batch_count.is_cpu else apply_to_collection(value, Tensor, moved)
-
-        return super()._wrap_compute(run)
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.concern.dangerous import dangerous_pairs_of
 from mpcs_torch.functional.inputs.arrays import ConcernLike
-from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, scale_of
+from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, scale_of
 from mpcs_torch.functional.inputs.ties import highest_class
 
 
@@ -87,9 +89,11 @@ def risk_coverage_area_details(
         >>> risk_coverage_area_details(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False).risk
         tensor([0.0000, 0.0000, 0.0000, 0.2500], dtype=torch.float64)
     """
-    samples = checked_samples(
+    check_num_classes(num_classes)
+    samples = flatten_samples(
         preds, target, num_classes=num_classes, scale=scale_of(from_logits), ignore_index=ignore_index
     )
+    raise_first(samples.find_faults())
     risk, loss = estimated_risks(samples, dangerous_pairs_of(concern, num_classes).to(samples.scores.device))
     counted = samples.labels.counted
     return risk_coverage_curve(risk[counted], loss[counted])
@@ -114,7 +118,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor) -> RiskCoverage:
     if risk.isnan().any():
         raise ValueError("risk must hold no NaN.")
     ordered = risk.sort()
-    losses = loss[ordered.indices].to(torch.float32 if risk.device.type == "mps" else torch.float64)
+    losses = loss[ordered.indices].to(widest_float(risk.device))
     _, group, sizes = torch.unique_consecutive(ordered.values, return_inverse=True, return_counts=True)
     of_group = torch.zeros(len(sizes), dtype=losses.dtype, device=risk.device).index_add(0, group, losses) / sizes
     count = torch.arange(1, len(risk) + 1, dtype=losses.dtype, device=risk.device)

@@ -145,24 +145,6 @@ def scale_of(from_logits: bool) -> Scale:
     return "logits" if from_logits else "probs"
 
 
-def checked_samples(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    *,
-    num_classes: int,
-    scale: Scale,
-    ignore_index: int | None,
-) -> Samples:
-    """Flatten a batch as `flatten_samples` does, and check its values. This waits for an accelerator."""
-    check_num_classes(num_classes)
-    samples = flatten_samples(
-        preds, target, num_classes=num_classes, scale=scale, ignore_index=ignore_index, sample_weight=sample_weight
-    )
-    raise_first(samples.find_faults())
-    return samples
-
-
 def of_both_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
     """Return scores (N, ...) of class 1 alone as those of both classes, (N, 2, ...), and others as they are.
 

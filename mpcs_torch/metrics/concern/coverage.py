@@ -12,14 +12,12 @@ from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 class Coverage(SeverityMetric):
     """Compute the share of samples that are decided instead of referred; higher is better, 1 refers none.
 
-    Shapes, rules and references are those of `mpcs_torch.functional.coverage`; errors those of `DangerousErrors`.
+    Shapes, rules and references are those of `mpcs_torch.functional.coverage`; the other
+    arguments and errors those of `Accuracy`.
 
     Args:
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, if it has coarse answers.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch

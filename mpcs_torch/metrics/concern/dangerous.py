@@ -59,7 +59,8 @@ class SeverityMetric(AdditiveMetric):
 class DangerousErrors(SeverityMetric):
     """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
-    Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`.
+    Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`; the other arguments and errors
+    those of `Accuracy`.
 
     Args:
         num_classes: C, at least 2.
@@ -68,13 +69,6 @@ class DangerousErrors(SeverityMetric):
         normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
             samples), ``"decided"`` for dangerous errors per sample that is not referred (NaN if all are), ``"errors"``
             for dangerous errors per error (0 without errors; the paper's destructive rate).
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch

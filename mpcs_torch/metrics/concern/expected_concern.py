@@ -25,8 +25,8 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class ExpectedConcern(AdditiveMetric):
     """Compute the mean concern of decisions relative to the best constant class; lower is better, 0 is perfect.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`; errors those of
-    `DangerousErrors`.
+    Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`; the other arguments and errors
+    those of `Accuracy`.
 
     Args:
         num_classes: C, at least 2.
@@ -40,9 +40,6 @@ class ExpectedConcern(AdditiveMetric):
         priors: ``(C,)`` class frequencies of the deployment. Default: those of the samples.
         normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern
             per sample.
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
 
     Example:
         >>> import torch

@@ -56,8 +56,9 @@ class ScoredSamples(NamedTuple):
 class MetaPatternConcernScore(AdditiveMetric):
     """Compute the mean Meta Pattern Concern Score (MPCS) of all samples; in nats, lower is better, 0 is perfect.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.meta_pattern_concern_score`. Metrics that differ in
-    ``correct_concern`` alone share their states in a `MetricCollection`.
+    Equations, shapes and rules are those of `mpcs_torch.functional.meta_pattern_concern_score`; the other arguments and
+    errors those of `Accuracy`. Metrics that differ in ``correct_concern`` alone share their states in a
+    `MetricCollection`.
 
     Args:
         num_classes: C, at least 2.
@@ -70,15 +71,8 @@ class MetaPatternConcernScore(AdditiveMetric):
             which may be sparse (see `ConcernSpec.sparse_matrix`). Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         correct_concern: The concern of the true class: ``"sum"`` of the others, or their ``"count"`` k - 1.
-        ignore_index: Label of samples to leave out.
         average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,), as torchmetrics'
             `ClasswiseWrapper` needs it.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong score silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch

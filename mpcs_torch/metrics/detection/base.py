@@ -22,6 +22,7 @@ from mpcs_torch.functional.detection.curve import curve_of_trials
 from mpcs_torch.functional.detection.equal_error_rate import crossing_of
 from mpcs_torch.functional.detection.errors import ErrorRates, hull_of
 from mpcs_torch.functional.inputs.arrays import detached
+from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.trials import flatten_trials, trial_rules
 from mpcs_torch.metrics.base import SumMetric
 
@@ -79,8 +80,9 @@ class DetectionMetric(SumMetric):
         return self.averaged(of_each_class(self.binary_trials(), statistic))
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Return the mean over the classes if the average is ``"macro"``."""
-        return average_classes(values, num_classes=self.num_classes, average=self.average)
+        """Return the mean over the classes if the average is ``"macro"``, on the device, for MPS in float32."""
+        values = average_classes(values, num_classes=self.num_classes, average=self.average)
+        return values.to(self.device, widest_float(self.device))
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the curves hold more
         curves = [curve_of_trials(trials) for trials in self.binary_trials()]

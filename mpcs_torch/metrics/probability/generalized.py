@@ -22,19 +22,13 @@ from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 class GeometricAccuracy(ProbabilityMetric):
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.geometric_accuracy`.
+    Equations, shapes and rules are those of `mpcs_torch.functional.geometric_accuracy`; the other arguments and errors
+    those of `Accuracy`.
 
     Args:
         num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
         epsilon: Floor of the probabilities, in [0, 1).
-        ignore_index: Label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch

@@ -92,7 +92,8 @@ class _TNormScore(SoftScore):
 class SoftFBeta(_TNormScore):
     """Compute the F of soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.soft_fbeta`.
+    The equation, shapes and rules are those of `mpcs_torch.functional.soft_fbeta`; the other arguments and errors those
+    of `Accuracy`, without its ``ignore_index``.
 
     Args:
         num_classes: C; 1 for predictions of shape ``(N,)``.
@@ -101,12 +102,6 @@ class SoftFBeta(_TNormScore):
             much of each class is true, or ``"none"`` for (C,).
         zero_division: The value of 0 / 0: 0, 1 or NaN.
         t_norm: The intersection of fuzzy sets: ``"minimum"``, ``"product"`` or ``"lukasiewicz"``.
-        validate_args: Whether to check the values of each batch. Without, bad values give a wrong result silently.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-
-    Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
 
     Example:
         >>> import torch
