@@ -136,29 +136,23 @@ class SumMetric(DrawnMetric):
         return shadow
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
-        """Run `update` on a copy, and take over what it did if it succeeds."""
+        """Run `update` on a copy, and take over what it did if it succeeds.
 
-        @wraps(update)
-        def as_a_whole(*args: Any, **kwargs: Any) -> None:
-            shadow = self._shadow()
-            type(self).update(shadow, *args, **kwargs)
-            self.__dict__.update(shadow.__dict__)
-
-        counted = super()._wrap_update(as_a_whole)
+        That of torchmetrics counts refused batches, and compiled code is compiled anew each time that it counts.
+        """
 
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
-            if torch.compiler.is_compiling():
-                self._computed, self._update_count = None, 1  # a number that grows would be compiled anew each time
-                with torch.no_grad():
-                    update(*args, **kwargs)
+            is_compiling = torch.compiler.is_compiling()
+            shadow = self if is_compiling else self._shadow()
+            with torch.no_grad():
+                type(self).update(shadow, *args, **kwargs)
+            if is_compiling:
+                self._computed, self._update_count = None, 1
                 return
-            count = self._update_count
-            try:
-                counted(*args, **kwargs)
-            except BaseException:
-                self._update_count = count
-                raise
+            if self.compute_on_cpu:
+                shadow._move_list_states_to_cpu()
+            self.__dict__.update(shadow.__dict__, _computed=None, _update_count=self._update_count + 1)
 
         return run
 
@@ -175,7 +169,7 @@ class SumMetric(DrawnMetric):
         batch = self._shadow()
         batch.reset()
         batch._to_sync = self.dist_sync_on_step
-        Metric._wrap_update(batch, type(self).update.__get__(batch))(*args, **kwargs)
+        batch._wrap_update(type(self).update)(*args, **kwargs)
         value = batch._wrap_compute(type(self).compute.__get__(batch))()
         batch._reduce_states(self.metric_state)
         count = self._update_count + 1

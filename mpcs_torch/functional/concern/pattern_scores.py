@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.parts import EVERY_ROW, of_parts
+from mpcs_torch.functional.inputs.parts import EVERY_ROW, joined_parts
 from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.inputs.ties import highest_classes
 
@@ -46,14 +46,10 @@ def pattern_scores(samples: Samples, *, k: int, t: int, concern: Tensor | None) 
         concern = concern.to(widest_float(concern.device))
         concern = concern.coalesce() if concern.layout == torch.sparse_coo else concern
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
-    found = of_parts(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
-    confidence, label = found[0] if len(found) == 1 else (torch.cat(parts) for parts in zip(*found, strict=True))
+    confidence, label = joined_parts(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
     pattern = _Pattern(confidence, label, samples.labels.target.unsqueeze(1))
-    scores = of_parts(lambda rows: _score(pattern.at(rows), t=t, concern=concern), confidence, most=CONFIDENCES)
-    if len(scores) == 1:
-        return scores[0]
-    by_sum = torch.cat([part.by_sum for part in scores])
-    return PatternScores(by_sum, by_sum if concern is None else torch.cat([part.by_count for part in scores]))
+    scores = joined_parts(lambda rows: _score(pattern.at(rows), t=t, concern=concern), confidence, most=CONFIDENCES)
+    return PatternScores(scores[0], scores[-1])
 
 
 class _Pattern(NamedTuple):
@@ -70,7 +66,8 @@ class _Pattern(NamedTuple):
         return self if rows is EVERY_ROW else _Pattern(*(field[rows] for field in self))
 
 
-def _score(pattern: _Pattern, *, t: int, concern: Tensor | None) -> PatternScores:
+def _score(pattern: _Pattern, *, t: int, concern: Tensor | None) -> list[Tensor]:
+    """Return both scores, or one if they are the same: (M,) each."""
     confidence, label, true = pattern
     k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
@@ -91,10 +88,9 @@ def _score(pattern: _Pattern, *, t: int, concern: Tensor | None) -> PatternScore
         return ((of_others + true_concern * of_true) / (others_concern + true_concern)).abs_()
 
     if k == 1:  # the sum of the others is 0 for a pattern that is the true class alone
-        alone = score(has_true)
-        return PatternScores(alone, alone)
+        return [score(has_true)]
     by_sum = score(has_true * others_concern)
-    return PatternScores(by_sum, by_sum if concern is None else score(has_true * (k - 1)))
+    return [by_sum] if concern is None else [by_sum, score(has_true * (k - 1))]
 
 
 def weight_of_pairs(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:

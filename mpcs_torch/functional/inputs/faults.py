@@ -97,7 +97,7 @@ class ProbabilitiesWarning(UserWarning):
 
 def look_like_probabilities(logits: Tensor) -> bool:
     """Return whether logits (M, C) are all at least 0 with sums of 1; one sample alone may be so by chance."""
-    if len(logits) < 2 or not (abs(float(logits[0].sum()) - 1) < SUM_TOLERANCE and bool((logits[0] >= 0).all())):
+    if logits.shape[0] < 2 or not (abs(float(logits[0].sum()) - 1) < SUM_TOLERANCE and bool((logits[0] >= 0).all())):
         return False
     return bool((logits >= 0).all() and ((logits.sum(dim=1) - 1).abs() < SUM_TOLERANCE).all())
 

@@ -103,7 +103,8 @@ class Labels(NamedTuple):
 
     def count_by(self, codes: Tensor, size: int) -> Tensor:
         """Sum the weights by codes in [0, size): (size,), or (B, size) with bins."""
-        return self.sum_by(codes, size, torch.ones_like(codes))
+        weight = self.weight
+        return add_at(codes, size, weight) if self.bins is None else self.bins.sum_by(codes, size, weight)
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Find the samples that break `label_rule`, and those that break `WEIGHT_RULE`."""

@@ -1,6 +1,6 @@
 """Work on rows in parts, so that what is computed on the way takes little memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import torch
@@ -27,10 +27,33 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, most: 
         most: The number of scores in a part on the CPU. Default: `PART`; fewer where many results are held at once.
     """
     most = OTHER_PART if not values.is_cpu else most or PART
-    if values.numel() <= most or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or values.numel() <= most:
         return [work(EVERY_ROW)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *others)):
         return [work(EVERY_ROW)]
     rows = len(values)
     size = max(1, most * rows // values.numel())
     return [work(slice(start, min(start + size, rows))) for start in range(0, rows, size)]
+
+
+def joined_parts(
+    work: Callable[[slice], Sequence[Tensor]], values: Tensor, *others: Tensor, most: int | None = None
+) -> list[Tensor]:
+    """Return the tensors (M, ...) whose parts work gives; arguments are those of `of_parts`.
+
+    Parts are written into place at once: kept until the end, they would lie in the memory that each part frees.
+    """
+    whole: list[Tensor] = []
+
+    def put(rows: slice) -> None:
+        found = work(rows)
+        if rows is EVERY_ROW:
+            whole.extend(found)
+            return
+        if not whole:
+            whole.extend(part.new_empty(len(values), *part.shape[1:]) for part in found)
+        for tensor, part in zip(whole, found, strict=True):
+            tensor[rows] = part
+
+    of_parts(put, values, *others, most=most)
+    return whole

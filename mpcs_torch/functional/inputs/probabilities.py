@@ -10,7 +10,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.faults import SUM_TOLERANCE, Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
-from mpcs_torch.functional.inputs.parts import EVERY_ROW, of_parts
+from mpcs_torch.functional.inputs.parts import EVERY_ROW, joined_parts
 
 Scale = Literal["logits", "log_probs", "probs"]
 
@@ -64,7 +64,7 @@ class Samples(NamedTuple):
         elif self.scale == "log_probs":
             spans = [Span(self.scores.to(computed_in(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
         else:
-            total = self.scores.sum(dim=1, dtype=computed_in(self.scores))
+            total = self.scores.sum(dim=1)  # adds in float32; a sum into float32 takes ten times as long for half types
             spans = [Span(total, 1 - tolerance, 1 + tolerance), Span(self.scores.amin(dim=1), lowest=0)]
         label_fault, weight_fault = self.labels.find_faults()
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
@@ -106,8 +106,8 @@ class RowTerms(NamedTuple):
 
 def terms_of(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
     """Compute a number for each sample, (M,), without looking at a value."""
-    terms = of_parts(lambda rows: term(samples.at(rows)), samples.scores)
-    return RowTerms(terms[0] if len(terms) == 1 else torch.cat(terms), samples.labels, samples)
+    (terms,) = joined_parts(lambda rows: [term(samples.at(rows))], samples.scores)
+    return RowTerms(terms, samples.labels, samples)
 
 
 def checked_terms(

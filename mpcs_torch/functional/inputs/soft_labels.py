@@ -9,7 +9,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
-from mpcs_torch.functional.inputs.parts import of_parts
+from mpcs_torch.functional.inputs.parts import joined_parts, of_parts
 
 SOFT_RULES = (
     "target must hold degrees of truth from 0 to 1",
@@ -82,8 +82,7 @@ class SoftSamples(NamedTuple):
             degrees = self.at(rows)._counted(values[rows].detach())
             return degrees.amin(dim=1), degrees.amax(dim=1)
 
-        low, high = (torch.cat(parts) for parts in zip(*of_parts(of_part, values.detach()), strict=True))
-        return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in (low, high)]
+        return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in joined_parts(of_part, values.detach())]
 
     def sums(self, of_elements: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
         """Sum values of elements over the samples with their weights, in a wide dtype.

@@ -2,12 +2,16 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.parallel import DistributedDataParallel
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.functional import least_concern_decision, meta_pattern_concern_score
+from mpcs_torch.processes.world import World
+from tests.processes.forked import forked_world, succeeded
 
 PAIRS = [[0, 1], [1, 0], [3, 2, 4], [7, 0]]
 
@@ -49,6 +53,23 @@ def test_many_classes_need_no_matrix_of_all_pairs() -> None:
     assert metric.compute() >= 0
     with pytest.raises(ValueError, match="classes must be at most 10000 for a matrix of all pairs, but got 50257"):
         spec.matrix()
+
+
+def test_a_model_that_holds_such_a_metric_trains_in_several_processes(tmp_path: Path) -> None:
+    """DistributedDataParallel sends buffers at each step, and no sparse ones."""
+
+    def train(_: World) -> None:
+        model = torch.nn.Linear(4, 2000)
+        model.metric = MetaPatternConcernScore(2000, concern=ConcernSpec(2000, releases=PAIRS))
+        parallel, target = DistributedDataParallel(model), torch.arange(8)
+        for _ in range(2):
+            logits = parallel(torch.randn(8, 4))
+            torch.nn.functional.cross_entropy(logits, target).backward()
+            model.metric.update(logits.detach(), target)
+        assert model.metric.update_count == 2
+        assert model.metric.concern.is_sparse
+
+    assert succeeded(forked_world(tmp_path, 2, train))
 
 
 def test_a_spec_of_weights_has_no_sparse_matrix() -> None:
