@@ -12,12 +12,8 @@ from mpcs_torch.metrics.concern.dangerous import SeverityMetric
 class Coverage(SeverityMetric):
     """Compute the share of samples that are decided instead of referred; higher is better, 1 refers none.
 
-    Shapes, rules and references are those of `mpcs_torch.functional.coverage`; the other
-    arguments and errors those of `Accuracy`.
-
-    Args:
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`, if it has coarse answers.
+    Shapes, rules, references and arguments are those of `mpcs_torch.functional.coverage`; ``validate_args`` and
+    errors those of `Accuracy`.
 
     Example:
         >>> import torch

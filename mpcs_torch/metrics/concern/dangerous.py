@@ -59,16 +59,8 @@ class SeverityMetric(AdditiveMetric):
 class DangerousErrors(SeverityMetric):
     """Compute the number or the rate of dangerous errors; lower is better, 0 is perfect.
 
-    Shapes, rules and references are those of `mpcs_torch.functional.dangerous_errors`; the other arguments and errors
-    those of `Accuracy`.
-
-    Args:
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or its ``(C, C)`` bool tensor of dangerous pairs (rows true classes, columns predicted
-            ones). Default: every error is dangerous.
-        normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
-            samples), ``"decided"`` for dangerous errors per sample that is not referred (NaN if all are), ``"errors"``
-            for dangerous errors per error (0 without errors; the paper's destructive rate).
+    Shapes, rules, references and arguments are those of `mpcs_torch.functional.dangerous_errors`; ``validate_args``
+    and errors those of `Accuracy`.
 
     Example:
         >>> import torch

@@ -25,21 +25,8 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 class ExpectedConcern(AdditiveMetric):
     """Compute the mean concern of decisions relative to the best constant class; lower is better, 0 is perfect.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.expected_concern`; the other arguments and errors
-    those of `Accuracy`.
-
-    Args:
-        num_classes: C, at least 2.
-        concern: A `ConcernSpec`, or its `ConcernSpec.costs`: ``(C, C)`` costs >= 0 (rows true classes, columns
-            decisions), with one more column if samples may be referred. Default: 1 everywhere, which counts errors.
-        decision: The decision that scores lead to: for the ``"most_probable"`` class, or the ``"least_concern"``
-            decision of `mpcs_torch.functional.least_concern_decision`.
-        from_logits: Whether scores are logits rather than probabilities. Never guessed.
-        training_priors: ``(C,)`` class frequencies of the training data, with which probabilities are corrected for
-            ``priors`` before a decision.
-        priors: ``(C,)`` class frequencies of the deployment. Default: those of the samples.
-        normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern
-            per sample.
+    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.expected_concern`; ``validate_args``
+    and errors those of `Accuracy`.
 
     Example:
         >>> import torch

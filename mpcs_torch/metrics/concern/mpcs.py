@@ -56,23 +56,9 @@ class ScoredSamples(NamedTuple):
 class MetaPatternConcernScore(AdditiveMetric):
     """Compute the mean Meta Pattern Concern Score (MPCS) of all samples; in nats, lower is better, 0 is perfect.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.meta_pattern_concern_score`; the other arguments and
-    errors those of `Accuracy`. Metrics that differ in ``correct_concern`` alone share their states in a
-    `MetricCollection`.
-
-    Args:
-        num_classes: C, at least 2.
-        k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
-        t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
-            unless there is a concession.
-        concession: How far a confidence may fall short of certainty without being punished, below 1/2, instead of t.
-            Default: that of the `ConcernSpec`, if it has one and t is not given.
-        concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0 (rows true classes, columns predicted ones),
-            which may be sparse (see `ConcernSpec.sparse_matrix`). Default: 1 everywhere.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        correct_concern: The concern of the true class: ``"sum"`` of the others, or their ``"count"`` k - 1.
-        average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,), as torchmetrics'
-            `ClasswiseWrapper` needs it.
+    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.meta_pattern_concern_score`;
+    ``validate_args`` and errors those of `Accuracy`. Metrics that differ in ``correct_concern`` alone share states
+    in a `MetricCollection`.
 
     Example:
         >>> import torch

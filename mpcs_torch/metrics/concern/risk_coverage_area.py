@@ -20,11 +20,8 @@ IGNORED = -1
 class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.risk_coverage_area`; the other arguments and errors
-    those of `DangerousErrors`. The states keep the estimated risk of every sample and one byte.
-
-    Args:
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
+    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.risk_coverage_area`;
+    ``validate_args`` and errors those of `Accuracy`. The states keep the estimated risk of every sample and one byte.
 
     Example:
         >>> import torch

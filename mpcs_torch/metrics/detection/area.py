@@ -22,11 +22,8 @@ from mpcs_torch.metrics.detection.base import DetectionMetric, PlainDetectionMet
 class PartialAUC(DetectionMetric):
     """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1/2 is chance.
 
-    Equation and references are those of `mpcs_torch.functional.partial_auc`; the other arguments and errors those of
-    `EqualErrorRate`, without its method.
-
-    Args:
-        max_p_fa: The false-alarm rate, in (0, 1]; 1 for the area under the whole ROC.
+    Equation, references and arguments are those of `mpcs_torch.functional.partial_auc`; ``validate_args`` and
+    errors those of `EqualErrorRate`.
 
     Example:
         >>> import torch
@@ -67,9 +64,6 @@ class MissAtFalseAlarm(DetectionMetric):
     The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
     its method.
 
-    Args:
-        p_fa: The highest false-alarm rate, in [0, 1].
-
     Example:
         >>> import torch
         >>> from mpcs_torch.metrics import MissAtFalseAlarm
@@ -108,9 +102,6 @@ class FalseAlarmAtMiss(DetectionMetric):
 
     The threshold is chosen on the same scores. The other arguments and errors are those of `EqualErrorRate`, without
     its method.
-
-    Args:
-        p_miss: The highest miss rate, in [0, 1].
 
     Example:
         >>> import torch

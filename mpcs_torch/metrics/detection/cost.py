@@ -69,10 +69,6 @@ class MinDetectionCost(CostMetric):
     `mpcs_torch.functional.min_detection_cost_details`. All scores are kept, with 5 bytes for each score of float32 and
     9 for each of float64. The other arguments and errors are those of `EqualErrorRate`, without its method.
 
-    Args:
-        points: An `OperatingPoint`, or several.
-        normalize: Whether to divide costs by that of the better constant decision (accept all or reject all).
-
     Example:
         >>> import torch
         >>> from mpcs_torch import OperatingPoint
@@ -163,11 +159,8 @@ class ActualDetectionCost(_ThresholdCost):
 
     The threshold is the Bayes threshold of each point, for scores that are natural-log likelihood ratios; or a given
     threshold, or one learned by another metric from development data (`threshold_from`), for scores of any range.
-    Equation and references are those of `mpcs_torch.functional.actual_detection_cost`; the other arguments and errors
-    those of `MinDetectionCost`.
-
-    Args:
-        threshold: Scores of at least this are accepted, at all operating points. None for the Bayes threshold of each.
+    Equation, references and arguments are those of `mpcs_torch.functional.actual_detection_cost`; ``validate_args``
+    and errors those of `EqualErrorRate`.
 
     Example:
         >>> import torch

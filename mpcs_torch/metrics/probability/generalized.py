@@ -22,13 +22,8 @@ from mpcs_torch.metrics.additive import IntervalRule, ProbabilityMetric
 class GeometricAccuracy(ProbabilityMetric):
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
-    Equations, shapes and rules are those of `mpcs_torch.functional.geometric_accuracy`; the other arguments and errors
-    those of `Accuracy`.
-
-    Args:
-        num_classes: C, at least 2.
-        from_logits: Whether ``preds`` are logits rather than probabilities. Never guessed.
-        epsilon: Floor of the probabilities, in [0, 1).
+    Equations, shapes, rules and arguments are those of `mpcs_torch.functional.geometric_accuracy`;
+    ``validate_args`` and errors those of `Accuracy`.
 
     Example:
         >>> import torch

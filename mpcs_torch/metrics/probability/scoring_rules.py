@@ -24,12 +24,8 @@ from mpcs_torch.metrics.additive import ProbabilityMetric
 class BrierScore(ProbabilityMetric):
     """Compute the Brier score of probabilities; lower is better, 0 is perfect.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.brier_score`; the other arguments and errors
-    those of `GeometricAccuracy`, without its floor ``epsilon``.
-
-    Args:
-        over_classes: ``"sum"`` over the classes, or their ``"mean"``, which divides it by C: the mean squared error
-            that the MPCS paper reports.
+    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.brier_score`; ``validate_args``
+    and errors those of `Accuracy`.
 
     Example:
         >>> import torch
@@ -86,11 +82,8 @@ class BrierScore(ProbabilityMetric):
 class CrossEntropy(ProbabilityMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.cross_entropy`; the other arguments and errors
-    those of `GeometricAccuracy`, without its floor ``epsilon``.
-
-    Args:
-        normalized: Whether the logits are log-probabilities already, which saves a `log_softmax`.
+    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.cross_entropy`; ``validate_args``
+    and errors those of `Accuracy`.
 
     Example:
         >>> import torch

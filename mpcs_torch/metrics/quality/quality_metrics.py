@@ -38,11 +38,7 @@ class MulticlassQualityMetrics(_Quality):
     `compute` returns a dictionary of float64 scalars, named and defined as in
     `mpcs_torch.functional.multiclass_quality_metrics`; some names mean something else in other libraries. To monitor a
     single value, use the class of that name (`MacroFScore`, ...), and for the confusion matrix add a `ConfusionMatrix`.
-    The other arguments and errors are those of `Accuracy`.
-
-    Args:
-        beta: Weight > 0 of recall against precision in F.
-        zero_division: The value of 0 / 0: NaN (oneDAL's), 0 or 1.
+    ``validate_args`` and errors are those of `Accuracy`.
 
     Example:
         >>> import torch

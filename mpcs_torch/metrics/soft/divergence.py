@@ -12,11 +12,8 @@ from mpcs_torch.metrics.soft.scores import SoftMetric
 class SoftKLDivergence(SoftMetric):
     """Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.soft_kl_divergence`; the other arguments and
-    errors those of `SoftFBeta`. The elements of all classes are pooled.
-
-    Args:
-        epsilon: Predictions are moved into [epsilon, 1 - epsilon] first; with 0 the value can be infinite.
+    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.soft_kl_divergence`;
+    ``validate_args`` and errors those of `Accuracy`. The elements of all classes are pooled.
 
     Example:
         >>> import torch

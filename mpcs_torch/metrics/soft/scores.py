@@ -92,16 +92,8 @@ class _TNormScore(SoftScore):
 class SoftFBeta(_TNormScore):
     """Compute the F of soft precision and recall, for labels that are degrees of truth; in [0, 1], higher is better.
 
-    The equation, shapes and rules are those of `mpcs_torch.functional.soft_fbeta`; the other arguments and errors those
-    of `Accuracy`, without its ``ignore_index``.
-
-    Args:
-        num_classes: C; 1 for predictions of shape ``(N,)``.
-        beta: Weight > 0 of recall against precision.
-        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by how
-            much of each class is true, or ``"none"`` for (C,).
-        zero_division: The value of 0 / 0: 0, 1 or NaN.
-        t_norm: The intersection of fuzzy sets: ``"minimum"``, ``"product"`` or ``"lukasiewicz"``.
+    The equation, shapes, rules and arguments are those of `mpcs_torch.functional.soft_fbeta`; ``validate_args`` and
+    errors those of `Accuracy`.
 
     Example:
         >>> import torch
@@ -190,11 +182,8 @@ class SoftRecall(_FixedBeta):
 class HardF1(SoftScore):
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
-    Shapes and rules are those of `mpcs_torch.functional.hard_f1`; the other arguments and errors those of `SoftFBeta`.
-
-    Args:
-        threshold: A prediction above it is positive: a number, or ``(C,)`` with one for each class.
-        average: As in `SoftFBeta`, but ``"weighted"`` is by the number of positive labels.
+    Shapes, rules and arguments are those of `mpcs_torch.functional.hard_f1`; ``validate_args`` and errors those of
+    `Accuracy`.
 
     Example:
         >>> import torch
