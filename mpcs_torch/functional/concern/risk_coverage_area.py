@@ -139,4 +139,4 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
 
 def risks_of(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
     """Return the probability (M,) that each decision (M,) is a dangerous error, by the probabilities (M, C)."""
-    return (probs * dangerous.to(probs).t()[decided]).sum(dim=1)
+    return (probs * dangerous.t()[decided].to(probs)).sum(dim=1)
