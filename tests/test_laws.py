@@ -380,6 +380,27 @@ class Counting(MetaPatternConcernScore):
         self.seen += 1
 
 
+class Listing(MetaPatternConcernScore):
+    """A user's metric that appends to a list state, and then fails."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(4, **kwargs)
+        self.add_state("sizes", [], dist_reduce_fx="cat")
+
+    def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
+        self.sizes.append(torch.tensor([len(preds)]))
+        super().update(preds, target, sample_weight)
+
+
+def test_a_refused_batch_leaves_the_lists_of_a_user_alone() -> None:
+    metric, case = Listing(), BY_NAME["MetaPatternConcernScore"]
+    metric.update(*part(case, 0, 4))
+    metric(*part(case, 4, 12))
+    with pytest.raises(ValueError, match=case.fed.rule):
+        metric.update(*case.fed.bad)
+    assert [size.item() for size in metric.sizes] == [4, 8]
+
+
 def test_each_update_of_a_users_own_is_called() -> None:
     metric = Counting(4)
     for start in range(0, SIZE, 4):

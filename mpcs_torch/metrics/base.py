@@ -130,9 +130,12 @@ class SumMetric(DrawnMetric):
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def _shadow(self) -> Self:
-        """Return a shallow copy, whose ``__dict__`` can replace that of the metric in one step."""
+        """Return a copy, whose ``__dict__`` can replace that of the metric in one step; it has lists of its own."""
         shadow = object.__new__(type(self))
         shadow.__dict__.update(self.__dict__)
+        for name, default in self._defaults.items():
+            if isinstance(default, list) and isinstance(kept := shadow.__dict__[name], list):
+                shadow.__dict__[name] = list(kept)
         return shadow
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
