@@ -1,9 +1,9 @@
 """SumMetric: the base of all Metrics. Its states are sums over samples, or the samples, and change in one step."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import wraps
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import reduce, wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
@@ -23,16 +23,16 @@ NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 class SumMetric(DrawnMetric):
     """A metric whose states are sums over samples, so that batches, merged metrics and processes are added up.
 
-    `update`, `forward`, `reset` and `merge_state` work on a copy and take over all of its states in one step, so a
-    batch counts as a whole or not at all: after an error, after Ctrl-C, and for a signal handler that saves a
-    checkpoint. As in torchmetrics, a metric is for one thread at a time.
+    `update`, `forward`, `reset`, `merge_state` and `load_state_dict` work on a copy and take over its states in one
+    step, so a batch counts as a whole or not at all: after an error, after Ctrl-C, and for a signal handler that saves
+    a checkpoint. What a subclass changes in place (``self.x += 1``) is changed at once. While several processes
+    compute, states are those of all of them. As in torchmetrics, a metric is for one thread at a time.
 
     On the CPU, a batch with bad values is refused by its `update` and changes nothing. On other devices, looking at
     values would stall the device, so bad samples are counted, and `compute`, which waits anyway, raises the error.
 
-    Sums are float64 (float32 on MPS) and stay so: `set_dtype` and the casts of modules do not change them, because sums
-    and counts in half precision lose their values. `dtype`, which torchmetrics uses for states of its own, says nothing
-    about them.
+    Sums are float64 (float32 on MPS) and stay so: `set_dtype` and the casts of modules do not change them, because
+    half precision would lose counts; `dtype`, which torchmetrics uses for states of its own, says nothing about them.
     """
 
     full_state_update = False
@@ -63,7 +63,7 @@ class SumMetric(DrawnMetric):
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
         self._kept: dict[str, tuple[tuple[int, ...], torch.dtype | None]] = {}
-        """By state that keeps samples: the shape of a sample, and the dtype between processes."""
+        """By state that keeps samples: the shape of one, and the dtype between processes, None for the widest float."""
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
         for name, value in settings.items():
             setattr(self, name, value)
@@ -71,8 +71,7 @@ class SumMetric(DrawnMetric):
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
-        # A MetricCollection shares the states of metrics whose states are equal after the first batch. A fingerprint
-        # of the settings, held as a state, separates metrics whose other states are equal by chance.
+        # A MetricCollection shares states that are equal after the first batch; this one tells equal ones by chance.
         shaping = {name: getattr(self, name) for name in (settings if state_settings is None else state_settings)}
         self.add_state("settings", fingerprint(shaping), dist_reduce_fx="max")
 
@@ -89,10 +88,7 @@ class SumMetric(DrawnMetric):
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
     def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
-        """Declare a state that keeps a tensor (M, *shape) of each batch.
-
-        Processes exchange it in this dtype, by default in the widest float.
-        """
+        """Declare a state that keeps a tensor (M, *shape) of each batch, which processes exchange in this dtype."""
         self.add_state(name, [], dist_reduce_fx="cat")
         self._kept[name] = shape, dtype
 
@@ -136,6 +132,8 @@ class SumMetric(DrawnMetric):
         for name, default in self._defaults.items():
             if isinstance(default, list) and isinstance(kept := shadow.__dict__[name], list):
                 shadow.__dict__[name] = list(kept)
+        for name in ("update", "compute"):  # those of the class are for the copy itself
+            shadow.__dict__.pop(name, None)
         return shadow
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
@@ -161,10 +159,7 @@ class SumMetric(DrawnMetric):
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Update with a batch and return the value of this batch.
-
-        That of torchmetrics resets the metric first, which a signal handler would see.
-        """
+        """Update with a batch and return its value; torchmetrics resets the metric first, which handlers would see."""
         if self._is_synced:
             raise TorchMetricsUserError(
                 "The Metric shouldn't be synced when performing ``forward``. HINT: Did you forget to call ``unsync`` ?."
@@ -174,18 +169,13 @@ class SumMetric(DrawnMetric):
         batch._to_sync = self.dist_sync_on_step
         batch._wrap_update(type(self).update)(*args, **kwargs)
         value = batch._wrap_compute(type(self).compute.__get__(batch))()
+        batch._update_count = self._update_count + 1
         batch._reduce_states(self.metric_state)
-        count = self._update_count + 1
-        self.__dict__.update(
-            batch.__dict__, _to_sync=self._to_sync, _update_count=count, _computed=None, _forward_cache=value
-        )
+        self.__dict__.update(batch.__dict__, _to_sync=self._to_sync, _computed=None, _forward_cache=value)
         return value
 
     def reset(self) -> None:
-        """Forget all batches.
-
-        Lists become new ones: `torchmetrics.wrappers.Running` holds the old ones, which torchmetrics would clear.
-        """
+        """Forget all batches; lists become new ones, because `torchmetrics.wrappers.Running` holds the old ones."""
         shadow = self._shadow()
         for name, default in self._defaults.items():
             shadow.__dict__[name] = [] if isinstance(default, list) else shadow.__dict__[name]
@@ -197,18 +187,31 @@ class SumMetric(DrawnMetric):
         other = incoming_state.metric_state if isinstance(incoming_state, Metric) else incoming_state
         if isinstance(other, dict):
             self._check_settings(other.get("settings"))
-        super().merge_state(incoming_state)
-        self._computed = None  # otherwise torchmetrics returns the value from before the merge
-        self._update_count = int(self.batch_count)
+        shadow = self._shadow()
+        super(SumMetric, shadow).merge_state(incoming_state)
+        # torchmetrics would return the value from before the merge, and warn that there was no update.
+        self.__dict__.update(shadow.__dict__, _computed=None, _update_count=int(shadow.batch_count))
 
     def _reduce_states(self, incoming_state: dict[str, Any]) -> None:
         shadow = self._shadow()
         super(SumMetric, shadow)._reduce_states(incoming_state)
+        for name in self._kept:
+            nothing: list[Tensor] = []
+            shadow.__dict__[name] = reduce(_appended, getattr(shadow, name), nothing)
         self.__dict__.update(shadow.__dict__)
 
     def _check_settings(self, settings: object) -> None:
         if not isinstance(settings, Tensor) or not torch.equal(settings.to(self.settings), self.settings):
             raise ValueError(f"the state must come from a {type(self).__name__} with the same settings, but does not.")
+
+    @contextmanager
+    def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:
+        """Sync meanwhile; that of torchmetrics leaves a metric synced whose `compute` raises an error."""
+        self.sync(*args, **kwargs)
+        try:
+            yield
+        finally:
+            self.unsync(should_unsync=self._is_synced and should_unsync)
 
     def gathered(self) -> AbstractContextManager[None]:
         """Sync the states between processes for methods other than `compute`, which torchmetrics syncs itself."""
@@ -249,13 +252,14 @@ class SumMetric(DrawnMetric):
             state_dict[prefix + name] = (
                 state.to(now) if isinstance(now, Tensor) else [kept.to(self.device) for kept in state]
             )
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-        if saved:
-            self._computed, self._update_count = None, int(self.batch_count)  # torchmetrics does not save it
+        shadow = self._shadow()
+        super(SumMetric, shadow)._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+        if saved:  # torchmetrics does not save the number of updates
+            self.__dict__.update(shadow.__dict__, _computed=None, _update_count=int(shadow.batch_count))
 
 
 def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
-    """Return a list with more rows, joined so that it holds few tensors: one of a single row takes 1 kB."""
+    """Return a list with more rows in few tensors: one of a single row takes 1 kB."""
     kept = [*kept, rows]
     while len(kept) > 1 and len(kept[-2]) <= len(kept[-1]):
         kept[-2:] = [torch.cat(kept[-2:])]

@@ -54,7 +54,6 @@ WITH_CONCERN, HALF_LIMIT, THREADS_LIMIT, MEMORY_LIMIT, START_LIMIT = 1.5, 2.5, 1
 BATCHES = {(64, 10): 300, (256, 1000): 30}
 """Shapes of small batches, and how many updates are timed at once."""
 STEPS, STEP_LIMIT = 100, 0.001
-REPLAY_LIMIT = 1.7
 ON_CPU = torch.float32, torch.device("cpu")
 STARTS = (["metrics"], ["data", "list"], ["concern", "check", "traffic-lights"])
 """Commands that need no tensors."""
@@ -314,7 +313,7 @@ def training_table() -> str:
     if root := os.environ.get("MPCS_DATA_ROOT"):
         for name in replay_overhead.TURNS:
             measured = replay_overhead.ratio(name, Path(root))
-            limit = REPLAY_LIMIT if name == "case-study" else None
+            limit = replay_overhead.LIMITS[name]
             timed.append((f"replay of {name}", "its steps and forward passes", measured, limit))
     for size in training_cost.BATCHES:
         ours, bare = training_cost.two_processes(size)

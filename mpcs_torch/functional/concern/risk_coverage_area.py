@@ -139,4 +139,5 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
 
 def risks_of(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:
     """Return the probability (M,) that each decision (M,) is a dangerous error, by the probabilities (M, C)."""
-    return (probs * dangerous.t()[decided].to(probs)).sum(dim=1)
+    # A sum's order differs from row to row; rounded to float32, equal rows have equal risks.
+    return (probs * dangerous.t()[decided]).sum(dim=1, dtype=widest_float(probs.device)).float()

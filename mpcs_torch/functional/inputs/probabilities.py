@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
@@ -79,6 +79,8 @@ def computed_in(scores: Tensor) -> torch.dtype:
 
 SHORT = 16
 """Rows of fewer classes do not fill a vector register."""
+REGISTERS = 64
+"""Numbers in as many vector registers as torch works on at once, or more."""
 
 
 def log_softmax(scores: Tensor) -> Tensor:
@@ -87,8 +89,15 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 def _of_rows(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
-    """Apply a function of vectors and their dimension to rows; torch takes five times as long over short ones."""
-    return function(scores.t(), 0).t() if scores.is_cpu and scores.shape[1] < SHORT else function(scores, 1)
+    """Apply a function of vectors and their dimension to rows; torch takes five times as long over short ones.
+
+    Columns are filled up to whole registers, because torch rounds the last ones of a row in another way: equal rows
+    give equal bits wherever they stand.
+    """
+    if not scores.is_cpu or scores.shape[1] >= SHORT or torch.compiler.is_compiling():
+        return function(scores, 1)
+    columns, left = scores.t(), -scores.shape[0] % REGISTERS
+    return function(nn.functional.pad(columns, (0, left)) if left else columns, 0)[:, : scores.shape[0]].t()
 
 
 class RowTerms(NamedTuple):

@@ -73,7 +73,7 @@ def measured_probabilities(
         n_bins: The largest number of bins; there are never more than samples.
         delta: The width of a cell, 1 divided by a whole number; None for no singularities.
         span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
-            ``"unit"`` extends the outer bins to 0 and 1.
+            ``"unit"`` extends the outer bins to 0 and 1; cells of singularities are not extended.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -206,7 +206,7 @@ def _measure(
 ) -> MeasuredProbabilities:
     """Find singular cells and bins, and count in them; those of other than true classes are counted by an argument."""
     wide, total, width = places.low.dtype, int(places.correct.sum()), delta or 1.0
-    cell = (places.middle / width).long().clamp(max=round(1 / width) - 1)
+    cell = (places.middle / width).long().clamp(0, round(1 / width) - 1)
     of_cells = places.correct.new_zeros(round(1 / width)).index_add_(0, cell, places.correct)
     is_singular = of_cells * min(n_bins, total) > (inf if delta is None else total)
     rest = torch.where(is_singular[cell], 0, places.correct)

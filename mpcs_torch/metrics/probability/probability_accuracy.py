@@ -125,20 +125,21 @@ class ProbabilityAccuracy(SumMetric):
 
     def reported(self) -> ProbabilityMeans:
         """Return the means of the probabilities that the classifier gave to the true classes."""
-        self.check_computable()
-        return means_of_sums(self.powers, self.samples)
+        with self.gathered():
+            self.check_computable()
+            return means_of_sums(self.powers, self.samples)
 
     def bins(self) -> MeasuredProbabilities:
         """Return the bins of all samples, and the measured means."""
-        self.check_computable()
-        if self.cells is not None:
-            settings = self.cells, self.epsilon, self.n_bins, self.delta, self.span
-            return measure_counts(self.correct, self.incorrect, *settings)
-        probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
+        settings = self.epsilon, self.n_bins, self.delta, self.span
+        with self.gathered():
+            self.check_computable()
+            if self.cells is not None:
+                return measure_counts(self.correct, self.incorrect, self.cells, *settings)
+            probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
         probs, labels = probs[labels >= 0], labels[labels >= 0]
         samples = flatten_samples(probs, labels, num_classes=self.num_classes, scale="probs")
-        correct = samples.of_true_class(probs)
-        return measure(correct, samples, self.epsilon, self.n_bins, self.delta, self.span)
+        return measure(samples.of_true_class(probs), samples, *settings)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the bins hold more
         from mpcs_torch.plots.reliability import reliability

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.functional import dangerous_errors, risk_coverage_area_details, risk_coverage_curve
+from mpcs_torch.functional import dangerous_errors, risk_coverage_area, risk_coverage_area_details, risk_coverage_curve
+from mpcs_torch.metrics import RiskCoverageArea
 
 PAIRS = st.lists(st.tuples(st.sampled_from([0.0, 0.1, 0.5]), st.booleans()), min_size=1, max_size=20)
 
@@ -37,3 +38,23 @@ def test_bad_input_is_refused() -> None:
         risk_coverage_curve(torch.zeros(2), torch.zeros(3))
     with pytest.raises(ValueError, match="risk must hold no NaN"):
         risk_coverage_curve(torch.tensor([torch.nan]), torch.zeros(1))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("classes", [2, 6, 15, 40])
+def test_the_order_of_equal_rows_does_not_matter(classes: int, dtype: torch.dtype) -> None:
+    """Equal rows have equal risks, wherever they stand and however they are split into batches."""
+    generator = torch.Generator().manual_seed(classes)
+    for _ in range(20):
+        row = torch.randn(1, classes, generator=generator).to(dtype)
+        logits, decided = row.repeat(41, 1), int(row.argmax())
+        target = torch.where(torch.arange(41) < 20, (decided + 1) % classes, decided)
+        expected = 20 / 41
+        shuffled = target[torch.randperm(41, generator=generator)]
+        for labels in (target, target.flip(0), shuffled):
+            area = risk_coverage_area(logits, labels, num_classes=classes)
+            assert area.item() == pytest.approx(expected, rel=1e-12)
+        metric = RiskCoverageArea(classes)
+        for start, stop in ((0, 1), (1, 2), (2, 19), (19, 41)):
+            metric.update(logits[start:stop], target[start:stop])
+        assert metric.compute().item() == pytest.approx(expected, rel=1e-12)

@@ -29,3 +29,27 @@ def test_parts_of_the_value_are_refused_without_a_batch_as_the_value_is() -> Non
     for part in (metric.reported, metric.bins):
         with pytest.raises(ValueError, match=r"ProbabilityAccuracy\.compute needs at least one batch"):
             part()
+
+
+@pytest.mark.parametrize("cells", [None, 2000])
+def test_bins_and_reported_means_are_of_all_processes(cells: int | None) -> None:
+    probs, target = torch.rand(7, 3, generator=torch.Generator().manual_seed(0)).softmax(1), torch.arange(7) % 3
+    metric = ProbabilityAccuracy(
+        3,
+        from_logits=False,
+        cells=cells,
+        dist_sync_fn=lambda state, group=None: [state, state],
+        distributed_available_fn=lambda: True,
+    )
+    metric.update(probs, target)
+    assert metric.bins().correct.sum() == 14
+    both = ProbabilityAccuracy(3, from_logits=False, cells=cells)
+    both.update(probs.repeat(2, 1), target.repeat(2))
+    assert metric.reported().decisiveness == both.reported().decisiveness
+    assert metric.update_count == 1
+
+
+def test_unchecked_nan_gives_a_value() -> None:
+    metric = ProbabilityAccuracy(3, validate_args=False)
+    metric.update(torch.tensor([[1.0, float("nan"), 0.0], [1.0, 0.0, 2.0]]), torch.tensor([0, 2]))
+    assert metric.compute()["reported_decisiveness"].isnan()
