@@ -14,13 +14,13 @@ from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
-from mpcs_torch.metrics.drawn import DrawnMetric
+from mpcs_torch.metrics.plottable import PlottableMetric
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 """Local variables of a constructor that are not settings of the metric."""
 
 
-class SumMetric(DrawnMetric):
+class SumMetric(PlottableMetric):
     """A metric whose states are sums over samples, so that batches, merged metrics and processes are added up.
 
     `update`, `forward`, `reset`, `merge_state` and `load_state_dict` work on a copy and take over its states in one

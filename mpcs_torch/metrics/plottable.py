@@ -1,4 +1,4 @@
-"""DrawnMetric: what all Metrics have in common when they draw themselves."""
+"""PlottableMetric: what all Metrics have in common when they draw themselves."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ FEW_VALUES = 3
 """The number of values that fit a title."""
 
 
-class DrawnMetric(Metric):
+class PlottableMetric(Metric):
     """A metric that draws the figure of its samples, or given values as torchmetrics does."""
 
     plot_lower_bound: float | None = 0.0
