@@ -10,9 +10,10 @@ T = TypeVar("T")
 
 PART = 2**18
 """The number of scores that are worked on at once on the CPU."""
-EVERY_ROW = slice(None)
 OTHER_PART = 2**26
 """That on other devices, which small parts would leave idle."""
+EVERY_ROW = slice(None)
+"""The rows of a part that is the whole: nothing has to be cut out."""
 
 
 def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, most: int | None = None) -> list[T]:
@@ -36,9 +37,7 @@ def of_parts(work: Callable[[slice], T], values: Tensor, *others: Tensor, most: 
     return [work(slice(start, min(start + size, rows))) for start in range(0, rows, size)]
 
 
-def joined_parts(
-    work: Callable[[slice], Sequence[Tensor]], values: Tensor, *others: Tensor, most: int | None = None
-) -> list[Tensor]:
+def joined_parts(work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, most: int | None = None) -> list[Tensor]:
     """Return the tensors (M, ...) whose parts work gives; arguments are those of `of_parts`.
 
     Parts are written into place at once: kept until the end, they would lie in the memory that each part frees.
@@ -55,5 +54,5 @@ def joined_parts(
         for tensor, part in zip(whole, found, strict=True):
             tensor[rows] = part
 
-    of_parts(put, values, *others, most=most)
+    of_parts(put, values, most=most)
     return whole

@@ -55,20 +55,19 @@ class Samples(NamedTuple):
             computed: (M,): numbers that a softmax of the logits has led to; they are NaN where logits break the rule.
                 Default: the logits are looked at.
         """
-        counted = None if self.labels.ignored is None else ~self.labels.ignored
+        label_fault, weight_fault = self.labels.find_faults()
         # Rounding each probability moves their sum by about the type's eps; 1e-3 forgives printed decimals.
         tolerance = max(SUM_TOLERANCE, torch.finfo(self.scores.dtype).eps)
         if self.scale == "logits":
-            warn_of_probabilities(self.scores, counted)
+            warn_of_probabilities(self.scores, label_fault.counted)
             spans = [finite(self.scores.amax(dim=1)) if computed is None else Span(computed)]
         elif self.scale == "log_probs":
             spans = [Span(self.scores.to(computed_in(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
         else:
             total = self.scores.sum(dim=1)  # adds in float32; a sum into float32 takes ten times as long for half types
             spans = [Span(total, 1 - tolerance, 1 + tolerance), Span(self.scores.amin(dim=1), lowest=0)]
-        label_fault, weight_fault = self.labels.find_faults()
         _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
-        return label_fault, Fault(rule, self.scores, spans, counted), weight_fault
+        return label_fault, Fault(rule, self.scores, spans, label_fault.counted), weight_fault
 
 
 def computed_in(scores: Tensor) -> torch.dtype:
