@@ -1,12 +1,14 @@
 """A learning rate that follows a score."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from math import inf, isfinite
 from typing import Any, SupportsFloat
 
 from torch import Tensor, distributed
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING, ReduceLROnPlateau
 
 from mpcs_torch.errors import MpcsError, require
 
@@ -15,31 +17,49 @@ class RepeatedStepError(MpcsError, RuntimeError):
     """A scheduler would be stepped with the same score more than once."""
 
 
+SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "multiply", "min_lrs")
+PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
+"""With the settings, what ``state_dict`` holds; the base rates are ``initial_lr`` in the state of the optimizer."""
+
+
 class MPCSLR(ReduceLROnPlateau):
     r"""Set the learning rate from a score such as MPCS: high while the score is high, low once it is low.
 
     .. math::
-        \eta = \eta_0 \cdot \min(1, \tfrac{n + 1}{w + 1}) \cdot \mathrm{clip}((s / s_0)^a, l, h)
+        \eta = \max\bigl(\eta_0 \cdot f,\ \min(\eta_0, \eta_{\min})\bigr), \quad
+        f = \min(1, \tfrac{n + 1}{w + 1}) \cdot \mathrm{clip}((s / s_0)^a, l, h)
 
     with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, the number :math:`n` of scheduler
-    steps so far and the number :math:`w` of warmup steps. Call ``scheduler.step(score)`` after each evaluation. It is a
-    `ReduceLROnPlateau` because frameworks pass a metric only to schedulers of that class. (Accelerate steps a
-    prepared scheduler once for each process: do not prepare it, but call ``accelerator.register_for_checkpointing``, or
-    pass ``step_scheduler_with_optimizer=False`` to the `Accelerator`.)
+    steps so far and the number :math:`w` of warmup steps. Call ``scheduler.step(score)`` after each evaluation. In a
+    distributed run, call it in every process: all of them use the score of the first one.
+
+    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``, which all schedulers of torch share: the
+    rate that the group had when its first scheduler was made, or when it was added. With ``multiply=True``, it is the
+    rate that the group has at each optimizer step, so that warmup, cosine and rates set by hand keep their effect.
+
+    It is a `ReduceLROnPlateau` because frameworks pass a metric only to schedulers of that class; like every one of
+    them it is refused by `SequentialLR` and `ChainedScheduler`: step it beside them. (Accelerate steps a prepared
+    scheduler once for each process: do not prepare it, but call ``accelerator.register_for_checkpointing``, or pass
+    ``step_scheduler_with_optimizer=False`` to the `Accelerator`.)
 
     Args:
-        optimizer: The optimizer, whose current learning rates are :math:`\eta_0`, one for each parameter group.
+        optimizer: The optimizer.
         power: a >= 0; 1 is the paper's proposal, 0 disables everything except the warmup.
         reference: :math:`s_0 > 0`; None uses the first score.
-        lowest: l >= 0, the lowest factor.
-        highest: h, the highest factor.
+        lowest: l >= 0, the lowest factor of the score.
+        highest: h, the highest factor of the score.
         smoothing: The weight of past scores in the running mean, from 0 (no smoothing) to below 1.
         warmup_steps: w; the warmup starts before the first step.
+        min_lr: :math:`\eta_{\min} >= 0`, the lowest learning rate: one number, or one for each parameter group, as in
+            `ReduceLROnPlateau`. It never raises a rate above its base; groups that are added later than a list have 0.
+        multiply: Whether to multiply the rates that others set, during each ``optimizer.step()`` alone. The rates in
+            ``optimizer.param_groups`` are then those of the others, and ``get_last_lr()`` tells the product.
         last_epoch: One less than the number of steps that an earlier scheduler of the same optimizer has taken, as
-            torch's schedulers count them; skorch passes it. The learning rates :math:`\eta_0` are then those that the
-            earlier scheduler started from.
+            torch's schedulers count them; skorch passes it.
 
     Attributes:
+        factor: The factor f in force.
+        score: The smoothed score; None before the first.
         reason: The reason for the current learning rate, as text.
 
     Raises:
@@ -75,6 +95,8 @@ class MPCSLR(ReduceLROnPlateau):
         highest: float = 1.0,
         smoothing: float = 0.0,
         warmup_steps: int = 0,
+        min_lr: float | Sequence[float] = 0.0,
+        multiply: bool = False,
         last_epoch: int = -1,
     ) -> None:
         require(0 <= power < inf, "power must be finite and >= 0", power)
@@ -84,24 +106,27 @@ class MPCSLR(ReduceLROnPlateau):
         require(0 <= smoothing < 1, "smoothing must be from 0 to below 1", smoothing)
         require(warmup_steps >= 0, "warmup_steps must be at least 0", warmup_steps)
         require(last_epoch >= -1, "last_epoch must be at least -1", last_epoch)
-        self.power, self.reference, self.lowest, self.highest = power, reference, lowest, highest
-        self.smoothing, self.warmup_steps = smoothing, warmup_steps
-        for group in optimizer.param_groups:
-            if last_epoch == -1 or "initial_lr" not in group:
-                group["initial_lr"] = float(group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        super().__init__(optimizer, min_lr=[*map(float, min_lr)] if isinstance(min_lr, Sequence) else float(min_lr))
+        require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
+        self.power, self.lowest, self.highest, self.smoothing = map(float, (power, lowest, highest, smoothing))
+        self.reference = None if reference is None else float(reference)
+        self.warmup_steps, self.multiply = warmup_steps, multiply
         self.score: float | None = None
-        """The smoothed score."""
+        self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
-        super().__init__(optimizer, mode="min")
-        self.last_epoch = self._steps = last_epoch + 1
+        self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
+        self._has_set = self._has_warned = False
+        self._scaled: list[tuple[dict[str, Any], float, float]] = []
+        """Of each group during an optimizer step: the group, the rate of others, and the one in force."""
+        self._replace_hooks()
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
         """Set the learning rate from the score of an evaluation; a score that is not finite changes nothing."""
-        score = float(metrics)
-        self._steps += 1
-        self.last_epoch = self._steps if epoch is None else epoch
+        score = self._score_of_first_rank(float(metrics))
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if not isfinite(score):
             self.reason = f"score {score:g} is not finite: kept"
             return
@@ -113,7 +138,14 @@ class MPCSLR(ReduceLROnPlateau):
             self.reference = score
         factor = min(max((max(self.score, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
         self.reason = f"score {self.score:g} of reference {self.reference:g}: factor {factor:g}"
+        self._warn_of_others()
         self._set_factor(factor)
+        self._has_set = True
+
+    @property
+    def base_lrs(self) -> list[float]:  # type: ignore[override]  # torch's holds them; ours are read where they are kept
+        """The ``initial_lr`` of each parameter group; a group without one, such as a new one, gets its rate."""
+        return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
     @property
     def total_steps(self) -> int:
@@ -123,29 +155,127 @@ class MPCSLR(ReduceLROnPlateau):
             RepeatedStepError: If there are several processes.
             AttributeError: Otherwise, because a metric-driven scheduler has no such number.
         """
-        if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+        if _has_other_ranks():
             raise RepeatedStepError(
                 "Accelerate would step MPCSLR once for each process: call accelerator.register_for_checkpointing"
                 "(scheduler) instead of prepare(scheduler), or pass step_scheduler_with_optimizer=False to Accelerator."
             )
         raise AttributeError("total_steps")
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return settings and progress as plain values."""
+        return {name: getattr(self, name) for name in (*SETTINGS, *PROGRESS)}
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a saved state and its learning rates."""
-        super().load_state_dict(state_dict)
-        self._set_lrs(state_dict["_last_lr"])
+        """Restore a saved state; groups that were added since keep their rates until the next step.
+
+        If this was the first scheduler of its optimizer, whose own state was not loaded, the saved rates are set too.
+
+        Raises:
+            ValueError: If it is not the state of an `MPCSLR`, or has more parameter groups than the optimizer.
+        """
+        names, groups = (*SETTINGS, *PROGRESS), self.optimizer.param_groups
+        missing = [name for name in names if name not in state_dict]
+        require(not missing, "state_dict must be that of an MPCSLR", f"one without {', '.join(missing)}")
+        rates, min_lrs = state_dict["_last_lr"], state_dict["min_lrs"]
+        if len(rates) > len(groups):
+            raise ValueError(
+                f"state_dict must have at most as many parameter groups as the optimizer, {len(groups)}, "
+                f"but has {len(rates)}."
+            )
+        was_loaded = not self._is_first or [_rate(group) for group in groups] != self._last_lr
+        min_lrs = [*min_lrs, *self.min_lrs[len(min_lrs) :]]
+        for name in names:
+            setattr(self, name, state_dict[name])
+        self.min_lrs = min_lrs
+        if not self.multiply and not was_loaded:
+            for group, lr in zip(groups, rates, strict=False):
+                _set_rate(group, lr)
+        self._has_set = False
+        self._replace_hooks()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._replace_hooks()  # optimizers lose theirs when they are copied
 
     def _set_factor(self, factor: float) -> None:
-        if self._steps < self.warmup_steps:
-            warmup = (self._steps + 1) / (self.warmup_steps + 1)
+        """Take a factor of the score into force, times that of the warmup."""
+        if self.last_epoch < self.warmup_steps:
+            warmup = (self.last_epoch + 1) / (self.warmup_steps + 1)
             factor *= warmup
             self.reason += f", warmup {warmup:g}"
-        self._set_lrs([float(base) * factor for base in self.base_lrs])
+        self.factor = factor
+        groups = self.optimizer.param_groups
+        if self.multiply:
+            self._last_lr = [*self._products(map(_rate, groups))]
+            return
+        bases = self.base_lrs
+        if factor != 1 or self.score is not None:  # a new scheduler leaves the warmup of others alone
+            for group, lr in zip(groups, self._products(bases), strict=True):
+                _set_rate(group, lr)
+        self._last_lr = [_rate(group) for group in groups]
 
-    def _set_lrs(self, lrs: Sequence[float]) -> None:
-        for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(lr)
-            else:
-                group["lr"] = lr
-        self._last_lr = list(lrs)
+    def _products(self, bases: Iterable[float]) -> list[float]:
+        """Return the rate of each group from its base."""
+        limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
+        return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
+
+    def _replace_hooks(self) -> None:
+        """Scale the rates within optimizer steps in the place of earlier schedulers, or no longer."""
+        for handle in vars(self.optimizer).get("_mpcs_lr_hooks", ()):
+            handle.remove()
+        registered = []
+        if self.multiply:
+            before = self.optimizer.register_step_pre_hook(lambda *_: self._scale())
+            registered = [before, self.optimizer.register_step_post_hook(lambda *_: self._unscale())]
+        vars(self.optimizer)["_mpcs_lr_hooks"] = registered
+
+    def _scale(self) -> None:
+        self._unscale()  # if the last step raised an error
+        groups = self.optimizer.param_groups
+        before = [_rate(group) for group in groups]
+        rates = self._products(before)
+        self._last_lr = [*rates]
+        for group, lr in zip(groups, rates, strict=True):
+            _set_rate(group, lr)
+        self._scaled = [(group, lr, _rate(group)) for group, lr in zip(groups, before, strict=True)]
+
+    def _unscale(self) -> None:
+        for group, lr, scaled in self._scaled:
+            if _rate(group) == scaled:
+                _set_rate(group, lr)
+        self._scaled = []
+
+    def _warn_of_others(self) -> None:
+        """Say once that a rate which somebody else has set since the last step is lost."""
+        for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
+            if self._has_set and not self.multiply and not self._has_warned and _rate(group) != lr:
+                self._has_warned = True
+                changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
+                warnings.warn(f"{changed} is overwritten; multiply=True scales the rates of others", stacklevel=3)
+
+    def _score_of_first_rank(self, score: float) -> float:
+        if not _has_other_ranks():
+            return score
+        shared = [score]
+        distributed.broadcast_object_list(shared, src=0)
+        if shared[0] != score and isfinite(score) and not self._has_warned:
+            self._has_warned = True
+            told = f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
+            warnings.warn(f"{told}, which all ranks use: synchronize the metric", stacklevel=3)
+        return shared[0]
+
+
+def _has_other_ranks() -> bool:
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+
+
+def _rate(group: dict[str, Any]) -> float:
+    return float(group["lr"])
+
+
+def _set_rate(group: dict[str, Any], lr: float) -> None:
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr

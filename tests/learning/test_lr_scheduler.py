@@ -1,16 +1,22 @@
 """`MPCSLR`: its equation, the reasons it gives, and restarts."""
 
+import copy
 import io
+import pickle
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim import SGD
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, ReduceLROnPlateau
 
 from mpcs_torch.learning import MPCSLR
+from tests.processes.forked import forked, succeeded
 
 
 def optimizer(*lrs: float) -> SGD:
@@ -117,3 +123,243 @@ def test_a_scheduler_of_a_used_optimizer_starts_from_its_first_learning_rate() -
     assert own.param_groups[0]["lr"] == pytest.approx(0.1 * 4 / 5 / 2)
     with pytest.raises(ValueError, match="last_epoch must be at least -1, but got -2"):
         MPCSLR(own, last_epoch=-2)
+
+
+Others = Callable[[SGD], Any]
+OTHERS: dict[str, Others] = {
+    "cosine": lambda own: CosineAnnealingLR(own, 7),
+    "linear": lambda own: LinearLR(own, 0.5, total_iters=3),
+    "lambda": lambda own: LambdaLR(own, lambda n: 1 / (n + 1)),
+}
+
+
+class Loop:
+    """A training loop with one of torch's schedulers and one that follows a score, or none."""
+
+    def __init__(self, make: Callable[[SGD], Any] | None) -> None:
+        self.optimizer, self.other, self.make = SGD([weight()], lr=0.1), None, make
+        self.scheduler: Any = None if make is None else make(self.optimizer)
+
+    @property
+    def rates(self) -> list[float]:
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def train(self) -> list[float]:
+        """Take a step; return the learning rates that it used."""
+        weights = [group["params"][0] for group in self.optimizer.param_groups]
+        before = [each.item() for each in weights]
+        for each in weights:
+            each.grad = torch.ones_like(each)
+        self.optimizer.step()
+        if self.other is not None:
+            self.other.step()
+        return [start - each.item() for start, each in zip(before, weights, strict=True)]
+
+    def do(self, operation: str, value: float) -> None:
+        if operation in OTHERS:
+            self.other = OTHERS[operation](self.optimizer)
+        elif operation == "add":
+            self.other = None if isinstance(self.other, LambdaLR) else self.other  # which fails at the next step
+            self.optimizer.add_param_group({"params": [weight()], "lr": 0.01 + value})
+        elif operation == "by hand":
+            self.optimizer.param_groups[-1]["lr"] = 0.01 + value
+        elif self.scheduler is None:
+            return
+        elif operation == "score":
+            self.scheduler.step(value)
+        elif operation == "nan":
+            self.scheduler.step(float("nan"))
+        elif operation == "state":
+            self.scheduler.load_state_dict(copy.deepcopy(self.scheduler.state_dict()))
+        elif operation == "anew":
+            state = self.scheduler.state_dict()
+            self.scheduler = self.make(self.optimizer)  # type: ignore[misc]
+            self.scheduler.load_state_dict(state)
+        elif operation == "copy":
+            self.optimizer, self.other, self.scheduler = copy.deepcopy((self.optimizer, self.other, self.scheduler))
+        elif operation == "pickle" and self.other is None:  # torch's own cannot be pickled
+            self.optimizer, self.scheduler = pickle.loads(pickle.dumps((self.optimizer, self.scheduler)))
+
+
+def weight() -> torch.nn.Parameter:
+    return torch.nn.Parameter(torch.zeros((), dtype=torch.float64))
+
+
+OPERATIONS = ["train", "train", "score", "score", "nan", "add", "by hand", "state", "anew", "copy", "pickle", *OTHERS]
+SEQUENCES = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.sampled_from([0.0, 0.2, 0.5, 1.0, 1.7])), max_size=25)
+
+
+@pytest.mark.filterwarnings("ignore:Seems like:UserWarning")  # torch's own schedulers, once copied
+@given(operations=SEQUENCES)
+def test_multiplied_rates_are_those_of_the_other_schedulers_times_one_factor(
+    operations: list[tuple[str, float]],
+) -> None:
+    plain, plateau = Loop(None), Loop(lambda own: ReduceLROnPlateau(own, patience=0))
+    ours = Loop(lambda own: MPCSLR(own, reference=1.0, highest=2.0, min_lr=0.001, multiply=True))
+    factor = 1.0
+    for operation, value in operations:
+        if operation == "train":
+            plateau.train()
+            expected = [max(lr * factor, min(lr, 0.001)) for lr in plain.train()]
+            assert ours.train() == pytest.approx(expected, rel=1e-6, abs=1e-12)
+        else:
+            for loop in (plain, plateau, ours):
+                loop.do(operation, value)
+            factor = value if operation == "score" else factor
+        assert ours.rates == plain.rates
+
+
+@pytest.mark.filterwarnings("ignore:(the learning rate|Seems like):UserWarning")
+@given(operations=SEQUENCES)
+def test_rates_that_are_set_follow_a_plain_formula(operations: list[tuple[str, float]]) -> None:
+    ours = Loop(lambda own: MPCSLR(own, reference=1.0, highest=2.0, min_lr=0.001))
+    plateau = Loop(lambda own: ReduceLROnPlateau(own, patience=0))
+    bases = [0.1]
+    for operation, value in operations:
+        if operation in OTHERS or operation in ("score", "anew"):
+            bases += ours.rates[len(bases) :]
+        if operation == "train":
+            ours.train()
+            plateau.train()
+        else:
+            plateau.do(operation, value)
+            before = ours.rates
+            ours.do(operation, value)
+            if operation in ("nan", "state", "anew", "copy", "pickle"):
+                assert ours.rates == before
+        if operation == "score":
+            assert ours.rates == pytest.approx([max(base * value, min(base, 0.001)) for base in bases])
+            assert ours.scheduler.get_last_lr() == ours.rates
+        assert [group.get("initial_lr") for group in ours.optimizer.param_groups[: len(bases)]] == bases
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_nothing_compounds_over_a_thousand_steps(name: str) -> None:
+    plain, ours = Loop(None), Loop(lambda own: MPCSLR(own, reference=1.0, multiply=True))
+    for loop in (plain, ours):
+        loop.do(name, 0.0)
+    for _ in range(1000):
+        ours.scheduler.step(0.5)
+        assert ours.train() == pytest.approx([lr / 2 for lr in plain.train()], rel=1e-6, abs=1e-15)
+    ours.scheduler.step(0.0)
+    plain.train()
+    assert ours.train() == [0]
+    ours.scheduler.step(1.0)
+    assert ours.train() == pytest.approx(plain.train())
+
+
+def test_a_warmup_of_torch_keeps_the_base_rate() -> None:
+    """The warmup starts at a tenth; schedulers that are made later must not take that for the first rate."""
+    for others in (lambda own: LinearLR(own, 0.1, total_iters=3), lambda own: LambdaLR(own, lambda n: min(1, n / 5))):
+        own = optimizer()
+        warmup, scheduler = others(own), MPCSLR(own)
+        for _ in range(6):
+            own.step()
+            warmup.step()
+        scheduler.step(0.8)
+        assert (own.param_groups[0]["lr"], own.param_groups[0]["initial_lr"]) == (0.1, 0.1)
+        assert CosineAnnealingLR(own, 10).base_lrs == [0.1]
+
+
+def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
+    own = optimizer()
+    scheduler = MPCSLR(own)
+    scheduler.step(0.8)
+    own.param_groups[0]["lr"] = 0.02
+    with pytest.warns(UserWarning, match=r"0.02, which was 0.1 .* is overwritten; multiply=True scales the rates of"):
+        scheduler.step(0.8)
+    own.param_groups[0]["lr"] = 0.02
+    scheduler.step(0.4)
+    assert own.param_groups[0]["lr"] == pytest.approx(0.05)
+
+
+def test_an_error_within_a_step_leaves_no_factor_behind() -> None:
+    own = optimizer()
+    scheduler = MPCSLR(own, reference=1.0, multiply=True)
+    scheduler.step(0.5)
+
+    def fails() -> float:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError):
+        own.step(fails)
+    own.step()
+    assert (own.param_groups[0]["lr"], scheduler.get_last_lr()) == (0.1, [0.05])
+
+
+def test_a_scheduler_made_again_replaces_the_first() -> None:
+    own = SGD([weight()], lr=0.1)
+    for _ in range(2):
+        scheduler = MPCSLR(own, reference=1.0, multiply=True)
+        scheduler.step(0.5)
+        own.step()
+        assert scheduler.get_last_lr() == [0.05]
+    MPCSLR(own)
+    own.param_groups[0]["params"][0].grad = torch.ones((), dtype=torch.float64)
+    before = own.param_groups[0]["params"][0].item()
+    own.step()
+    assert before - own.param_groups[0]["params"][0].item() == pytest.approx(0.1)
+
+
+def test_groups_may_be_added_and_states_of_fewer_groups_load() -> None:
+    saved = MPCSLR(optimizer(), min_lr=0.02)
+    saved.step(1.0)
+    saved.step(0.5)
+    own = optimizer(0.1, 0.01)
+    scheduler = MPCSLR(own, min_lr=[0.0, 0.004])
+    scheduler.load_state_dict(saved.state_dict())
+    assert [group["lr"] for group in own.param_groups] == [0.05, 0.01]
+    scheduler.step(0.1)
+    own.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))], "lr": 0.3})
+    scheduler.step(0.1)
+    assert scheduler.get_last_lr() == pytest.approx([0.02, 0.004, 0.03])
+    message = "state_dict must have at most as many parameter groups as the optimizer, 1, but has 3."
+    with pytest.raises(ValueError, match=message):
+        MPCSLR(optimizer()).load_state_dict(scheduler.state_dict())
+    with pytest.raises(ValueError, match="state_dict must be that of an MPCSLR, but got one without power, reference"):
+        scheduler.load_state_dict(ReduceLROnPlateau(optimizer()).state_dict())
+    with pytest.raises(ValueError, match="expected 1 min_lrs, got 2"):
+        MPCSLR(optimizer(), min_lr=[0.1, 0.1])
+    with pytest.raises(ValueError, match="min_lr must be finite and >= 0, but got -1"):
+        MPCSLR(optimizer(), min_lr=-1)
+
+
+def test_a_given_epoch_counts_on_as_with_torch() -> None:
+    for made in (MPCSLR(optimizer()), ReduceLROnPlateau(optimizer())):
+        with pytest.warns(UserWarning, match="epoch parameter"):
+            made.step(0.5, epoch=7)
+        made.step(0.5)
+        assert made.last_epoch == 8
+    assert not {"best", "patience", "cooldown", "mode"} & MPCSLR(optimizer()).state_dict().keys()
+
+
+def test_a_resumed_warmup_of_torch_goes_on_where_it_was() -> None:
+    def loop() -> tuple[SGD, LinearLR, MPCSLR]:
+        own = optimizer()
+        return own, LinearLR(own, 0.1, total_iters=4), MPCSLR(own)
+
+    unbroken, resumed = loop(), loop()
+    for _ in range(2):
+        unbroken[0].step()
+        unbroken[1].step()
+    for ours, theirs in zip(resumed, unbroken, strict=True):
+        ours.load_state_dict(copy.deepcopy(theirs.state_dict()))
+    for own, warmup, _ in (unbroken, resumed):
+        own.step()
+        warmup.step()
+    assert resumed[0].param_groups[0]["lr"] == unbroken[0].param_groups[0]["lr"] == pytest.approx(0.1 * 0.775)
+
+
+def test_all_ranks_use_the_score_of_the_first(tmp_path: Path) -> None:
+    def train(rank: int) -> None:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/ranks", rank=rank, world_size=2)
+        scheduler = MPCSLR(optimizer(), reference=1.0)
+        if rank == 0:
+            scheduler.step(0.5)
+        else:
+            with pytest.warns(UserWarning, match="the score 0.3 of rank 1 differs from that of rank 0, 0.5, which all"):
+                scheduler.step(0.3)
+        assert scheduler.get_last_lr() == [0.05]
+        torch.distributed.destroy_process_group()
+
+    assert succeeded([forked(lambda: train(0)), forked(lambda: train(1))])
