@@ -13,11 +13,13 @@ matplotlib Figure.
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.metrics._scorer import _Scorer
+from sklearn.utils.validation import _check_response_method
 from torch import Tensor
 from torchmetrics import Metric
 
@@ -57,8 +59,12 @@ def concern_scorer(
     """Make a scorer, which is better when higher: metrics that are better when lower are negated, as ``neg_log_loss``.
 
     Labels that are text are names of the concern's classes. Labels that are integers are indices of its classes, unless
-    all its class names are integers too, as with ``ConcernSpec(10)``: then they are names. The order of the estimator's
-    ``classes_`` does not matter, and a class that it has not seen has probability 0.
+    all its class names are integers too, as with ``ConcernSpec(10)``: then they are names. Boolean labels are the names
+    "False" and "True" if the concern has one of them, and otherwise 0 and 1, to which they are equal. The order of the
+    estimator's ``classes_`` does not matter, and a class that it has not seen has probability 0.
+
+    The scorer is one of scikit-learn's own: it has what those of `sklearn.metrics.make_scorer` have, such as metadata
+    routing, and metrics of decisions tune the threshold of `TunedThresholdClassifierCV`.
 
     Args:
         metric: A name of ``mpcs metrics`` that takes decisions or probabilities, or a torchmetrics `Metric` over
@@ -108,52 +114,84 @@ def concern_scorer(
         metric = entry.make(len(concern.classes), **{"concern": concern, **settings})
     if entry.direction is None:
         raise ScorerError(f"metric must say which way is better, but {entry.name} does not.")
-    return ConcernScorer(entry.name, concern, 1 if entry.direction == "max" else -1, metric, entry, refer_value)
+    return ConcernScorer(_Score(metric, entry, concern, refer_value))
 
 
-@dataclass(frozen=True)
-class ConcernScorer:
-    """A scorer that `concern_scorer` has made: called with an estimator, samples and labels."""
+class _Score:
+    """The score function of a scorer, ``score(y_true, y_pred, sample_weight=None)``: the value of the metric."""
 
-    name: str
-    concern: ConcernSpec
-    sign: int
-    """1 if the metric is better when higher, else -1."""
-    metric: Metric = field(repr=False)
-    entry: MetricEntry = field(repr=False)
-    """Knows the input and the value of the metric."""
-    refer_value: str | float | None = None
-    """Stands for a referral among predictions."""
+    def __init__(
+        self, metric: Metric, entry: MetricEntry, concern: ConcernSpec, refer_value: str | float | None
+    ) -> None:
+        self.metric, self.entry, self.concern, self.refer_value = metric, entry, concern, refer_value
+        self.__name__ = entry.name  # skorch calls a score so
+        taken = inspect.signature(self.__call__).parameters.values()
+        self.takes_weights = "sample_weight" in inspect.signature(metric.update).parameters
+        # scikit-learn passes weights where the signature has them.
+        self.__signature__ = inspect.Signature([p for p in taken if self.takes_weights or p.name != "sample_weight"])
 
-    def __call__(self, estimator: Any, X: Any, y_true: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """Return the score of a fitted classifier; higher is better.
-
-        Args:
-            estimator: A classifier or pipeline with ``classes_``, and ``predict`` or ``predict_proba``.
-            X: Samples.
-            y_true: Their labels.
-            sample_weight: Their weights, for metrics that take weights.
-
-        Raises:
-            LabelError: If a label is not one of the classes of the concern.
-            ScorerError: If there are weights, but the metric takes none.
-        """
-        target = class_indices(y_true, self.concern.classes)
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
+        """Return the value for labels (N,), and decisions (N,) or probabilities (N, C) in the order of the concern."""
+        names = self.concern.classes
         if self.entry.takes == "decisions":
-            labels = np.asarray(estimator.predict(X))
-            is_decided = labels != self.refer_value
-            preds = torch.full(labels.shape, REFERRED)
-            preds[torch.from_numpy(is_decided)] = class_indices(labels[is_decided], self.concern.classes)
+            preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
+        elif np.ndim(y_pred) != 2:
+            raise ScorerError(
+                f"{self.__name__} takes probabilities (N, C), but got decisions of shape {np.shape(y_pred)}: "
+                "tune a threshold by a metric of decisions, such as expected_concern."
+            )
         else:
-            preds = class_probabilities(estimator, X, self.concern.classes)
+            preds = _probabilities(y_pred, names)
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds
         metric: Metric = self.metric.clone()
         metric.reset()
         weights = [] if sample_weight is None else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
-        if weights and "sample_weight" not in inspect.signature(metric.update).parameters:
-            raise ScorerError(f"sample_weight must be None, because {self.name} takes no weights.")
-        metric.update(preds, target, *weights)
-        return self.sign * self.entry.value(metric)
+        metric.update(preds, class_indices(y_true, names, "labels of y_true"), *weights)
+        return self.entry.value(metric)
+
+
+class ConcernScorer(_Scorer):  # type: ignore[misc]
+    """A scorer that `concern_scorer` has made: one of scikit-learn's own, as `sklearn.metrics.make_scorer` makes them.
+
+    It is called with a fitted classifier, samples and labels, and by keyword with ``sample_weight`` for metrics that
+    take weights. Folds may lack a class, because it takes the classes from the estimator's ``classes_``.
+
+    Raises:
+        LabelError: From a call, if a label is missing or not one of the classes of the concern.
+        ScorerError: From a call, if there are weights, but the metric takes none.
+    """
+
+    def __init__(self, score: _Score) -> None:
+        sign = 1 if score.entry.direction == "max" else -1
+        super().__init__(score, sign, {}, "predict" if score.entry.takes == "decisions" else "predict_proba")
+
+    def __repr__(self) -> str:
+        return f"concern_scorer({self._score_func.__name__!r})"
+
+    def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:  # noqa: N803
+        score = self._score_func
+        if kwargs.get("sample_weight") is not None and not score.takes_weights:
+            raise ScorerError(f"sample_weight must be None, because {score.__name__} takes no weights.")
+        if self._response_method == "predict":
+            decided: float = super()._score(method_caller, estimator, X, y_true, **kwargs)
+            return decided
+        seen = method_caller(_EveryClass(estimator), "predict_every_class", X)
+        by_class = _in_order(seen, estimator.classes_, score.concern.classes)
+        return float(self._sign * score(y_true, by_class, **kwargs))
+
+
+class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
+    """Takes the probabilities of all classes through scikit-learn's cache, which serves several scorers at once.
+
+    Of two classes, the cache holds one, and a classifier that has seen one class is refused; but the values of outlier
+    detectors are left as they are.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def predict_every_class(self, X: Any) -> Any:  # noqa: N803
+        return _check_response_method(self.estimator, "predict_proba")(X)
 
 
 _TAKEN = ("decisions", "probabilities", "log_probabilities")
@@ -170,17 +208,29 @@ def classes_of(concern: ConcernSpec) -> tuple[str, ...]:
     return concern.classes
 
 
-def class_indices(labels: Any, class_names: Sequence[str]) -> Tensor:
-    """Return the index of each label among the class names, int64 (N,).
+def class_indices(
+    labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
+) -> Tensor:
+    """Return the index of each label among the class names, int64 (N,), or `REFERRED` where it is the refer value.
+
+    Args:
+        labels: Labels (N,) or, as scikit-learn takes them too, (N, 1).
+        class_names: Names of the classes.
+        argument: What error messages call the labels.
+        refer_value: What stands for a referral, if anything.
 
     Raises:
-        LabelError: If a label is none of them.
+        LabelError: If a label is missing or none of the names.
     """
     labels = np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
     if labels.ndim != 1:
-        raise LabelError(f"labels must have shape (N,), but have {labels.shape}.")
-    values, places = np.unique(labels, return_inverse=True)
-    return torch.from_numpy(np.array([_index(label, class_names) for label in values.tolist()], dtype=np.int64)[places])
+        raise LabelError(f"{argument} must have shape (N,), but have {labels.shape}.")
+    listed = labels.tolist()
+    places: dict[Any, int] = {} if refer_value is None else {refer_value: REFERRED}
+    places |= {label: _index(label, class_names, argument) for label in set(listed) - places.keys()}
+    return torch.tensor([places[label] for label in listed], dtype=torch.int64)
 
 
 def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> Tensor:  # noqa: N803
@@ -189,22 +239,31 @@ def class_probabilities(estimator: Any, X: Any, class_names: Sequence[str]) -> T
     Raises:
         LabelError: If the estimator knows a class that has no such name.
     """
-    seen = torch.from_numpy(np.asarray(estimator.predict_proba(X), dtype=np.float64))
-    probabilities = seen.new_zeros(len(seen), len(class_names))
-    probabilities[:, class_indices(estimator.classes_, class_names)] = seen
+    return _in_order(estimator.predict_proba(X), estimator.classes_, class_names)
+
+
+def _in_order(seen: Any, classes: Any, class_names: Sequence[str]) -> Tensor:
+    given = torch.from_numpy(np.asarray(seen, dtype=np.float64))
+    probabilities = given.new_zeros(len(given), len(class_names))
+    probabilities[:, class_indices(classes, class_names, "labels of classes_")] = given
     return probabilities
 
 
-def _index(label: object, class_names: Sequence[str]) -> int:
+def _index(label: Any, class_names: Sequence[str], argument: str) -> int:
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):
+        label = int(label)
     if isinstance(label, float) and label.is_integer():
         label = int(label)
-    if isinstance(label, int) and not all(name.isdecimal() for name in class_names):
+    is_place = isinstance(label, int) and not isinstance(label, bool)
+    if is_place and not all(name.isdecimal() for name in class_names):
         if 0 <= label < len(class_names):
             return int(label)
     elif isinstance(label, str | int) and str(label) in class_names:
         return class_names.index(str(label))
     shown = quoted(list(class_names))
-    raise LabelError(f"labels must be classes of the concern, {shown}, but one is {quoted(label)}.")
+    raise LabelError(f"{argument} must be classes of the concern, {shown}, but one is {quoted(label)}.")
 
 
 Points = OperatingPoint | Sequence[OperatingPoint]
