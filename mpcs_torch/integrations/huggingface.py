@@ -14,6 +14,7 @@ that ``metric_for_best_model`` names::
     )
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,13 +44,16 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
     ``metric_for_best_model`` and ``load_best_model_at_end`` pick the right epoch without ``greater_is_better``. With
     ``batch_eval_metrics=True`` in the `TrainingArguments`, the logits of all batches are never held together.
 
+    Logits ``(N, C)`` or ``(N, ..., C)``, such as those of tokens ``(N, L, C)``, and labels ``(N,)`` or ``(N, ...)`` are
+    flattened as in `loss_function`, and labels of -100, which collators and the Trainer pad with, are left out.
+
     Args:
-        metrics: The metrics by name, made for logits; each computes a scalar. If the model returns several outputs,
-            the first one holds the logits.
+        metrics: The metrics by name, made for logits; each computes a scalar. They are copied. If the model returns
+            several outputs, the first one holds the logits.
 
     Raises:
         HuggingFaceError: If the name of a metric that is better when higher ends in "loss"; in evaluation, if a value
-            is not a scalar.
+            is not a scalar, or if the shapes of logits and labels do not fit.
 
     Example:
         >>> import numpy as np
@@ -60,20 +64,26 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
         >>> sorted(compute(EvalPrediction(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([0, 1]))))
         ['accuracy', 'mpcs_loss']
     """
-    named = {_ranked_name(name, metric): metric for name, metric in metrics.items()}
+    named = {_ranked_name(name, metric): metric.clone() for name, metric in metrics.items()}
+    for metric in named.values():
+        metric.distributed_available_fn = _is_never_distributed
+        metric.reset()
 
     def compute(prediction: EvalPrediction, compute_result: bool = True) -> dict[str, float]:
-        outputs = prediction.predictions
-        logits = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
-        target = torch.as_tensor(prediction.label_ids)
-        for metric in named.values():
-            metric.to(logits.device).update(logits, target)
-        if not compute_result:
-            return {}
-        values = {name: _scalar(name, metric.compute()) for name, metric in named.items()}
-        for metric in named.values():
-            metric.reset()
-        return values
+        is_over = True  # also after an error: the next evaluation must not count this one
+        try:
+            outputs = prediction.predictions
+            given = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
+            logits, target = _rows(given, torch.as_tensor(prediction.label_ids))
+            if target.ndim == 1:
+                logits, target = logits[target != IGNORED], target[target != IGNORED]
+            for metric in named.values() if len(target) else ():
+                metric.to(logits.device).update(logits, target)
+            is_over = compute_result
+            return {name: _scalar(name, metric.compute()) for name, metric in named.items()} if is_over else {}
+        finally:
+            for metric in named.values() if is_over else ():
+                metric.reset()
 
     return compute
 
@@ -84,9 +94,12 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
     Gradient accumulation is accounted for: each batch counts by its number of labels other than -100.
 
     Args:
-        loss: Called with logits ``(N, C)`` or ``(N, ..., C)`` and labels ``(N,)`` or ``(N, ...)``, which are flattened
-            to ``(M, C)`` and ``(M,)``. It returns the mean over samples, as `SoftmaxMarginLoss` does, and leaves out
-            labels of -100.
+        loss: Called with logits ``(M, C)`` and labels ``(M,)``, to which logits ``(N, C)`` or ``(N, ..., C)`` and
+            labels ``(N,)`` or ``(N, ...)`` are flattened; soft labels have the shape of the logits. It returns the mean
+            over samples, as `SoftmaxMarginLoss` does, and leaves out labels of -100.
+
+    Raises:
+        HuggingFaceError: In training, if the shapes of logits and labels do not fit.
 
     Example:
         >>> import torch
@@ -97,11 +110,12 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
     """
 
     def compute(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        logits = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
-        mean = loss(logits.flatten(0, -2), labels.to(logits.device).flatten())
+        given = outputs["logits"] if isinstance(outputs, Mapping) else outputs[0]
+        logits, target = _rows(given, labels.to(given.device))
         if num_items_in_batch is None:
-            return mean
-        return mean * ((labels != IGNORED).sum().to(mean.device) / num_items_in_batch)
+            return loss(logits, target)
+        share = (target != IGNORED).sum() / num_items_in_batch
+        return loss(logits, target) * share if share else logits.sum() * 0.0  # a mean over no labels is NaN
 
     return compute
 
@@ -110,8 +124,12 @@ class SelectCheckpoint(TrainerCallback):
     """Offer the model's state dict to a `CheckpointSelector` after each evaluation of the training.
 
     Load the best with ``model.load_state_dict(selector.load_best())``. Epochs are counted from 1 with
-    ``eval_strategy="epoch"``; otherwise the number is that of the optimizer step. Of several processes, the first
-    writes while the others wait. The Trainer's own checkpoints serve to resume.
+    ``eval_strategy="epoch"``, also one that ``max_steps`` ends early; otherwise the number is that of the optimizer
+    step. Of several processes, the first writes while the others wait.
+
+    The Trainer's own checkpoints serve to resume. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the
+    Trainer saves the last step of an epoch before it evaluates, and a resumed run would miss this evaluation and with
+    it a step of `MPCSLR` or `ReduceLROnPlateau`. This callback makes it save such a step afterwards.
 
     Args:
         selector: The selector; its rule names metrics as ``compute_metrics`` returns them, or with ``eval_`` before.
@@ -129,7 +147,7 @@ class SelectCheckpoint(TrainerCallback):
 
     def __init__(self, selector: CheckpointSelector) -> None:
         self.selector = selector
-        self._trains = False
+        self._trains = self._saves_later = False
 
     def on_train_begin(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002  # a hook
         """Heed evaluations from now on."""
@@ -138,6 +156,16 @@ class SelectCheckpoint(TrainerCallback):
     def on_train_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """Heed no later evaluations, which may be those of a test set."""
         self._trains = False
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Put off a checkpoint that belongs after the evaluation of the epoch."""
+        ends = control.should_training_stop or float(state.epoch or 0).is_integer()
+        self._saves_later = args.eval_strategy == "epoch" and ends and control.should_save
+        control.should_save = control.should_save and not self._saves_later
+
+    def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:  # noqa: ARG002
+        """Ask for the checkpoint that was put off."""
+        control.should_save = control.should_save or self._saves_later
 
     def on_evaluate(
         self,
@@ -158,9 +186,27 @@ class SelectCheckpoint(TrainerCallback):
             )
         if state.is_world_process_zero:
             values = {name: logged[name] for name in self.selector.rule.metrics}
-            number = round(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step
+            number = math.ceil(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step
             self.selector.update(kwargs["model"].state_dict, epoch=number, **values)
         PartialState().wait_for_everyone()
+
+
+def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Flatten logits (N, ..., C), and labels (N, ...) or soft labels (N, ..., C), to one row for each label."""
+    shape = logits.shape[:-1]
+    if logits.ndim > 1 and labels.shape in (shape, (*shape, 1)):
+        return logits.flatten(0, -2), labels.flatten()
+    if logits.ndim > 1 and labels.shape == logits.shape and labels.is_floating_point():
+        return logits.flatten(0, -2), labels.flatten(0, -2)
+    raise HuggingFaceError(
+        "logits must have shape (N, ..., C), with the classes in the last dimension, and labels (N, ...), but have "
+        f"{tuple(logits.shape)} and {tuple(labels.shape)}; preprocess_logits_for_metrics can move a dimension."
+    )
+
+
+def _is_never_distributed() -> bool:
+    """Tell torchmetrics to gather no states: the Trainer gives every process the samples of all."""
+    return False
 
 
 def _ranked_name(name: str, metric: Metric) -> str:

@@ -1,18 +1,20 @@
 """The Trainer of Hugging Face takes the path of the plain loop and ranks epochs the right way."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
-from mpcs_torch.metrics import Accuracy, ClassErrorRates
+from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroF1
 from tests.integrations import plain_loop as plain
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -145,6 +147,106 @@ def test_the_loss_of_a_batch_is_its_share_of_the_labels_that_count() -> None:
     torch.testing.assert_close(sum(parts), nn.functional.cross_entropy(logits, labels))
     tokens = compute((logits.view(2, 3, 3),), labels.view(2, 3))
     torch.testing.assert_close(tokens, nn.functional.cross_entropy(logits, labels))
+
+
+@pytest.mark.parametrize("criterion", [nn.CrossEntropyLoss(), plain.loss()])
+def test_a_batch_in_which_no_label_counts_adds_nothing(criterion: Any) -> None:
+    logits = torch.randn(2, 4, 3, requires_grad=True)
+    loss = loss_function(criterion)((logits,), torch.full((2, 4), -100), num_items_in_batch=6)
+    loss.backward()
+    assert loss == 0
+    assert logits.grad is not None
+    assert not logits.grad.any()
+
+
+def test_soft_labels_have_the_shape_of_the_logits() -> None:
+    logits, soft = torch.randn(2, 4, 3), torch.randn(2, 4, 3).softmax(-1)
+    loss = loss_function(nn.CrossEntropyLoss())((logits,), soft)
+    torch.testing.assert_close(loss, nn.functional.cross_entropy(logits.view(8, 3), soft.view(8, 3)))
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels"),
+    [((2, 3, 4, 4), (2, 4, 4)), ((2, 3), (3,)), ((2,), (2,)), ((2, 3, 3), (2, 2)), ((2, 3), (2, 2))],
+)
+def test_shapes_that_do_not_fit_are_named(logits: tuple[int, ...], labels: tuple[int, ...]) -> None:
+    given, target = torch.zeros(logits), torch.zeros(labels, dtype=torch.int64)
+    message = r"logits must have shape \(N, ..., C\), .* have " + re.escape(f"{logits} and {labels}")
+    with pytest.raises(HuggingFaceError, match=message):
+        loss_function(nn.CrossEntropyLoss())((given,), target)
+    with pytest.raises(HuggingFaceError, match=message):
+        compute_metrics({"accuracy": Accuracy(3)})(EvalPrediction(given.numpy(), target.numpy()))
+
+
+@pytest.mark.parametrize("ignore_index", [None, -100, 0])
+@pytest.mark.parametrize("length", [2, 3, 5])  # 3 is the number of classes
+@pytest.mark.parametrize("by_batch", [False, True])
+def test_tokens_are_scored_by_their_last_dimension(ignore_index: int | None, length: int, by_batch: bool) -> None:
+    generator = np.random.default_rng(length)
+    logits = generator.normal(size=(6, length, 3)).astype(np.float32)
+    labels = generator.integers(0, 3, (6, length))
+    labels[:2, 1:] = -100  # padding
+    counts = (labels != -100) & (labels != ignore_index)
+    metrics = {"accuracy": Accuracy(3, ignore_index=ignore_index), "f1": MacroF1(3, ignore_index=ignore_index)}
+    compute = compute_metrics(metrics)
+    for _ in range(2):  # the second evaluation does not count the first
+        if by_batch:
+            for start in (0, 2, 4):
+                part = EvalPrediction(*(torch.from_numpy(array[start : start + 2]) for array in (logits, labels)))
+                values = compute(part, compute_result=start == 4)
+        else:
+            values = compute(EvalPrediction((logits, logits), labels))  # of several outputs, the first
+        predicted = logits.argmax(-1)[counts]
+        assert values["accuracy"] == pytest.approx(accuracy_score(labels[counts], predicted))
+        assert values["f1"] == pytest.approx(f1_score(labels[counts], predicted, average="macro"))
+
+
+def test_a_failed_evaluation_is_forgotten() -> None:
+    metrics = {"accuracy": Accuracy(3), "fewer": Accuracy(2)}
+    metrics["accuracy"].update(torch.eye(3), torch.tensor([1, 2, 0]))  # of the loop that it comes from
+    compute = compute_metrics({"accuracy": metrics["accuracy"]})
+    right = EvalPrediction(np.eye(3, dtype=np.float32), np.arange(3))
+    assert compute(right) == {"accuracy": 1.0}
+    both = compute_metrics(metrics)
+    with pytest.raises(ValueError, match="preds must have 2 classes"):
+        both(EvalPrediction(np.eye(3, dtype=np.float32), np.array([1, 2, 0])))
+    compute(right, compute_result=False)
+    with pytest.raises(HuggingFaceError):
+        compute(EvalPrediction(np.eye(3), np.arange(2)))
+    assert compute(EvalPrediction(np.eye(3, dtype=np.float32), np.array([1, 2, 0]))) == {"accuracy": 0.0}
+    assert metrics["accuracy"].compute() == 0  # the given metric is left alone
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"save_strategy": "steps", "save_steps": 3},
+        {"save_strategy": "steps", "save_steps": 1, "gradient_accumulation_steps": 4},
+        {"save_strategy": "epoch", "eval_strategy": "steps", "eval_steps": 4},
+    ],
+)
+def test_a_run_resumed_from_any_checkpoint_follows_the_unbroken_one(tmp_path: Path, settings: dict[str, Any]) -> None:
+    def run(name: str, checkpoint: str | None = None) -> NotingTrainer:
+        selector = CheckpointSelector(tmp_path / name, plain.rule(mpcs="mpcs_loss"))
+        trainer = trainer_in(tmp_path / "run", SelectCheckpoint(selector), num_train_epochs=3, **settings)
+        trainer.train(resume_from_checkpoint=checkpoint)
+        return trainer
+
+    unbroken = run("unbroken")
+    checkpoints = sorted((tmp_path / "run").glob("checkpoint-*"))
+    assert len(checkpoints) > 2
+    for checkpoint in checkpoints:
+        resumed = run(checkpoint.name, str(checkpoint))
+        assert resumed.rates == unbroken.rates[len(unbroken.rates) - len(resumed.rates) :]
+        assert resumed.optimizer.param_groups[0]["lr"] == unbroken.optimizer.param_groups[0]["lr"]
+    assert {path.name for path in (tmp_path / "run").glob("checkpoint-*")} == {path.name for path in checkpoints}
+
+
+@pytest.mark.parametrize("steps", [8, 9, 10])
+def test_an_epoch_that_ends_early_has_a_number_of_its_own(tmp_path: Path, steps: int) -> None:
+    selector = CheckpointSelector(tmp_path / "selector", plain.rule(mpcs="mpcs_loss"))
+    trainer_in(tmp_path, SelectCheckpoint(selector), max_steps=steps, save_strategy="no").train()
+    assert [epoch.number for epoch in selector.epochs] == [1, 2]
 
 
 def test_evaluations_between_epochs_are_numbered_by_step(tmp_path: Path) -> None:

@@ -125,8 +125,7 @@ def test_weights_that_nobody_asked_for_are_treated_as_by_make_scorer(ours: Any, 
         for scorer in (ours, theirs):
             try:
                 outcomes.append(searched(scorer, labels, weighted(), sample_weight=WEIGHTS))
-            except UnsetMetadataPassedError as error:  # from scikit-learn 1.9 on
-                assert repr(scorer) in str(error)
+            except UnsetMetadataPassedError:  # from scikit-learn 1.9 on
                 outcomes.append([])
     np.testing.assert_allclose(*outcomes, rtol=1e-9)
 
