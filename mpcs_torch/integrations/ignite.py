@@ -9,11 +9,14 @@
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(validation_loader))
 """
 
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import ignite.distributed as idist
 import torch
+from ignite.base.mixins import Serializable
 from ignite.engine import Engine
 from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
@@ -26,7 +29,7 @@ __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
 class IgniteError(MpcsError, ValueError):
-    """An evaluator lacks a metric that a selector needs."""
+    """An evaluator lacks a metric that a selector needs, or a state is that of another metric."""
 
 
 class TorchMetric(IgniteMetric):
@@ -34,12 +37,17 @@ class TorchMetric(IgniteMetric):
 
     The value stands in ``engine.state.metrics`` under the attached name; a `MetricCollection` gives one value under
     each of its own names too. States of several processes are gathered by torchmetrics, so every process must compute.
+    ``state_dict`` and ``load_state_dict`` are those of Ignite's metrics, with the states of the metric or of each one
+    in the collection.
 
     Args:
         metric: The metric, or a collection of metrics.
         output_transform: Turns the output of the engine into ``(preds, target)``, or a dictionary of ``y_pred`` and
             ``y``. Default: it is so already.
         device: Where the metric accumulates; the predictions must be there.
+
+    Raises:
+        ValueError: From ``load_state_dict``, if the state comes from another metric or number of processes.
 
     Example:
         >>> import torch
@@ -51,6 +59,8 @@ class TorchMetric(IgniteMetric):
         >>> evaluator.run([(torch.tensor([0, 1]), torch.tensor([0, 0]))]).metrics["accuracy"]
         0.5
     """
+
+    _state_dict_all_req_keys = ("states", "update_counts")
 
     def __init__(
         self,
@@ -72,6 +82,29 @@ class TorchMetric(IgniteMetric):
     def compute(self) -> Any:
         """Return the value of the metric, or the values of a collection by name."""
         return self.metric.compute()
+
+    def _by_path(self) -> dict[str, Metric]:
+        if isinstance(self.metric, MetricCollection):
+            self.metric.items()  # metrics that share their states get them
+        return {path: part for path, part in self.metric.named_modules() if isinstance(part, Metric)}
+
+    def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
+        states = self.metric.state_dict()
+        for path, part in self._by_path().items():
+            states |= {f"{path}.{name}".lstrip("."): state for name, state in part.metric_state.items()}
+        counts = {path: part.update_count for path, part in self._by_path().items()}
+        return OrderedDict(states=deepcopy(dict(states)), update_counts=counts)
+
+    def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
+        Serializable.load_state_dict(self, state_dict)
+        expected = self._state_dict_per_rank()["states"]
+        if state_dict["states"].keys() != expected.keys():
+            names, given = ", ".join(expected), ", ".join(state_dict["states"])
+            raise IgniteError(f"state_dict must hold the states {names}, but holds {given}.")
+        self.metric.load_state_dict(deepcopy(state_dict["states"]))
+        for path, part in self._by_path().items():  # neither is a state
+            part._update_count, part._computed = state_dict["update_counts"][path], None
+        self.metric.to(self._device)
 
 
 class SelectCheckpoint:

@@ -1,16 +1,32 @@
 """Ignite's engines take the path of the plain loop."""
 
+import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from ignite.engine import Engine, Events, create_supervised_evaluator, create_supervised_trainer
+from ignite.metrics import Accuracy as IgniteAccuracy
+from ignite.metrics import Metric as IgniteMetric
+from ignite.metrics import MetricGroup, RunningAverage
+from ignite.metrics.metric import (
+    BatchWise,
+    EpochWise,
+    MetricUsage,
+    RunningBatchWise,
+    RunningEpochWise,
+    SingleEpochRunningBatchWise,
+)
 from torch.utils.data import DataLoader
-from torchmetrics import MetricCollection
+from torchmetrics import Metric, MetricCollection
+from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC, MulticlassF1Score
 
+from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.integrations.ignite import IgniteError, SelectCheckpoint, TorchMetric
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.metrics import Accuracy, MacroF1, RiskCoverageArea
 from tests.integrations import plain_loop as plain
 
 
@@ -54,6 +70,87 @@ def test_a_collection_gives_each_of_its_values() -> None:
 def test_the_output_of_an_engine_can_be_transformed() -> None:
     chosen = measured(plain.metrics()["mpcs"], output_transform=lambda output: (output["y_pred"], output["y"]))
     assert chosen == measured(plain.metrics()["mpcs"])
+
+
+METRICS: dict[str, Callable[[], Metric | MetricCollection]] = {
+    "sums": lambda: Accuracy(3),
+    "kept samples": lambda: RiskCoverageArea(3),
+    "collection": lambda: MetricCollection({"mpcs": MetaPatternConcernScore(3), "f1": MacroF1(3), "acc": Accuracy(3)}),
+    "torchmetrics": lambda: MulticlassAccuracy(3),
+    "lists of torchmetrics": lambda: MulticlassAUROC(3),
+    "collection of torchmetrics": lambda: MetricCollection([MulticlassAccuracy(3), MulticlassF1Score(3)]),
+}
+GENERATOR = torch.Generator().manual_seed(0)
+BATCHES = [(torch.randn(5, 3, generator=GENERATOR), torch.arange(5) % 3) for _ in range(4)]
+
+
+def after(metric: IgniteMetric, *batches: Any) -> IgniteMetric:
+    for batch in batches:
+        metric.update(batch)
+    return metric
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_restored_metric_goes_on_with_its_batches(name: str) -> None:
+    def make() -> TorchMetric:
+        return TorchMetric(METRICS[name]())
+
+    expected = after(make(), *BATCHES).compute()
+    saved = after(make(), *BATCHES[:2])
+    state, half = saved.state_dict(), saved.compute()
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    restored, used = make(), after(make(), *BATCHES[1:])
+    used.compute()
+    restored.load_state_dict(torch.load(file, weights_only=True))
+    assert restored.compute() == half
+    used.load_state_dict(state)
+    for metric in (restored, used, saved):
+        assert after(metric, *BATCHES[2:]).compute() == expected
+    again = make()
+    again.load_state_dict(state)  # updates have not changed it
+    assert again.compute() == half
+
+
+def test_a_state_of_another_metric_is_refused() -> None:
+    state = TorchMetric(Accuracy(3)).state_dict()
+    with pytest.raises(IgniteError, match=r"must hold the states tp, fp, tn, fn, but holds batch_count, faults, "):
+        TorchMetric(MulticlassAccuracy(3)).load_state_dict(state)
+    with pytest.raises(ValueError, match="from a Accuracy with the same settings"):
+        TorchMetric(Accuracy(4)).load_state_dict(state)
+    for metric in (TorchMetric(Accuracy(3)), IgniteAccuracy()):
+        with pytest.raises(ValueError, match="Argument state_dict should be a dictionary"):
+            metric.load_state_dict({})
+
+
+def test_groups_and_running_averages_save_our_states() -> None:
+    def group() -> MetricGroup:
+        return MetricGroup({"ours": TorchMetric(Accuracy(3)), "theirs": IgniteAccuracy()})
+
+    restored, average = group(), RunningAverage(TorchMetric(Accuracy(3)))
+    restored.load_state_dict(after(group(), *BATCHES[:2]).state_dict())
+    values = after(restored, *BATCHES[2:]).compute()
+    assert values["ours"] == values["theirs"] == pytest.approx(after(group(), *BATCHES).compute()["ours"])
+    average.load_state_dict(average.state_dict())
+
+
+@pytest.mark.parametrize(
+    "usage", [EpochWise, BatchWise, RunningEpochWise, RunningBatchWise, SingleEpochRunningBatchWise]
+)
+def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> None:
+    engine, seen = Engine(lambda engine, batch: batch), []
+    collection = TorchMetric(MetricCollection({"of collection": Accuracy(3)}))
+    for name, metric in {"theirs": IgniteAccuracy(), "ours": TorchMetric(Accuracy(3)), "all": collection}.items():
+        metric.attach(engine, name, usage=usage())
+    RunningAverage(TorchMetric(Accuracy(3))).attach(engine, "our average")
+    RunningAverage(IgniteAccuracy()).attach(engine, "their average")
+    engine.add_event_handler(Events.ITERATION_COMPLETED, lambda: seen.append(dict(engine.state.metrics)))
+    engine.run(BATCHES, max_epochs=2)
+    for metrics in (*seen, engine.state.metrics):
+        assert metrics.get("ours") == metrics.get("theirs") == metrics.get("of collection")
+        assert metrics.get("our average") == metrics.get("their average")
+    assert "ours" in engine.state.metrics
 
 
 def test_a_metric_that_is_not_attached_is_named(tmp_path: Path) -> None:
