@@ -32,7 +32,8 @@ def main() -> None:
     accelerator.register_for_checkpointing(scheduler)  # save_state and load_state include it
 
     loss = SoftmaxMarginLoss(CONCERN).to(accelerator.device)
-    mpcs = MetaPatternConcernScore(10, concern=CONCERN).to(accelerator.device)
+    # Each process gets the samples of all, so torchmetrics must not gather the states of all on top.
+    mpcs = MetaPatternConcernScore(10, concern=CONCERN, sync_on_compute=False).to(accelerator.device)
     selector = CheckpointSelector("accelerate_checkpoints", SelectionRule("mpcs", {"mpcs": mpcs}))
     for epoch in range(1, 9):
         for pixels, target in train:

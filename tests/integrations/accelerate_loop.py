@@ -6,9 +6,13 @@ from pathlib import Path
 
 import torch
 from accelerate import Accelerator, debug_launcher
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
+from transformers import EvalPrediction
 
+from mpcs_torch import ConcernSpec
+from mpcs_torch.integrations.huggingface import compute_metrics
 from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.metrics import DangerousErrors
 from tests.integrations import plain_loop as plain
 
 
@@ -20,7 +24,7 @@ def accelerate_loop(
     Batches are split between the processes, and each weighs the same, so that gradients are those of whole batches.
     """
     accelerator = Accelerator(cpu=True, step_scheduler_with_optimizer=steps_with_optimizer)
-    net, criterion, measured = plain.model(), plain.loss(), plain.metrics()
+    net, criterion, measured = plain.model(), plain.loss(), plain.metrics(sync_on_compute=False)
     optimizer = torch.optim.SGD(net.parameters(), lr=plain.RATE)
     schedule = plain.scheduler(optimizer)
     train, valid = plain.data()
@@ -58,6 +62,18 @@ def accelerate_loop(
     return rates, selector
 
 
+def counted_errors() -> list[float]:
+    """Count the errors of 7 samples, 4 of which are wrong, gathered by Accelerate and as by the Trainer."""
+    accelerator = Accelerator(cpu=True)
+    samples = TensorDataset(torch.eye(3)[torch.arange(7) % 3], torch.zeros(7, dtype=torch.long))
+    gathered = DangerousErrors(3, concern=ConcernSpec(3), sync_on_compute=False)
+    for preds, target in accelerator.prepare(DataLoader(samples, 2)):
+        gathered.update(*accelerator.gather_for_metrics((preds, target)))
+    compute = compute_metrics({"errors": DangerousErrors(3, concern=ConcernSpec(3))})
+    values = compute(EvalPrediction(*(tensor.numpy() for tensor in samples.tensors)))
+    return [float(gathered.compute()), values["errors_loss"]]
+
+
 def in_each_process(folder: str) -> None:
     """Write what happens to the right and the wrong path."""
     found: dict[str, object] = {}
@@ -72,6 +88,8 @@ def in_each_process(folder: str) -> None:
             found[name], _ = accelerate_loop(Path(folder) / name, **given)
         except RuntimeError as error:
             found[name] = str(error)
+    Accelerator().free_memory()
+    found["errors"] = counted_errors()
     rank = Accelerator().process_index
     (Path(folder) / f"{rank}.json").write_text(json.dumps(found))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -46,8 +46,8 @@ def loss() -> SoftmaxMarginLoss:
     return SoftmaxMarginLoss(LIGHTS, margin=2.0, label_smoothing=0.02)
 
 
-def metrics() -> dict[str, MetaPatternConcernScore | Accuracy]:
-    return {"mpcs": MetaPatternConcernScore(3, concern=LIGHTS), "accuracy": Accuracy(3)}
+def metrics(**settings: Any) -> dict[str, MetaPatternConcernScore | Accuracy]:
+    return {"mpcs": MetaPatternConcernScore(3, concern=LIGHTS, **settings), "accuracy": Accuracy(3, **settings)}
 
 
 def scheduler(optimizer: torch.optim.Optimizer) -> MPCSLR:

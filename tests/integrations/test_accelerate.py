@@ -27,7 +27,7 @@ def test_a_registered_scheduler_is_saved_and_loaded(tmp_path: Path) -> None:
     assert rates == expected.rates[3:]
 
 
-def test_two_processes_take_the_same_path_and_repeated_steps_are_refused(tmp_path: Path) -> None:
+def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(tmp_path: Path) -> None:
     expected = plain.plain_loop(tmp_path / "plain")
     command = [sys.executable, "-m", "tests.integrations.accelerate_loop", str(tmp_path)]
     root = Path(__file__).parents[2]
@@ -37,6 +37,7 @@ def test_two_processes_take_the_same_path_and_repeated_steps_are_refused(tmp_pat
         found = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found["registered"] == pytest.approx(expected.rates, rel=1e-4)
         assert found["prepared"] == pytest.approx(expected.rates, rel=1e-4)
+        assert found["errors"] == [4.0, 4.0]  # not twice what the other process has seen too
         assert found["repeated"].startswith("Accelerate would step MPCSLR once for each process")
     manifest = json.loads((tmp_path / "registered" / "selector-0" / "manifest.json").read_text())
     epochs = [Epoch(epoch["number"], epoch["values"]) for epoch in manifest["epochs"]]
