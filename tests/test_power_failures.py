@@ -102,7 +102,7 @@ def watch(folder: Path, number: int) -> None:
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
-    "manifest": lambda folder, number: manifest.Manifest({"by": str(number)}, []).write(folder, flush=True),
+    "manifest": lambda folder, number: manifest.Manifest({"by": str(number)}, {}, []).write(folder, flush=True),
     "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
         folder / "rule.pt", overwrite=True
     ),

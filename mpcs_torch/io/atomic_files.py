@@ -55,6 +55,18 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
     replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
 
 
+def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
+    """Put a text behind the first bytes of a file; return its new size. Whoever reads it must bear half a text."""
+    with path.open("r+b") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(text.encode())
+        file.flush()
+        if flush:
+            os.fsync(file.fileno())
+        return file.tell()
+
+
 def rename(source: Path, target: Path, *, flush: bool = True) -> None:
     """Rename a file; with ``flush``, the new name is on disk when this returns."""
     os.replace(source, target)

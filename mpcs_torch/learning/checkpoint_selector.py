@@ -1,33 +1,53 @@
 """Keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 import json
+import operator
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from re import sub
+from typing import Any, Self, SupportsFloat, SupportsIndex
 from warnings import warn
 from weakref import finalize
 
 import torch
-from torch import Tensor
+from torch import distributed, nn
 
-from mpcs_torch.errors import quoted, shown
-from mpcs_torch.io.atomic_files import rename, write_whole
-from mpcs_torch.io.locks import release, take
+from mpcs_torch.errors import quoted, require, shown
+from mpcs_torch.io.atomic_files import rename
+from mpcs_torch.io.locks import FolderInUseError, release, take
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch
-from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
+from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number
+from mpcs_torch.learning.state_files import FileFormat, StateFiles
 from mpcs_torch.tables import Table
+
+SETTINGS = (
+    "top_k",
+    "keep_last",
+    "keep_every",
+    "keep_best_by",
+    "keep_at_most",
+    "patience",
+    "file_format",
+    "name_values",
+)
+"""What the manifest keeps beside the rule, for `CheckpointSelector.open`."""
 
 
 class CheckpointSelector:
     """Save the checkpoints of the best epochs, and only those, in a folder; usable in any training loop.
 
-    ``manifest.json`` in the folder records the metrics of all epochs. To go on with it, or to read it later, create a
-    selector on the same folder with ``resume=True``.
+    ``manifest.json`` in the folder records the metrics of all epochs. To go on with it, create a selector on the same
+    folder with ``resume=True``; to read it later, `open` it.
     A checkpoint is written to a temporary file, flushed and recorded before others are deleted, so a process that dies
     at any moment loses neither the best checkpoint nor the record. Files that are not in the manifest are not touched.
+
+    Of several processes (``torch.distributed``), the first one writes. The others may call `update` too, with the same
+    values: they call ``state``, if it is a function, whenever the first one does, and know the same `best`.
 
     Args:
         folder: The folder of the checkpoints, which must be empty without ``resume``; created if it does not exist.
@@ -36,14 +56,22 @@ class CheckpointSelector:
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep every n-th epoch; 0 for none.
         keep_best_by: Metrics whose own best epochs are kept too, to compare with.
+        keep_at_most: The largest number of checkpoints that are kept for the rule, at least ``top_k``. Default: all
+            that a later best value of a metric in ``within`` could make the best. With it, the pick of the rule may be
+            an epoch whose checkpoint is gone (`explain` names it), and `best` is the best one that still has a file.
+        patience: The number of updates without another `best` after which `should_stop` is true.
+        file_format: ``"safetensors"`` takes dictionaries of tensors alone, and needs that package.
+        name_values: Whether the names of files tell the value of the ranking metric.
+        weights_only: Whether checkpoints can, and must, be loaded with ``weights_only=True``, which runs no code.
         resume: Whether to go on with the epochs of the folder, if it has any.
         flush: Whether updates wait for the disk, so that not even a power failure loses files.
 
     Raises:
         FolderNotEmptyError: A FileExistsError, if the folder holds files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
-        ValueError: If ``top_k`` or ``keep_every`` is too small, or ``keep_best_by`` lacks a direction.
-        FolderInUseError: From the first `update`, if another process that still runs has made updates in the folder.
+        ValueError: If a number is too small, or ``keep_best_by`` lacks a direction.
+        FolderInUseError: From `update`, if another process that still runs has made updates in the folder, or, without
+            ``resume``, if another selector has.
 
     Example:
         >>> import tempfile, torch
@@ -52,8 +80,8 @@ class CheckpointSelector:
         >>> selector = CheckpointSelector(tempfile.mkdtemp(), rule)
         >>> for epoch, (mpcs, accuracy) in enumerate([(0.5, 0.95), (0.3, 0.955), (0.2, 0.90)]):
         ...     selector.update({"weight": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
-        >>> selector.load_best()
-        {'weight': tensor(1)}
+        >>> selector.load_best(), selector.best_path.name
+        ({'weight': tensor(1)}, 'epoch-00001.pt')
     """
 
     def __init__(
@@ -65,77 +93,141 @@ class CheckpointSelector:
         keep_last: bool = False,
         keep_every: int = 0,
         keep_best_by: Sequence[str] = (),
+        keep_at_most: int | None = None,
+        patience: int | None = None,
+        file_format: FileFormat = "pt",
+        name_values: bool = False,
+        weights_only: bool = True,
         resume: bool = False,
         flush: bool = True,
     ) -> None:
         if top_k < 1 or keep_every < 0:
             raise ValueError(f"top_k must be at least 1 and keep_every at least 0, but got {top_k} and {keep_every}.")
+        most = f"keep_at_most must be at least top_k ({top_k})"
+        require(keep_at_most is None or keep_at_most >= top_k, most, keep_at_most)
+        require(patience is None or patience >= 1, "patience must be at least 1, or None", patience)
         if unknown := [name for name in keep_best_by if name not in rule.directions]:
             raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
         self.folder, self.rule, self.keep_best_by = Path(folder), rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
+        self.keep_at_most, self.patience = keep_at_most, patience
+        self.file_format, self.name_values = file_format, name_values
+        self._states = StateFiles(file_format, weights_only)
         self.epochs: list[SavedEpoch] = []
         """In the order of the updates."""
-        self._garbage: list[SavedEpoch] = []
-        self._is_pending = False  # whether the last epoch is not in the manifest yet
-        self._is_settled = False
+        self._resumes, self._is_settled = resume, False
         """Whether the work of an earlier process, which may still run until an update, is finished."""
+        self._garbage: list[SavedEpoch] = []
+        self._size = 0
+        """Bytes of the manifest that count."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir())
-        if files and not resume:
+        if files and not resume and not _follows():
             content = f"{shown(files[0])}: pass another folder."
             if manifest.NAME in files:
                 content = "the checkpoints of an earlier run: pass resume=True to go on with them, or another folder."
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} holds {content}")
-        self._read_at = 0  # when the manifest that was read had been changed
-        self._read()
+        self._take_over([])
+        self._seen: object = None
+        if resume:
+            self._read()
+
+    @classmethod
+    def open(cls, folder: str | Path, **settings: Any) -> Self:
+        """Open the folder of an earlier run, with the rule and the settings that its manifest holds.
+
+        Args:
+            folder: The folder.
+            **settings: Arguments of the constructor that shall differ.
+
+        Raises:
+            FileNotFoundError: If the folder has no manifest.
+            ManifestError: If it cannot be read.
+        """
+        path = Path(folder) / manifest.NAME
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist: {folder} is no folder of a CheckpointSelector.")
+        saved = Manifest.read(Path(folder))
+        try:
+            kept = {name: value for name, value in saved.settings.items() if name in SETTINGS}
+            return cls(folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings})
+        except (TypeError, AttributeError) as error:
+            raise ManifestError(
+                f"{path} has no rule and settings of a CheckpointSelector: {shown(str(error))}."
+            ) from None
+
+    def __repr__(self) -> str:
+        """Return the folder, the rule, and what was picked."""
+        best = "none" if self.best is None else f"epoch {self.best.number}"
+        rule = f"{self.rule.directions[self.rule.by]} {self.rule.by}"
+        return f"CheckpointSelector({str(self.folder)!r}, {rule}, {len(self.epochs)} epochs, best: {best})"
 
     @property
     def best(self) -> SavedEpoch | None:
-        """Return the best epoch so far; None if no epoch is within the limits of the rule yet."""
-        ranking = self.rule.ranking(self.epochs)
-        return ranking[0] if ranking else None  # type: ignore[return-value]  # a ranking returns the epochs it was given
+        """Return the best epoch so far that has a file; None if no such epoch is within the limits of the rule."""
+        pick = self._contenders.pick
+        return None if pick is None else self.epochs[pick]
+
+    @property
+    def best_path(self) -> Path | None:
+        """Return the file of the best epoch."""
+        best = self.best
+        return None if best is None or best.file is None else self.folder / best.file
 
     @property
     def last_epoch(self) -> int | None:
         """Return the number of the latest epoch, after which a resumed loop continues; None before the first."""
         return self.epochs[-1].number if self.epochs else None
 
-    def update(self, state: object | Callable[[], object], *, epoch: int, **values: float | Tensor) -> None:
+    @property
+    def should_stop(self) -> bool:
+        """Return whether the last ``patience`` updates have changed no `best`; a resumed selector goes on counting."""
+        waited = len(self.epochs) - self._contenders.picked_at
+        return self.patience is not None and self.best is not None and waited >= self.patience
+
+    def update(
+        self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
+    ) -> None:
         """Record an epoch, and save its state if the rule keeps it.
 
         Args:
             state: An object that `torch.save` writes and ``weights_only=True`` loads, or a function that returns one,
-                which is called only if the state is saved.
-            epoch: The number of the epoch. Repeating an epoch with the same values after a restart changes nothing,
-                unless its checkpoint was lost; with other values it is another candidate.
-            **values: The metrics of the epoch, at least those of the rule; NaN is allowed and never wins.
+                which is called only if the state is saved. Of sharded models, give a function that gathers the state,
+                such as ``get_model_state_dict`` with ``full_state_dict=True``, and call `update` in every process.
+            epoch: The whole number of the epoch, of any library. Repeating an epoch with the same values after a
+                restart changes nothing, unless its checkpoint was lost; with other values, it is another candidate
+                beside the first, and the better one counts.
+            **values: The metrics of the epoch, at least those of the rule: single numbers of any library. NaN is
+                allowed and never wins.
 
         Raises:
-            ValueError: If a metric of the rule is missing.
+            ValueError: If a metric of the rule is missing, or if a number is none.
+            StateError: A ValueError, if the state could not be loaded again; the message names the entry. Nothing on
+                disk is changed.
             OSError: If the checkpoint cannot be written; the record and the kept checkpoints stay unchanged.
         """
         missing = [name for name in self.rule.metrics if name not in values]
         if missing:
             raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
-        if not self._is_settled:
-            self._settle()
-        entry = SavedEpoch(epoch, {name: float(value) for name, value in values.items()})
-        place = next((i for i, old in enumerate(self.epochs) if entry.is_same(old)), len(self.epochs))
-        is_repeated = place < len(self.epochs)
-        epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
-        is_kept = entry in self._kept(epochs, new=entry)
-        if is_repeated and (self.epochs[place].file is not None or not is_kept):
+        entry = SavedEpoch(_whole_number(epoch), {name: number(name, value) for name, value in values.items()})
+        if not _follows():
+            self._prepare()
+        place = self._places.get(entry.key, len(self.epochs))
+        if place < len(self.epochs) and place not in self._lost:
             return
-        try:
-            if is_kept:
-                epochs[place] = self._save(entry, state() if callable(state) else state)
-            self._enter(epochs)
-        except OSError as error:
-            if (saved := epochs[place].file) is not None:
-                (self.folder / saved).unlink(missing_ok=True)
-            message = f"the checkpoint of epoch {epoch} cannot be saved; earlier checkpoints are kept"
-            raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
+        epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]] if place in self._lost else None
+        keepers = [each.add(entry) for each in self._keepers] if epochs is None else self._fold(epochs, {place})
+        kept = self._kept(keepers, max(len(self.epochs), place + 1))
+        is_kept = place in kept or self._is_nth(entry)
+        if epochs is not None and not is_kept:
+            return
+        dropped = [old for at, old in self._files.items() if at not in kept and not self._is_nth(old)]
+        content = None
+        if is_kept:
+            content = state() if callable(state) and not isinstance(state, nn.Module) else state
+        if not _follows():
+            entry = self._write(entry, content if is_kept else None, dropped, is_kept=is_kept)
+        self._enter(entry, place, dropped, keepers)
 
     def load_best(self, map_location: Any = "cpu") -> Any:
         """Load the best checkpoint whose file is intact, with ``weights_only=True``.
@@ -145,14 +237,14 @@ class CheckpointSelector:
         Raises:
             FileNotFoundError: If no checkpoint is intact.
         """
+        if _follows():
+            self._read()
         for entry in self.rule.ranking(self.epochs):
-            assert isinstance(entry, SavedEpoch)
             if entry.file is None:
                 continue
-            path = self.folder / entry.file
             if entry.is_whole_in(self.folder):
-                return torch.load(path, map_location=map_location, weights_only=True)
-            warn(f"{path} is missing or damaged; trying the next best epoch", stacklevel=2)
+                return self._states.load(self.folder / entry.file, map_location)
+            warn(f"{self.folder / entry.file} is missing or damaged; trying the next best epoch", stacklevel=2)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
@@ -161,82 +253,191 @@ class CheckpointSelector:
         Raises:
             FileNotFoundError: If the epoch was not kept, or its file is damaged.
         """
+        if _follows():
+            self._read()
         for entry in self.epochs:
             if entry.number == epoch and entry.is_whole_in(self.folder):
-                return torch.load(self.folder / str(entry.file), map_location=map_location, weights_only=True)
+                return self._states.load(self.folder / str(entry.file), map_location)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
 
     def explain(self) -> Table:
-        """Return a table of the epoch that the rule picks and those that each metric alone would have picked."""
-        return explain(self.rule, self.epochs)
+        """Return a table of the epoch that the rule picks and those that each metric alone would have picked.
 
-    def _kept(self, epochs: Sequence[SavedEpoch], *, new: SavedEpoch | None = None) -> list[Epoch]:
-        """Return the epochs whose checkpoints stay; epochs without a checkpoint do not take a place among the best."""
-        kept = self.rule.could_win(epochs, self.top_k, among=[e for e in epochs if e.file is not None or e is new])
-        kept += [epoch for epoch in epochs if self.keep_every and epoch.number % self.keep_every == 0]
-        alone = self.rule.picked_by_each(epochs) if self.keep_best_by else {}
-        kept += [alone[name] for name in self.keep_best_by if name in alone]
-        return [*kept, epochs[-1]] if self.keep_last and epochs else kept
+        If the checkpoint of the pick is gone, the best epoch that has one follows.
+        """
+        return explain(self.rule, self.epochs, best=self.best)
 
-    def _save(self, entry: SavedEpoch, state: object) -> SavedEpoch:
-        """Write a checkpoint to disk; the manifest lists it as pending until `_enter` records it."""
-        temporary = self.folder / f".epoch-{entry.number:0>5}.pt.tmp"
-        sha256 = write_whole(temporary, lambda file: torch.save(state, file), flush=self.flush)
-        names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in chain([""], (f"-{n}" for n in count(2))))
-        name = next(name for name in names if not (self.folder / name).exists())
-        saved = replace(entry, file=name, sha256=sha256)
+    def rerank(self, rule: SelectionRule) -> list[SavedEpoch]:
+        """Return the epochs that another rule allows, best first; ``file`` is None where the checkpoint is gone.
+
+        Raises:
+            ValueError: If an epoch lacks a metric of the rule.
+        """
+        for epoch in self.epochs:
+            missing = [name for name in rule.metrics if name not in epoch.values]
+            require(
+                not missing, "rule must name recorded metrics", f"{', '.join(missing)}, not in epoch {epoch.number}"
+            )
+        return rule.ranking(self.epochs)
+
+    def _is_nth(self, epoch: SavedEpoch) -> bool:
+        return bool(self.keep_every) and epoch.number % self.keep_every == 0
+
+    def _kept(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
+        """Return the places of the epochs whose checkpoints stay, other than every n-th."""
+        return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
+
+    @property
+    def _contenders(self) -> Contenders:
+        return self._keepers[0]
+
+    def _fold(self, epochs: Sequence[SavedEpoch], found: set[int]) -> list[Contenders]:
+        """Return the contenders of the rule, and of each metric in ``keep_best_by``, after these epochs in turn.
+
+        Epochs that were lost take no place, except those at the places that were found again.
+        """
+        keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
+        keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
+        for place, epoch in enumerate(epochs):
+            competes = place not in self._lost or place in found
+            keepers = [each.add(epoch, competes=competes) for each in keepers]
+        return keepers
+
+    def _take_over(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
+        """Start from these epochs, of which some checkpoints are lost."""
+        self.epochs, self._lost = epochs, set(lost)
+        self._places = {epoch.key: place for place, epoch in enumerate(epochs)}
+        self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
+        self._keepers = [each.among(self._files) for each in self._fold(epochs, set())]
+
+    def _enter(self, entry: SavedEpoch, place: int, dropped: Sequence[SavedEpoch], keepers: list[Contenders]) -> None:
+        """Take over an update that is on disk."""
+        self.epochs[place : place + 1] = [entry]
+        self._places[entry.key] = place
+        self._lost.discard(place)
+        if entry.file is not None:
+            self._files[place] = entry
+        for old in dropped:
+            gone = self._places[old.key]
+            self.epochs[gone] = replace(self._files.pop(gone), file=None, sha256="")
+        self._keepers = keepers
+        self._garbage = manifest.delete_files(self.folder, [*self._garbage, *dropped])
+
+    def _write(self, entry: SavedEpoch, state: object, dropped: Sequence[SavedEpoch], *, is_kept: bool) -> SavedEpoch:
+        """Write an update to disk: the checkpoint to a temporary file, the record, then the checkpoint's name."""
+        size, temporary = self._size, self.folder
         try:
-            self._write_manifest(self.epochs, pending=saved, garbage=self._garbage)
-            rename(temporary, self.folder / name, flush=self.flush)
+            if is_kept:
+                entry = replace(entry, file=self._free_name(entry))
+                temporary = manifest.temporary_of(self.folder, entry)
+                entry = replace(entry, sha256=self._states.save(state, temporary, flush=self.flush))
+            if not size:
+                self._begin_manifest([])
+                size = self._size
+            self._size = manifest.append(self.folder, size, entry, dropped, flush=self.flush)
+            if entry.file is not None:
+                rename(temporary, self.folder / entry.file, flush=self.flush)
+        except BaseException as error:
+            self._size = size
+            with suppress(OSError):
+                os.truncate(self.folder / manifest.NAME, size)
+            if entry.file is not None:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
+            message = f"the checkpoint of epoch {entry.number} cannot be saved; earlier checkpoints are kept"
+            raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
+        finally:
+            self._seen = self._stamp()
+        return entry
+
+    def _free_name(self, entry: SavedEpoch) -> str:
+        value = (
+            f"-{sub(r'[^A-Za-z0-9_]', '_', self.rule.by)}={entry.values[self.rule.by]:.4g}" if self.name_values else ""
+        )
+        endings = (f"{value}{again}.{self.file_format}" for again in chain([""], (f"-{n}" for n in count(2))))
+        names = (f"epoch-{entry.number:05}{ending}" for ending in endings)
+        return next(name for name in names if not (self.folder / name).exists())
+
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in SETTINGS}
+
+    def _stamp(self) -> tuple[int, int] | None:
+        """Return what changes if somebody else writes the manifest."""
+        try:
+            status = (self.folder / manifest.NAME).stat()
         except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
-        return saved
+            return None
+        return status.st_ino, status.st_size
 
-    def _enter(self, epochs: list[SavedEpoch]) -> None:
-        """Record these epochs in the manifest, and delete the checkpoints that are no longer kept."""
-        kept = self._kept(epochs)
-        dropped = [epoch for epoch in epochs if epoch.file is not None and not any(map(epoch.is_same, kept))]
-        entered = [replace(epoch, file=None, sha256="") if epoch in dropped else epoch for epoch in epochs]
-        self._write_manifest(entered, garbage=[*self._garbage, *dropped])
-        self.epochs, self._garbage = entered, manifest.delete_files(self.folder, [*self._garbage, *dropped])
-
-    def _write_manifest(self, epochs: Sequence[SavedEpoch], **changed: Any) -> None:
-        Manifest(asdict(self.rule), epochs, **changed).write(self.folder, flush=self.flush)
+    def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
+        Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
+        self._size, self._is_current = (self.folder / manifest.NAME).stat().st_size, True
 
     def _read(self) -> None:
-        """Take over the manifest, if there is one and it has changed since it was read."""
+        """Take over the manifest, if there is one."""
         path = self.folder / manifest.NAME
-        changed_at = path.stat().st_mtime_ns if path.exists() else 0
-        if changed_at == self._read_at:
+        self._seen = self._stamp()
+        if self._seen is None:
             return
-        saved, self._read_at = Manifest.read(self.folder), changed_at
+        saved = Manifest.read(self.folder)
         if saved.rule != json.loads(json.dumps(asdict(self.rule))):
             raise ManifestError(f"{path} was written for another rule, {quoted(saved.rule)}: choose another folder.")
-        for epoch in [*saved.epochs, *([] if saved.pending is None else [saved.pending])]:
+        for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
                 raise ManifestError(f"{path} lacks {missing[0]} of epoch {quoted(epoch.number)}.")
-        self.epochs = []
-        for epoch in saved.epochs:
-            is_lost = epoch.file is not None and not epoch.is_whole_in(self.folder)
-            if is_lost:
-                lost = self.folder / str(epoch.file)
-                warn(f"{lost} is missing or damaged: epoch {epoch.number} is lost", stacklevel=3)
-            self.epochs.append(replace(epoch, file=None, sha256="") if is_lost else epoch)
-        self._garbage = [epoch for epoch in saved.garbage if epoch.is_whole_in(self.folder)]
-        if saved.pending is not None and saved.pending.is_whole_in(self.folder):
-            self.epochs.append(saved.pending)
-            self._is_pending = True
+        epochs, lost = list(saved.epochs), []
+        for place, epoch in enumerate(epochs):
+            if epoch.file is not None and not epoch.is_whole_in(self.folder):
+                warn(f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost", stacklevel=3)
+                epochs[place] = replace(epoch, file=None, sha256="")
+                lost.append(place)
+        self._take_over(epochs, lost)
+        names = {epoch.file for epoch in epochs}
+        self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
+        self._size = saved.size
+        self._is_current = saved.is_current and saved.settings == json.loads(json.dumps(self._settings()))
 
-    def _settle(self) -> None:
-        """Keep other processes out, finish the work of one that died, and delete its temporary files."""
-        take(self.folder)
-        finalize(self, release, self.folder)
-        self._read()  # another process may have gone on since
-        if self._is_pending:
-            self._enter(self.epochs)
-        self._garbage = manifest.delete_files(self.folder, self._garbage)
-        for temporary in [*self.folder.glob(".epoch-*.pt.tmp"), *self.folder.glob(f".{manifest.NAME}.tmp")]:
-            temporary.unlink()
+    def _prepare(self) -> None:
+        """Before the first update, finish the work of a process that died; later, see to it that no other has come."""
+        if not self._is_settled:
+            take(self.folder)
+            finalize(self, release, self.folder)
+        elif self._stamp() == self._seen:
+            return
+        if self._stamp() != self._seen and not self._resumes:
+            raise FolderInUseError(
+                f"{self.folder} holds epochs that another selector has written since this one was created: give each "
+                "run its own folder, or pass resume=True to go on with those epochs."
+            )
+        if self._stamp() != self._seen:
+            self._read()  # another process may have gone on since
+        if self._seen is not None:
+            self._garbage = manifest.delete_files(self.folder, self._garbage)
+            for temporary in [*self.folder.glob(".epoch-*.tmp"), *self.folder.glob(f".{manifest.NAME}.tmp")]:
+                temporary.unlink()
+            os.truncate(self.folder / manifest.NAME, self._size)
+            if not self._is_current:
+                self._begin_manifest(self.epochs)
+            self._seen = self._stamp()
         self._is_settled = True
+
+
+def _follows() -> bool:
+    """Return whether another process of the same training writes."""
+    return distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0
+
+
+def _whole_number(epoch: Any) -> int:
+    try:
+        if isinstance(epoch, bool) or getattr(epoch, "dtype", None) in (torch.bool, bool):
+            raise TypeError
+        if not isinstance(epoch, str | bytes) and not hasattr(epoch, "__index__"):
+            epoch = float(epoch)
+        value = int(epoch) if isinstance(epoch, float) and epoch.is_integer() else operator.index(epoch)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        value = 2**63
+    require(-(2**63) < value < 2**63, "epoch must be a whole number", quoted(epoch))
+    return value

@@ -1,15 +1,20 @@
-"""The manifest of a folder of checkpoints: all epochs, the file of each, and unfinished work."""
+"""The manifest of a folder of checkpoints: a first line with the rule, and a line for each update, which is appended.
+
+A process that dies while it appends leaves a line without an end, which counts for nothing. Earlier versions wrote all
+epochs into the first line, and these are read too.
+"""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.io.atomic_files import holds, replace_text
+from mpcs_torch.io.atomic_files import append_text, holds, replace_text
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
 
@@ -24,7 +29,9 @@ class ManifestError(MpcsError, ValueError):
 
 NAME = "manifest.json"
 MAX_BYTES = 200_000_000
-"""A million epochs; it is read and written as a whole."""
+"""A million epochs; it is read as a whole."""
+NAMES = r"(-[\w.]+=[\w.+-]+)?(-[1-9][0-9]*)?\.(pt|safetensors)"
+"""What follows the number in the name of a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +41,10 @@ class SavedEpoch(Epoch):
     file: str | None = None
     sha256: str = ""
 
-    def is_same(self, other: Epoch) -> bool:
-        """Return whether number and values are equal; NaN equals NaN."""
-        if self.number != other.number or self.values.keys() != other.values.keys():
-            return False
-        pairs = [(value, other.values[name]) for name, value in self.values.items()]
-        return all(ours == theirs or (ours != ours and theirs != theirs) for ours, theirs in pairs)
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What equal epochs have in common: number and values; NaN equals NaN."""
+        return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
     def is_whole_in(self, folder: Path) -> bool:
         """Return whether the checkpoint file exists and is as it was saved."""
@@ -51,17 +56,17 @@ class Manifest:
     """The contents of ``manifest.json``, from which a selector resumes."""
 
     rule: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    """What else the selector keeps."""
     epochs: Sequence[SavedEpoch]
     """All epochs, in the order of the updates."""
-    pending: SavedEpoch | None = None
-    """An epoch whose checkpoint is being saved; it counts once the file has its final name."""
-    garbage: Sequence[SavedEpoch] = ()
-    """Epochs whose files may still exist and will be deleted."""
+    dropped: Sequence[SavedEpoch] = ()
+    """Epochs as they were saved, whose files may still exist and will be deleted."""
+    size: int = 0
+    """Bytes of the lines that count."""
 
-    def write(self, folder: Path, *, flush: bool) -> None:
-        """Replace the manifest of a folder in one step."""
-        text = json.dumps({"format": 1, **vars(self)}, default=vars)  # an indent would take ten times as long
-        replace_text(folder / NAME, text + "\n", flush=flush)
+    is_current: bool = True
+    """Whether an earlier version has left no unfinished work in the first line."""
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -72,13 +77,62 @@ class Manifest:
         """
         path = folder / NAME
         try:
-            plain = json.loads(read_limited(path, MAX_BYTES).decode("utf-8"))
-            pending = None if plain["pending"] is None else _saved_epoch(plain["pending"])
-            epochs, garbage = ([_saved_epoch(entry) for entry in plain[key]] for key in ("epochs", "garbage"))
-            return cls(dict(plain["rule"]), epochs, pending, garbage)
-        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
+            if lines and _is_unfinished(folder, _update(lines[-1])[0]):
+                del lines[-1]
+            plain = json.loads(first.decode("utf-8"))
+            pending, garbage = plain.get("pending"), [_saved_epoch(entry) for entry in plain.get("garbage", ())]
+            begun = [_saved_epoch(entry) for entry in plain["epochs"]]
+            begun += [] if pending is None or not _saved_epoch(pending).is_whole_in(folder) else [_saved_epoch(pending)]
+            epochs: dict[object, SavedEpoch] = {}
+            keys = {}
+            for epoch, gone in chain(((epoch, []) for epoch in begun), map(_update, lines)):
+                epochs[epoch.key] = epoch
+                keys[epoch.file] = epoch.key
+                for file in gone:
+                    key = keys.pop(file)
+                    garbage.append(epochs[key])
+                    epochs[key] = replace(epochs[key], file=None, sha256="")
+            size = len(first) + 1 + sum(len(line) + 1 for line in lines)
+            settings, is_current = dict(plain.get("settings", {})), pending is None and not plain.get("garbage")
+            return cls(dict(plain["rule"]), settings, list(epochs.values()), garbage, size, is_current)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = shown(f"{type(error).__name__}: {error}")
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
+
+    def write(self, folder: Path, *, flush: bool) -> None:
+        """Replace the manifest of a folder, in one step, by one whose first line holds all epochs."""
+        plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
+        replace_text(folder / NAME, json.dumps(plain, default=vars) + "\n", flush=flush)
+
+
+def append(folder: Path, size: int, epoch: SavedEpoch, dropped: Sequence[SavedEpoch], *, flush: bool) -> int:
+    """Append an update to a manifest after so many bytes; return the new size.
+
+    Raises:
+        OSError: If it cannot be written; the line may then have no end.
+    """
+    plain = {"number": epoch.number, "values": epoch.values}
+    plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
+    plain |= {"dropped": [each.file for each in dropped]} if dropped else {}
+    return append_text(folder / NAME, size, json.dumps(plain) + "\n", flush=flush)
+
+
+def temporary_of(folder: Path, epoch: SavedEpoch) -> Path:
+    """Return the file that a checkpoint is written to before it gets its name."""
+    return folder / f".{epoch.file}.tmp"
+
+
+def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
+    """Return whether the process died before the checkpoint of an update had its name."""
+    return epoch.file is not None and temporary_of(folder, epoch).exists() and not (folder / epoch.file).exists()
+
+
+def _update(line: bytes) -> tuple[SavedEpoch, list[str]]:
+    """Return the epoch of a line, and the files that were dropped for it."""
+    plain = json.loads(line.decode("utf-8"))
+    gone = plain.pop("dropped", [])
+    return _saved_epoch(plain), list(gone)
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
@@ -87,9 +141,7 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
         raise ValueError(f"the number of an epoch must be an integer, but is {quoted(number)}")
-    if file is not None and not (
-        isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}(-[1-9][0-9]*)?\.pt", file)
-    ):
+    if file is not None and not (isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}{NAMES}", file, re.ASCII)):
         raise ValueError(f"the file of epoch {quoted(number)} must be named after it, but is {quoted(file)}")
     if not isinstance(epoch.sha256, str):
         raise ValueError(f"sha256 must be text, but is {quoted(epoch.sha256)}")
@@ -106,8 +158,8 @@ def delete_checkpoints(folder: Path) -> None:
     if not (folder / NAME).exists():
         return
     saved = Manifest.read(folder)
-    for entry in (*saved.epochs, *saved.garbage, saved.pending):
-        if entry is not None and entry.is_whole_in(folder):
+    for entry in (*saved.epochs, *saved.dropped):
+        if entry.is_whole_in(folder):
             (folder / str(entry.file)).unlink()
     (folder / NAME).unlink()
 

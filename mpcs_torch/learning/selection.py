@@ -1,18 +1,19 @@
 """Rank epochs by one metric, with limits on others."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
-from math import isclose
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import isclose, isnan
 from operator import le
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from torchmetrics import Metric
-
-from mpcs_torch.errors import require
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.inputs.cautions import EvaluationWarning
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.tables import Table
+
+if TYPE_CHECKING:
+    from torchmetrics import Metric  # takes seconds to import
 
 Direction = Literal["min", "max"]
 Ties = Literal["first", "last"]
@@ -26,6 +27,9 @@ class Epoch:
 
     number: int
     values: Mapping[str, float]
+
+
+E = TypeVar("E", bound=Epoch)
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,11 @@ class SelectionRule:
             raise ValueError(f"directions must say which way is better for {self.by!r}, but has {list(resolved)}.")
         if without := ", ".join(name for name in self.within if name not in resolved):
             raise ValueError(f"within needs the direction of {without}, but directions has {list(resolved)}.")
+        for kind in ("within", "at_most", "at_least"):
+            limits = {name: number(f"{kind} of {name}", limit) for name, limit in getattr(self, kind).items()}
+            is_known = kind == "within" or not any(map(isnan, limits.values()))
+            require(is_known, f"{kind} must hold numbers other than NaN", limits)
+            object.__setattr__(self, kind, limits)
         negative = {name: slack for name, slack in self.within.items() if not slack >= 0}
         require(not negative, "within must hold distances >= 0", negative)
         check_choice("ties", self.ties, Ties)
@@ -69,45 +78,39 @@ class SelectionRule:
         """Return the names of all metrics that the rule reads."""
         return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
 
-    def ranking(self, epochs: Sequence[Epoch]) -> list[Epoch]:
+    def ranking(self, epochs: Sequence[E]) -> list[E]:
         """Return the epochs within the limits, best first; an epoch whose ranking metric is NaN is left out."""
-        best = {}
-        for name in self.within:
-            losses = [self._loss(epoch, name) for epoch in epochs]
-            best[name] = min((loss for loss in losses if loss == loss), default=float("nan"))
-        allowed = [epoch for epoch in epochs if self._keeps_limits(epoch, best)]
+        best: dict[str, float] = {}
+        for epoch in epochs:
+            best = self.best_losses(best, epoch)
+        allowed = [epoch for epoch in epochs if self.keeps_limits(epoch, best)]
         ordered = allowed if self.ties == "first" else allowed[::-1]
-        return sorted(ordered, key=lambda epoch: self._loss(epoch, self.by))  # stable, so ties stay in order
+        return sorted(ordered, key=lambda epoch: self.loss(epoch, self.by))  # stable, so ties stay in order
 
-    def could_win(self, epochs: Sequence[Epoch], places: int, *, among: Sequence[Epoch] | None = None) -> list[Epoch]:
-        """Return the epochs that are, or could still become, the best ``places`` epochs as more epochs follow.
+    def alone(self, name: str) -> "SelectionRule":
+        """Return the rule that ranks by one metric with a direction, without limits."""
+        return SelectionRule(name, self.directions, ties=self.ties)
 
-        Only the epochs in ``among`` compete (default: all), but the limits come from all epochs. A later best value can
-        move epochs outside ``within``. So an epoch is out only if at least ``places`` others rank before it and will
-        stay within the limits at least as long.
-        """
-        ranking = [epoch for epoch in self.ranking(epochs) if among is None or epoch in among]
-        losses = [[self._loss(epoch, name) for name in self.within] for epoch in ranking]
-
-        def outranking(i: int) -> Iterator[int]:
-            return (j for j in range(i) if all(map(le, losses[j], losses[i])))
-
-        return [epoch for i, epoch in enumerate(ranking) if len(list(islice(outranking(i), places))) < places]
-
-    def picked_by_each(self, epochs: Sequence[Epoch]) -> dict[str, Epoch]:
+    def picked_by_each(self, epochs: Sequence[E]) -> dict[str, E]:
         """Return the epoch that each metric with a direction would pick on its own."""
-        alone = {name: SelectionRule(name, self.directions, ties=self.ties) for name in self.directions}
-        return {name: ranking[0] for name, rule in alone.items() if (ranking := rule.ranking(epochs))}
+        return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
 
-    def _loss(self, epoch: Epoch, name: str) -> float:
+    def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
+        """Return the best values, negated if higher is better, of the metrics in ``within`` after one more epoch."""
+        losses = {name: self.loss(epoch, name) for name in self.within}
+        return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
+
+    def loss(self, epoch: Epoch, name: str) -> float:
         """Return the value of a metric, negated if higher is better."""
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
-    def _keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
+    def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
+        """Return whether an epoch is within the limits, those in ``within`` counted from these best losses."""
         # Comparisons with NaN are false, so NaN is outside every limit.
+        near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
         return (
             epoch.values[self.by] == epoch.values[self.by]
-            and all(_is_at_most(self._loss(epoch, name), best[name] + slack) for name, slack in self.within.items())
+            and all(_is_at_most(loss, limit) for loss, limit in near)
             and all(_is_at_most(epoch.values[name], limit) for name, limit in self.at_most.items())
             and all(_is_at_most(-epoch.values[name], -limit) for name, limit in self.at_least.items())
         )
@@ -118,12 +121,111 @@ def _is_at_most(value: float, limit: float) -> bool:
     return value <= limit or isclose(value, limit, rel_tol=ROUNDING)
 
 
-def explain(rule: SelectionRule, epochs: Sequence[Epoch]) -> Table:
-    """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule."""
+@dataclass(frozen=True)
+class Contender:
+    """An epoch that is, or could still become, one of the best."""
+
+    place: int
+    """Among all epochs, from 0."""
+    rank: tuple[float, int]
+    """Sorts contenders, the best first."""
+    losses: tuple[float, ...]
+    """The metrics in ``within``, negated if higher is better: a lower one stays within its limit longer."""
+    outranked_by: int = 0
+    """The number of better ones that will stay within the limits at least as long."""
+
+    def outranks(self, other: "Contender") -> bool:
+        """Return whether this one stays better than another as long as that one is within the limits."""
+        return self.rank < other.rank and all(map(le, self.losses, other.losses))
+
+    def behind(self, other: "Contender") -> "Contender":
+        """Return this one with one more that outranks it."""
+        return replace(self, outranked_by=self.outranked_by + 1) if other.outranks(self) else self
+
+
+@dataclass(frozen=True)
+class Contenders:
+    """The epochs that are, or could still become, the best ``places`` ones as more epochs follow.
+
+    A later best value can move epochs outside ``within``, and none ever comes back. So an epoch is out once it is
+    outside, or once ``places`` others outrank it.
+    """
+
+    rule: SelectionRule
+    places: int
+    most: int | None = None
+    """The largest number of contenders; above it, the one goes whose loss costs least."""
+    epochs: tuple[tuple[Epoch, Contender], ...] = ()
+    best_losses: Mapping[str, float] = field(default_factory=dict)
+    count: int = 0
+    """Of all epochs that were added."""
+    picked_at: int = 0
+    """The count when the present pick came first."""
+
+    def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
+        """Return the contenders after one more epoch, which may move limits even if it does not compete."""
+        rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
+        order = self.count if rule.ties == "first" else -self.count
+        new = Contender(self.count, (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, n) for n in rule.within))
+        epochs = [pair for pair in self.epochs if rule.keeps_limits(pair[0], best)]
+        if competes and rule.keeps_limits(epoch, best):
+            new = replace(new, outranked_by=sum(old.outranks(new) for _, old in epochs))
+            epochs = [(each, old.behind(new)) for each, old in epochs]
+            epochs = [pair for pair in [*epochs, (epoch, new)] if pair[1].outranked_by < self.places]
+        if self.most is not None and len(epochs) > self.most:
+            epochs.remove(self._cheapest(sorted(epochs, key=lambda pair: pair[1].rank)))
+        added = replace(self, epochs=tuple(epochs), best_losses=best, count=self.count + 1)
+        return added if added.pick == self.pick else replace(added, picked_at=added.count)
+
+    def _cheapest(self, ranked: list[tuple[Epoch, Contender]]) -> tuple[Epoch, Contender]:
+        """Return the one that the next is nearest to, which would take its turn; but never one of the best places."""
+        costs = [after[1].rank[0] - each[1].rank[0] for each, after in pairwise(ranked)]
+        later = range(self.places, len(costs))
+        return ranked[min(later, key=lambda i: costs[i]) if later else -1]
+
+    def among(self, places: Container[int]) -> "Contenders":
+        """Return the contenders at some places alone."""
+        return replace(self, epochs=tuple(pair for pair in self.epochs if pair[1].place in places))
+
+    @property
+    def pick(self) -> int | None:
+        """Return the place of the best one; None if no epoch is within the limits."""
+        return min((each for _, each in self.epochs), key=lambda each: each.rank).place if self.epochs else None
+
+    @property
+    def places_kept(self) -> set[int]:
+        """Return the places of all contenders."""
+        return {each.place for _, each in self.epochs}
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number of any library as a float.
+
+    Raises:
+        ValueError: If it is no single number.
+    """
+    try:
+        if isinstance(value, str | bytes | bytearray):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ValueError(f"{name} must be a number, but got {quoted(value)}.") from None
+
+
+def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
+    """Return a table of the picks of the rule and of each metric alone, with differences from the pick of the rule.
+
+    Args:
+        rule: The rule.
+        epochs: All epochs.
+        best: The best epoch that has a checkpoint, told apart if the rule picks another one.
+    """
     picked = {"the rule": ranking[0]} if (ranking := rule.ranking(epochs)) else {}
+    if best is not None and picked and picked["the rule"] is not best:
+        picked = {"the rule (its checkpoint is gone)": ranking[0], "the rule, of those with one": best}
+    reference = next(iter(picked.values()), None)
     picked |= rule.picked_by_each(epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
-    reference = picked.get("the rule")
     rows = []
     for picker, epoch in picked.items():
         cells = {name: f"{value:.6g}" for name, value in epoch.values.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.learning.selection import Epoch
+from mpcs_torch.learning import CheckpointSelector
 from tests.integrations import plain_loop as plain
 from tests.integrations.accelerate_loop import accelerate_loop
 
@@ -39,7 +39,6 @@ def test_two_processes_take_the_same_path_count_once_and_refuse_repeated_steps(t
         assert found["prepared"] == pytest.approx(expected.rates, rel=1e-4)
         assert found["errors"] == [4.0, 4.0]  # not twice what the other process has seen too
         assert found["repeated"].startswith("Accelerate would step MPCSLR once for each process")
-    manifest = json.loads((tmp_path / "registered" / "selector-0" / "manifest.json").read_text())
-    epochs = [Epoch(epoch["number"], epoch["values"]) for epoch in manifest["epochs"]]
+    epochs = CheckpointSelector.open(tmp_path / "registered" / "selector-0").epochs
     assert [epoch.number for epoch in epochs] == list(range(plain.EPOCHS))
     assert plain.rule().ranking(epochs)[0].number == expected.picked

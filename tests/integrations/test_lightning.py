@@ -1,7 +1,6 @@
 """Lightning's Trainer takes the path of the plain loop, resumes it, and logs figures."""
 
 import importlib
-import json
 import logging
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from mpcs_torch import MetaPatternConcernScore, WithInterval, evaluate
-from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.metrics import DetectionCurve
 from tests.integrations import plain_loop as plain
 
@@ -218,6 +217,6 @@ def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -
     code = f"import pathlib; from {__name__} import fit_in_two_processes as fit; fit(pathlib.Path({str(tmp_path)!r}))"
     # In a process of its own, because one that has used autograd cannot be forked.
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, capture_output=True)
-    epochs = json.loads((tmp_path / "manifest.json").read_text())["epochs"]
-    assert [epoch["number"] for epoch in epochs] == [0, 1, 2]
-    assert sorted(path.name for path in tmp_path.glob("*.pt")) == [epoch["file"] for epoch in epochs if epoch["file"]]
+    epochs = CheckpointSelector.open(tmp_path).epochs
+    assert [epoch.number for epoch in epochs] == [0, 1, 2]
+    assert sorted(path.name for path in tmp_path.glob("*.pt")) == [epoch.file for epoch in epochs if epoch.file]

@@ -1,6 +1,7 @@
 """The epoch that a rule picks; a selector during training never drops the epoch that it would pick afterwards."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.learning.selection import Epoch, SelectionRule, explain
+from mpcs_torch.learning.selection import Contenders, Epoch, SelectionRule, explain
 
 DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
 NAN = float("nan")
@@ -75,17 +76,18 @@ def test_keeping_what_could_win_loses_no_pick(
 ) -> None:
     within = {"accuracy": slack} if constrained else {}
     rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties)  # type: ignore[arg-type]
-    seen: list[Epoch] = []
-    kept: list[Epoch] = []
-    for epoch in epochs(*runs):
-        seen.append(epoch)
-        could = rule.could_win(seen, places)
-        kept = [old for old in (*kept, epoch) if old in could]
-        assert [e.number for e in rule.ranking(seen)[:places]] == [e.number for e in rule.ranking(seen) if e in kept][
-            :places
-        ]
+    seen = epochs(*runs)
+    contenders, limited = Contenders(rule, places), Contenders(rule, places, places + 1)
+    for count, epoch in enumerate(seen, start=1):
+        contenders, limited = contenders.add(epoch), limited.add(epoch)
+        ranking = [each.number - 1 for each in rule.ranking(seen[:count])]
+        assert ranking[:places] == [place for place in ranking if place in contenders.places_kept][:places]
+        assert contenders.pick == (ranking[0] if ranking else None)
+        assert len(limited.places_kept) <= places + 1
+        if limited.places_kept == contenders.places_kept:
+            assert limited.pick == contenders.pick
     if not constrained:
-        assert len(kept) <= places
+        assert contenders == replace(limited, most=None)
 
 
 def test_each_metric_has_its_own_pick() -> None:

@@ -1,0 +1,353 @@
+"""Laws of `CheckpointSelector`: what `update` accepts can be resumed and loaded; the rest changes nothing on disk."""
+
+import argparse
+import threading
+from collections import OrderedDict
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mpcs_torch.learning import CheckpointSelector, SelectionRule, manifest
+from tests.power_failure import image_of
+from tests.processes.forked import forked, succeeded
+
+RULE = SelectionRule("mpcs", {"mpcs": "min"})
+
+
+class Own:
+    """A class of the user's."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Own)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def equal(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict):
+        return type(one) is type(other) and one.keys() == other.keys() and all(equal(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple):
+        return type(one) is type(other) and len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, np.ndarray):
+        return type(one) is type(other) and np.array_equal(one, other)
+    return bool(type(one) is type(other) and (one == other or one != one))
+
+
+numbers = st.one_of(
+    st.floats(),
+    st.integers(-(2**70), 2**70),
+    st.just(10**400),
+    st.floats().map(torch.tensor),
+    st.floats(width=16).map(np.float16),
+    st.integers(-9, 9).map(np.int8),
+    st.sampled_from([torch.tensor([0.5]), torch.tensor([[2]]), torch.tensor([0.5, 0.5]), torch.tensor(True)]),
+    st.sampled_from([np.array(0.5), np.array([0.5, 1.0]), np.bool_(True), True, Decimal("0.5"), Fraction(1, 3)]),
+    st.sampled_from(["0.5", b"1", None, 1j, Own(), [], [0.5], {}, float, torch.tensor([])]),
+)
+leaves = st.one_of(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.binary(max_size=3),
+    st.sampled_from([torch.tensor(1), torch.zeros(2, 3, dtype=torch.bfloat16), torch.zeros(3, requires_grad=True)]),
+    st.sampled_from([torch.nn.Parameter(torch.ones(2)), torch.float64, torch.Size([2]), torch.device("cpu"), {1, 2}]),
+    st.sampled_from([np.float64(0.5), np.int64(3), np.arange(3), np.str_("a"), np.dtype("f8"), slice(3), range(3), 1j]),
+    st.sampled_from(
+        [Path("a"), argparse.Namespace(lr=1), Own(), Own, threading.Lock(), lambda: 1, iter([1]), Decimal(1)]
+    ),
+)
+states = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(st.text(max_size=2) | st.integers(0, 3), inner, max_size=3),
+        st.lists(st.tuples(st.sampled_from("ab"), inner), max_size=2).map(OrderedDict),
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150)
+@given(state=states, epoch=numbers, mpcs=numbers, name=st.text(min_size=1, max_size=3), other=numbers)
+@example({"best": np.float64(0.9)}, 0, 0.5, "loss", 0.5)
+@example({"args": argparse.Namespace(lr=0.1)}, 0, 0.5, "loss", 0.5)
+@example(torch.nn.Linear(2, 2), 0, 0.5, "loss", 0.5)
+@example({}, torch.tensor(2), np.float32(0.5), "\ud800", float("-inf"))
+def test_what_is_accepted_can_be_resumed_and_loaded(state: Any, epoch: Any, mpcs: Any, name: str, other: Any) -> None:
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        selector = CheckpointSelector(folder, RULE, flush=False)
+        selector.update("first", epoch=-1, mpcs=1.0)
+        before = image_of(folder)
+        values = {"mpcs": mpcs, **({name: other} if name not in ("mpcs", "state", "epoch", "self") else {})}
+        refusal = None
+        try:
+            selector.update(lambda: state, epoch=epoch, **values)
+        except ValueError as error:
+            refusal = str(error)
+        if refusal is not None:
+            assert refusal.startswith(("epoch must be", f"{name} must be", "mpcs must be", "state"))
+            assert image_of(folder) == before
+            return
+        for again in (CheckpointSelector(folder, RULE, resume=True), CheckpointSelector.open(folder)):
+            assert [entry.key for entry in again.epochs] == [entry.key for entry in selector.epochs]
+            expected = state if float(mpcs) < 1 else "first"
+            assert equal(again.load_best(), expected)
+        selector.update("better", epoch=9, mpcs=float("-inf"))
+        if float(mpcs) != float("-inf"):
+            assert CheckpointSelector.open(folder).load_best() == "better"
+
+
+limits = st.sampled_from([0.02, np.float32(0.02), np.float64(0.02), torch.tensor(0.02), 0, True, Fraction(1, 50)])
+
+
+@given(within=limits, at_most=limits, at_least=limits)
+def test_limits_may_be_numbers_of_any_library(within: Any, at_most: Any, at_least: Any) -> None:
+    given_limits = {"within": within, "at_most": at_most, "at_least": at_least}
+    rule = SelectionRule("mpcs", {"mpcs": "min"}, **{kind: {"mpcs": limit} for kind, limit in given_limits.items()})
+    with TemporaryDirectory() as folder:
+        CheckpointSelector(folder, rule, flush=False).update({}, epoch=0, mpcs=0.02)
+        assert CheckpointSelector(folder, rule, resume=True).last_epoch == 0
+        assert CheckpointSelector.open(folder).rule == rule
+
+
+@pytest.mark.parametrize("limit", ["0.5", None, float("nan"), torch.zeros(2)])
+def test_limits_that_are_no_numbers_are_refused(limit: Any) -> None:
+    with pytest.raises(ValueError, match=r"at_most (of mpcs must be a number|must hold numbers other than NaN)"):
+        SelectionRule("mpcs", {"mpcs": "min"}, at_most={"mpcs": limit})
+
+
+score = st.integers(0, 5).map(lambda n: n / 4) | st.just(float("nan"))
+
+
+@settings(max_examples=60)
+@given(
+    scores=st.lists(st.tuples(score, score), min_size=1, max_size=12),
+    options=st.fixed_dictionaries(
+        {
+            "top_k": st.integers(1, 2),
+            "keep_last": st.booleans(),
+            "keep_every": st.sampled_from([0, 3]),
+            "keep_best_by": st.sampled_from([(), ("accuracy",)]),
+            "keep_at_most": st.sampled_from([None, 2, 3]),
+            "patience": st.sampled_from([None, 1, 3]),
+        }
+    ),
+    restarts=st.sets(st.integers(0, 11)),
+    within=st.sampled_from([{}, {"accuracy": 0.25}]),
+)
+def test_a_resumed_selector_equals_an_unbroken_one(
+    scores: list[tuple[float, float]], options: dict[str, Any], restarts: set[int], within: dict[str, float]
+) -> None:
+    rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within)
+    with TemporaryDirectory() as place:
+        unbroken = CheckpointSelector(Path(place) / "unbroken", rule, flush=False, **options)
+        resumed = CheckpointSelector(Path(place) / "resumed", rule, flush=False, **options)
+        for epoch, (mpcs, accuracy) in enumerate(scores):
+            if epoch in restarts:
+                opened = CheckpointSelector.open(resumed.folder, flush=False) if epoch else resumed
+                resumed = (
+                    opened
+                    if epoch % 2
+                    else CheckpointSelector(resumed.folder, rule, resume=True, flush=False, **options)
+                )
+            for selector in (unbroken, resumed):
+                selector.update({"epoch": torch.tensor(epoch)}, epoch=epoch, mpcs=mpcs, accuracy=accuracy)
+            assert image_of(unbroken.folder) == image_of(resumed.folder)
+            assert (unbroken.best_path is None) == (resumed.best_path is None)
+            assert unbroken.should_stop == resumed.should_stop
+            if unbroken.best is not None and resumed.best is not None:
+                assert unbroken.best.key == resumed.best.key
+                assert unbroken.load_best() == {"epoch": torch.tensor(unbroken.best.number)}
+            if options["keep_at_most"] is None:
+                assert [unbroken.best][: unbroken.best is not None] == rule.ranking(unbroken.epochs)[:1]
+
+
+def test_the_record_is_readable_after_a_kill_at_any_byte(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, top_k=9)
+    for epoch in range(3):
+        selector.update({"epoch": epoch}, epoch=epoch, mpcs=1 / (epoch + 1))
+    whole = (tmp_path / manifest.NAME).read_bytes()
+    begins = whole.index(b"\n") + 1
+    for size in range(begins, len(whole)):
+        (tmp_path / manifest.NAME).write_bytes(whole[:size])
+        epochs = whole[:size].count(b"\n") - 1
+        assert CheckpointSelector.open(tmp_path).last_epoch == (epochs - 1 if epochs else None)
+    (tmp_path / manifest.NAME).write_bytes(whole[:-9])
+    CheckpointSelector.open(tmp_path).update({"epoch": 3}, epoch=3, mpcs=0.1)
+    assert [epoch.number for epoch in CheckpointSelector.open(tmp_path).epochs] == [0, 1, 3]
+
+
+def test_the_limit_on_files_holds_and_the_lost_pick_is_named(tmp_path: Path) -> None:
+    rule = SelectionRule("loss", {"loss": "min", "accuracy": "max"}, within={"accuracy": 0.01})
+    selector = CheckpointSelector(tmp_path, rule, keep_at_most=5, flush=False)
+    for epoch in range(400):
+        selector.update({"epoch": epoch}, epoch=epoch, loss=0.1 + epoch / 1000, accuracy=1 - 1 / (epoch + 2))
+        assert len(list(tmp_path.glob("*.pt"))) <= 5
+    best, pick = selector.best, rule.ranking(selector.epochs)[0]
+    assert best is not None
+    assert (pick.number, pick.file) == (79, None)
+    assert pick.values["loss"] < best.values["loss"] < pick.values["loss"] + 0.1
+    assert selector.load_best() == {"epoch": best.number}
+    first, second, *_ = selector.explain().rows
+    assert (first[:2], second[:2]) == (
+        ["the rule (its checkpoint is gone)", "79"],
+        ["the rule, of those with one", str(best.number)],
+    )
+
+
+def test_patience_is_counted_from_the_last_change_of_the_best(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, patience=2)
+    told = []
+    for epoch, mpcs in enumerate([float("nan"), float("nan"), 0.5, 0.6, 0.4, 0.4, float("nan"), 0.3]):
+        selector.update({}, epoch=epoch, mpcs=mpcs)
+        told.append(selector.should_stop)
+    assert told == [False, False, False, False, False, False, True, False]
+
+
+def test_another_rule_is_tried_on_the_record(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    for epoch, (mpcs, loss) in enumerate([(0.5, 0.1), (0.3, 0.2)]):
+        selector.update({}, epoch=epoch, mpcs=mpcs, loss=loss)
+    ranked = CheckpointSelector.open(tmp_path).rerank(SelectionRule("loss", {"loss": "min"}))
+    assert [(epoch.number, epoch.file) for epoch in ranked] == [(0, None), (1, "epoch-00001.pt")]
+    assert selector.best_path == tmp_path / "epoch-00001.pt"
+    assert repr(selector) == f"CheckpointSelector({str(tmp_path)!r}, min mpcs, 2 epochs, best: epoch 1)"
+    with pytest.raises(ValueError, match="rule must name recorded metrics, but got f1, not in epoch 0"):
+        selector.rerank(SelectionRule("f1", {"f1": "max"}))
+
+
+def test_a_folder_without_a_record_is_not_opened(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="is no folder of a CheckpointSelector"):
+        CheckpointSelector.open(tmp_path)
+    selector = CheckpointSelector(tmp_path, RULE)
+    selector.update({}, epoch=0, mpcs=0.5)
+    text = (tmp_path / manifest.NAME).read_text()
+    (tmp_path / manifest.NAME).write_text(text.replace('"top_k": 1', '"top_k": "one"'))
+    with pytest.raises(manifest.ManifestError, match="has no rule and settings of a CheckpointSelector"):
+        CheckpointSelector.open(tmp_path)
+
+
+def test_a_folder_that_changed_is_refused_without_resume(tmp_path: Path) -> None:
+    mine = CheckpointSelector(tmp_path / "one", RULE)
+    other = forked(lambda: CheckpointSelector(tmp_path / "one", RULE).update("other", epoch=0, mpcs=0.1))
+    assert succeeded([other])
+    with pytest.raises(RuntimeError, match="holds epochs that another selector has written since this one was created"):
+        mine.update("mine", epoch=0, mpcs=0.5)
+    first = CheckpointSelector(tmp_path / "two", RULE, top_k=9)
+    first.update("first", epoch=0, mpcs=1.0)
+    second = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
+    second.update("second", epoch=1, mpcs=0.1)
+    with pytest.raises(RuntimeError, match="holds epochs that another selector has written"):
+        first.update("third", epoch=2, mpcs=0.7)
+    third = CheckpointSelector(tmp_path / "two", RULE, top_k=9, resume=True)
+    second.update("second", epoch=3, mpcs=0.2)
+    third.update("third", epoch=4, mpcs=0.3)
+    assert [epoch.number for epoch in CheckpointSelector.open(tmp_path / "two").epochs] == [0, 1, 3, 4]
+
+
+def test_every_process_may_call_update(tmp_path: Path) -> None:
+    """The state may be gathered from all of them, so all are asked for it at the same updates."""
+
+    def train(rank: int) -> None:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/ranks", rank=rank, world_size=2)
+        selector = CheckpointSelector(tmp_path / "folder", RULE, patience=2)
+
+        def state() -> dict[str, torch.Tensor]:
+            gathered = torch.tensor(1.0)
+            torch.distributed.all_reduce(gathered)
+            return {"ranks": gathered}
+
+        for epoch, mpcs in enumerate([0.5, 0.7, 0.3, 0.4, 0.6]):
+            selector.update(state, epoch=epoch, mpcs=mpcs)
+        assert selector.should_stop
+        assert selector.best is not None
+        assert selector.best.number == 2
+        torch.distributed.barrier()
+        assert selector.load_best() == {"ranks": torch.tensor(2.0)}
+        torch.distributed.destroy_process_group()
+
+    assert succeeded([forked(lambda: train(0)), forked(lambda: train(1))])
+    assert [path.name for path in (tmp_path / "folder").glob("*.pt")] == ["epoch-00002.pt"]
+
+
+def test_averaged_weights_are_saved_and_shards_are_refused_by_name(tmp_path: Path) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import distribute_tensor
+    from torch.optim.swa_utils import AveragedModel
+
+    average = AveragedModel(torch.nn.Linear(2, 2), use_buffers=True)
+    selector = CheckpointSelector(tmp_path / "average", RULE)
+    selector.update(average.state_dict, epoch=0, mpcs=0.5)
+    average.load_state_dict(selector.load_best())
+
+    def shard() -> None:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rank", rank=0, world_size=1)
+        tensor = distribute_tensor(torch.ones(4), init_device_mesh("cpu", (1,)))
+        with pytest.raises(ValueError, match=r"state\['model'\]\['weight'\] must be a whole tensor, but is a DTensor"):
+            CheckpointSelector(tmp_path / "shards", RULE).update({"model": {"weight": tensor}}, epoch=0, mpcs=0.5)
+        assert list((tmp_path / "shards").iterdir()) == []
+
+    assert succeeded([forked(shard)])
+
+
+def test_files_may_be_safetensors_and_may_tell_the_value(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    rule = SelectionRule("val/mpcs", {"val/mpcs": "min"})
+    selector = CheckpointSelector(tmp_path, rule, file_format="safetensors", name_values=True)
+    weights = torch.nn.Linear(2, 2).state_dict()
+    selector.update(weights, epoch=3, **{"val/mpcs": 0.25})
+    with pytest.raises(ValueError, match="cannot be saved: safetensors takes a dictionary of tensors alone"):
+        selector.update({"model": weights}, epoch=4, **{"val/mpcs": 0.1})
+    again = CheckpointSelector.open(tmp_path)
+    assert again.best_path == tmp_path / "epoch-00003-val_mpcs=0.25.safetensors"
+    assert equal(again.load_best(), dict(weights))
+
+
+def test_negative_and_infinite_values_have_names_too(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, name_values=True, top_k=9)
+    for epoch, mpcs in enumerate([-1e-9, float("-inf"), 1e300]):
+        selector.update({}, epoch=epoch, mpcs=mpcs)
+    assert len(CheckpointSelector.open(tmp_path).rerank(RULE)) == len(list(tmp_path.glob("*.pt"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"keep_at_most": 1, "top_k": 2}, r"keep_at_most must be at least top_k \(2\), but got 1"),
+        ({"patience": 0}, "patience must be at least 1, or None, but got 0"),
+        ({"file_format": "onnx"}, "file_format must be 'pt' or 'safetensors', but got 'onnx'"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CheckpointSelector(tmp_path, RULE, **settings)
+
+
+@pytest.mark.benchmark
+def test_ten_thousand_updates_take_less_than_a_minute(tmp_path: Path) -> None:
+    import time
+
+    falling, within = RULE, SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within={"accuracy": 0.5})
+    for rule, options in ((falling, {}), (within, {"keep_at_most": 5, "keep_best_by": ("accuracy",)})):
+        selector = CheckpointSelector(tmp_path / rule.by / str(len(options)), rule, flush=False, **options)  # type: ignore[arg-type]
+        began = time.monotonic()
+        for epoch in range(10_000):
+            selector.update({"w": torch.zeros(1)}, epoch=epoch, mpcs=1 / (epoch + 1), accuracy=epoch / 10_000)
+        assert time.monotonic() - began < 60
+        began = time.monotonic()
+        assert CheckpointSelector.open(selector.folder).best == selector.best
+        assert time.monotonic() - began < 10
