@@ -14,6 +14,7 @@ Lightning passes a monitored metric to `MPCSLR`::
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torchmetrics import Metric
 
 from mpcs_torch.errors import MpcsError
@@ -31,6 +32,10 @@ else:
         from lightning.pytorch.callbacks import Checkpoint
 
 __all__ = ["LightningError", "LogFigures", "SelectCheckpoint"]
+
+
+LOGGED = "mpcs_torch.callback_metrics"
+"""Where a checkpoint keeps what was logged."""
 
 
 class LightningError(MpcsError, ValueError):
@@ -70,26 +75,40 @@ class SelectCheckpoint(Checkpoint):
 
     def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
         self.selector = CheckpointSelector(folder, rule, **options)
-        self._monitored: dict[str, float] = {}
-        """The values that schedulers have not been stepped with yet, by monitor."""
+        self._logged: dict[str, float] = {}
+        """What schedulers may monitor, of the checkpoint that is resumed."""
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the values that the schedulers still have to be stepped with."""
-        return {"monitored": self._monitored}
+    def on_save_checkpoint(
+        self,
+        trainer: "Trainer",
+        pl_module: "LightningModule",  # noqa: ARG002  # a hook
+        checkpoint: dict[str, Any],
+    ) -> None:
+        """Add what schedulers may monitor, which Lightning leaves out."""
+        checkpoint[LOGGED] = {name: float(value) for name, value in trainer.callback_metrics.items()}
 
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over such values from a checkpoint."""
-        self._monitored = dict(state_dict["monitored"])
+    def on_load_checkpoint(
+        self,
+        trainer: "Trainer",  # noqa: ARG002
+        pl_module: "LightningModule",  # noqa: ARG002
+        checkpoint: dict[str, Any],
+    ) -> None:
+        """Take it over; the Trainer forgets what was logged until it starts to train."""
+        self._logged = checkpoint.get(LOGGED, {})
 
-    def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002  # a hook
-        """Step the schedulers of a resumed run with the scores of the epoch that was saved."""
-        for scheduler, monitor in _monitors(trainer):
-            if monitor in self._monitored:
-                scheduler.step(self._monitored[monitor])
+    def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Let schedulers of a resumed run monitor what was logged before."""
+        trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._logged.items()})
+        if trainer.fit_loop.resumed_on_epoch_end:  # from a file that ModelCheckpoint has saved then
+            progress = trainer.fit_loop.epoch_progress.current
+            progress.completed -= 1  # the steps belong to the epoch before
+            trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
+            progress.completed += 1
 
-    def on_train_epoch_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Forget the scores of the epoch before: its schedulers have been stepped."""
-        self._monitored = {}
+    def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Step the schedulers that Lightning leaves out at the end of the epoch in which it has resumed."""
+        if trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached():
+            trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
         """Offer the epoch, unless this is a sanity check or a validation outside of training."""
@@ -101,7 +120,6 @@ class SelectCheckpoint(Checkpoint):
             raise LightningError(
                 f"the selector needs {', '.join(missing)}: log it in validation_step; logged are {', '.join(logged)}."
             )
-        self._monitored = {name: float(logged[name]) for _, name in _monitors(trainer) if name in logged}
         # As `Trainer.save_checkpoint`, in all processes, because a sharded model is gathered here.
         checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
         if trainer.is_global_zero:
@@ -152,16 +170,6 @@ class LogFigures(Callback):
                 for logger in filter(_takes_figures, trainer.loggers):
                     _log(logger, name, figure, trainer.global_step)
             pyplot.close(figure)
-
-
-def _monitors(trainer: "Trainer") -> list[tuple[Any, str]]:
-    """Return the schedulers that are stepped with a metric at the end of each epoch, and its name."""
-    configs = trainer.lr_scheduler_configs
-    return [
-        (config.scheduler, config.monitor)
-        for config in configs
-        if config.reduce_on_plateau and config.interval == "epoch" and config.monitor is not None
-    ]
 
 
 def _takes_figures(logger: Any) -> bool:

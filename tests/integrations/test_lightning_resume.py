@@ -1,0 +1,185 @@
+"""A run that Lightning resumes from any of its checkpoints has the learning rates of the unbroken one."""
+
+import itertools
+import logging
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
+from torch.utils.data import DataLoader
+
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
+from mpcs_torch.metrics import ExpectedConcern
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its own deprecations
+    import pytorch_lightning as pl
+    from pytorch_lightning.callbacks import BackboneFinetuning, EarlyStopping, ModelCheckpoint
+
+    from mpcs_torch.integrations.lightning import SelectCheckpoint
+
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:.*(does not have many workers|LeafSpec|resuming from a checkpoint that|callbacks used)"
+    ),
+    pytest.mark.filterwarnings("ignore:.*(is smaller than the logging interval|set `devices=1`|log on epoch level)"),
+    pytest.mark.filterwarnings("ignore:ReduceLROnPlateau conditioned on metric mpcs:RuntimeWarning"),
+]
+logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+EPOCHS, BATCHES = 3, 4
+
+
+class Net(pl.LightningModule):
+    """Its scores fall with the steps; it notes the rates that each batch is trained with."""
+
+    def __init__(self, schedulers: str, config: dict[str, Any]) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.schedulers, self.config = schedulers, config
+        self.automatic_optimization = schedulers != "two optimizers"
+        self.rates: dict[tuple[int, int], list[float]] = {}
+
+    def training_step(self, batch: Tensor, index: int) -> Tensor:
+        groups = [group for optimizer in self.trainer.optimizers for group in optimizer.param_groups]
+        self.rates[self.trainer.current_epoch, index] = [round(group["lr"], 9) for group in groups]
+        loss = self.layer(batch).square().mean()
+        if not self.automatic_optimization:
+            self.manual_backward(loss)
+            for optimizer in self.optimizers():  # type: ignore[union-attr]
+                optimizer.step()
+                optimizer.zero_grad()
+        return loss
+
+    def validation_step(self, batch: Tensor, index: int) -> None:
+        self.log("mpcs", 1.0 / (1 + self.trainer.global_step))
+
+    def on_train_epoch_end(self) -> None:
+        for scheduler in [] if self.automatic_optimization else self.lr_schedulers():  # type: ignore[union-attr]
+            scheduler.step(self.trainer.callback_metrics["mpcs"])
+
+    def configure_optimizers(self) -> Any:
+        if self.schedulers == "two optimizers":
+            optimizers = [torch.optim.SGD([weight], lr=0.1) for weight in self.parameters()]
+            powers = zip(optimizers, (1.0, 0.5), strict=True)
+            return [{"optimizer": own, "lr_scheduler": MPCSLR(own, power=power)} for own, power in powers]
+        own = torch.optim.SGD(self.parameters(), lr=0.1)
+        if self.schedulers == "one":
+            return [own], [{"scheduler": MPCSLR(own), "monitor": "mpcs", **self.config}]
+        cosine = {"scheduler": CosineAnnealingLR(own, 20), "interval": "step"}
+        score = {"scheduler": MPCSLR(own, multiply=True), "monitor": "mpcs", **self.config}
+        plateau = ReduceLROnPlateau(own, mode="max", patience=0)
+        return [own], [cosine, score, {"scheduler": plateau, "monitor": "mpcs", "frequency": 2}]
+
+
+def fit(
+    folder: Path, net: pl.LightningModule, *callbacks: pl.Callback, resume: Path | None = None, **options: Any
+) -> Any:
+    torch.manual_seed(0)
+    settings = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    has_files = any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks)
+    trainer = pl.Trainer(
+        max_epochs=EPOCHS, enable_checkpointing=has_files, callbacks=[*callbacks], **settings, **options
+    )
+    data = DataLoader(torch.ones(2 * BATCHES, 2), batch_size=2)
+    trainer.fit(net, data, data, ckpt_path=resume, weights_only=None if resume is None else True)
+    return trainer
+
+
+def selecting(folder: Path) -> SelectCheckpoint:
+    return SelectCheckpoint(folder, SelectionRule("mpcs", {"mpcs": "min"}), keep_every=1, flush=False)
+
+
+OPTIONS = [
+    *itertools.product(
+        ["one", "several"],
+        [{"val_check_interval": 0.5}, {"val_check_interval": 0.25}],
+        [{}, {"frequency": 2}, {"interval": "step", "frequency": 2}, {"interval": "step", "frequency": 3}],
+    ),
+    ("one", {}, {}),
+    ("several", {}, {"frequency": 2}),
+    ("one", {"val_check_interval": 3, "check_val_every_n_epoch": None}, {}),
+    ("several", {"val_check_interval": 3, "check_val_every_n_epoch": None}, {"interval": "step", "frequency": 3}),
+    ("one", {"check_val_every_n_epoch": 2}, {"strict": False}),
+    ("one", {"val_check_interval": 0.25}, {"interval": "step"}),
+    ("one", {"accumulate_grad_batches": 2, "val_check_interval": 0.5}, {"interval": "step"}),
+    ("several", {"accumulate_grad_batches": 2, "val_check_interval": 0.5}, {"frequency": 2}),
+    ("two optimizers", {"val_check_interval": 0.5}, {}),
+]
+
+
+@pytest.mark.parametrize(("schedulers", "trainer", "config"), OPTIONS)
+def test_resumed_rates_are_those_of_the_unbroken_run(
+    tmp_path: Path, schedulers: str, trainer: dict[str, Any], config: dict[str, Any]
+) -> None:
+    options = {"num_sanity_val_steps": 0, **trainer}
+    unbroken, best = Net(schedulers, config), selecting(tmp_path / "unbroken")
+    usual = ModelCheckpoint(tmp_path / "usual", save_top_k=-1, save_on_train_epoch_end=True)
+    fit(tmp_path, unbroken, best, usual, **options)
+    files = [*best.selector.folder.glob("*.pt"), *(tmp_path / "usual").iterdir()]
+    assert len(files) == len(best.selector.epochs) + EPOCHS
+    for number, file in enumerate(sorted(files)):
+        resumed = Net(schedulers, config)
+        fit(tmp_path, resumed, selecting(tmp_path / str(number)), resume=file, **options)
+        assert resumed.rates == dict(list(unbroken.rates.items())[len(unbroken.rates) - len(resumed.rates) :])
+        epochs = torch.load(file, weights_only=True)["global_step"] / (unbroken.trainer.global_step / EPOCHS)
+        assert len(resumed.rates) == round(BATCHES * (EPOCHS - epochs))
+
+
+def test_lightning_alone_forgets_the_last_step_before_a_checkpoint(tmp_path: Path) -> None:
+    """The page of Lightning says so; the callback would be needless once this changes."""
+    unbroken, best = Net("one", {}), selecting(tmp_path / "unbroken")
+    fit(tmp_path, unbroken, best, num_sanity_val_steps=0)
+    resumed = Net("one", {})
+    fit(tmp_path, resumed, resume=best.selector.folder / "epoch-00000.pt", num_sanity_val_steps=0)
+    assert resumed.rates[2, 0] != unbroken.rates[2, 0]
+
+
+class Frozen(Net):
+    def __init__(self) -> None:
+        super().__init__("one", {})
+        self.backbone = nn.Linear(2, 2)
+
+    def configure_optimizers(self) -> Any:
+        own = torch.optim.SGD(self.layer.parameters(), lr=0.1)
+        return [own], [{"scheduler": MPCSLR(own, multiply=True), "monitor": "mpcs"}]
+
+
+def test_groups_that_a_callback_adds_are_taken(tmp_path: Path) -> None:
+    """The callback sets the rate of its group by hand after each epoch; the score takes its share of both."""
+    net = Frozen()
+    fit(tmp_path, net, BackboneFinetuning(1, lambda epoch: 2.0, backbone_initial_lr=0.01, verbose=False))
+    assert [net.rates[epoch, 0] for epoch in range(EPOCHS)] == [
+        [0.1],
+        [0.1, 0.01],
+        pytest.approx([0.1 * 5 / 9, 0.02 * 5 / 9]),
+    ]
+
+
+class Measured(Net):
+    def __init__(self) -> None:
+        super().__init__("one", {})
+        self.cost = ExpectedConcern(2)
+
+    def validation_step(self, batch: Tensor, index: int) -> None:
+        super().validation_step(batch, index)
+        self.cost.update(self.layer(batch), torch.arange(len(batch)) % 2)
+        self.log("cost", self.cost)
+
+
+def test_lightnings_own_callbacks_work_with_our_metrics(tmp_path: Path) -> None:
+    usual = ModelCheckpoint(tmp_path, monitor="cost", mode="min", filename="{epoch}-{cost:.2f}")
+    stop = EarlyStopping("cost", patience=1, min_delta=10.0)
+    trainer = fit(tmp_path, Measured(), usual, stop)
+    assert (trainer.current_epoch, stop.stopped_epoch) == (2, 1)
+    assert [path.name for path in tmp_path.iterdir()] == [Path(usual.best_model_path).name]
+
+
+def test_a_folder_of_the_callback_opens_without_its_rule(tmp_path: Path) -> None:
+    best = selecting(tmp_path)
+    fit(tmp_path, Net("one", {}), best)
+    opened = CheckpointSelector.open(tmp_path)
+    assert (opened.rule, opened.best) == (best.selector.rule, best.selector.best)
