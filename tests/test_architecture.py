@@ -94,6 +94,15 @@ def test_importing_the_package_alone_loads_nothing() -> None:
     assert "torch" not in loaded_by("import mpcs_torch")
 
 
+LEARNING = "from mpcs_torch.learning import MPCSLR, CheckpointSelector, SoftmaxMarginLoss"
+
+
+def test_parts_for_a_loop_need_torch_and_numpy_alone() -> None:
+    theirs = modules_loaded_by("import torch, torch.optim.lr_scheduler, torch.distributed, torch.nn.functional")
+    loaded = {name.split(".")[0] for name in modules_loaded_by(LEARNING) - theirs}
+    assert loaded - set(sys.stdlib_module_names) <= {"mpcs_torch", "numpy"}
+
+
 @pytest.mark.parametrize("command", ["metrics", "data list", "concern check traffic-lights"])
 def test_commands_that_compute_nothing_start_without_torch(command: str) -> None:
     call = [sys.executable, "-X", "importtime", "-m", "mpcs_torch", *command.split()]

@@ -127,6 +127,8 @@ class MPCSLR(ReduceLROnPlateau):
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if score < 0:
+            self._warn(f"the score {score:g} is below 0: MPCSLR takes scores that are better when lower, 0 at best")
         if not isfinite(score):
             self.reason = f"score {score:g} is not finite: kept"
             return
@@ -249,20 +251,23 @@ class MPCSLR(ReduceLROnPlateau):
     def _warn_of_others(self) -> None:
         """Say once that a rate which somebody else has set since the last step is lost."""
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
-            if self._has_set and not self.multiply and not self._has_warned and _rate(group) != lr:
-                self._has_warned = True
+            if self._has_set and not self.multiply and _rate(group) != lr:
                 changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
-                warnings.warn(f"{changed} is overwritten; multiply=True scales the rates of others", stacklevel=3)
+                self._warn(f"{changed} is overwritten; multiply=True scales the rates of others")
+
+    def _warn(self, sentence: str) -> None:
+        if not self._has_warned:  # once, not at every step
+            self._has_warned = True
+            warnings.warn(sentence, stacklevel=4)
 
     def _score_of_first_rank(self, score: float) -> float:
         if not _has_other_ranks():
             return score
         shared = [score]
         distributed.broadcast_object_list(shared, src=0)
-        if shared[0] != score and isfinite(score) and not self._has_warned:
-            self._has_warned = True
+        if shared[0] != score and isfinite(score):
             told = f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
-            warnings.warn(f"{told}, which all ranks use: synchronize the metric", stacklevel=3)
+            self._warn(f"{told}, which all ranks use: synchronize the metric")
         return shared[0]
 
 

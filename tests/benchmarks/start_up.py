@@ -45,6 +45,8 @@ def main() -> None:
         "import mpcs_torch": ["-c", "import mpcs_torch"],
         "from mpcs_torch import *": ["-c", "from mpcs_torch import *"],
         "import torchmetrics": ["-c", "import torchmetrics"],
+        "import torch": ["-c", "import torch"],
+        "parts for a loop": ["-c", "from mpcs_torch.learning import CheckpointSelector, MPCSLR, SoftmaxMarginLoss"],
     }
     for name, arguments in starts.items():
         seconds, mebibytes = cost(*arguments)

@@ -273,6 +273,12 @@ def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
     assert own.param_groups[0]["lr"] == pytest.approx(0.05)
 
 
+def test_a_score_that_is_better_when_higher_is_told() -> None:
+    scheduler = MPCSLR(optimizer())
+    with pytest.warns(UserWarning, match="the score -0.3 is below 0: MPCSLR takes scores that are better when lower"):
+        scheduler.step(-0.3)
+
+
 def test_an_error_within_a_step_leaves_no_factor_behind() -> None:
     own = optimizer()
     scheduler = MPCSLR(own, reference=1.0, multiply=True)
