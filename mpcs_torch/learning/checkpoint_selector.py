@@ -213,13 +213,13 @@ class CheckpointSelector:
         if not _follows():
             self._prepare()
         place = self._places.get(entry.key, len(self.epochs))
-        if place < len(self.epochs) and place not in self._lost:
+        is_new = place == len(self.epochs)
+        if not is_new and place not in self._lost:
             return
-        epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]] if place in self._lost else None
-        keepers = [each.add(entry) for each in self._keepers] if epochs is None else self._fold(epochs, {place})
-        kept = self._kept(keepers, max(len(self.epochs), place + 1))
+        keepers = [each.add(entry) for each in self._keepers] if is_new else self._fold(self.epochs, {place})
+        kept = self._kept(keepers, len(self.epochs) + is_new)
         is_kept = place in kept or self._is_nth(entry)
-        if epochs is not None and not is_kept:
+        if not is_new and not is_kept:
             return
         dropped = [old for at, old in self._files.items() if at not in kept and not self._is_nth(old)]
         content = None
@@ -230,7 +230,7 @@ class CheckpointSelector:
         self._enter(entry, place, dropped, keepers)
 
     def load_best(self, map_location: Any = "cpu") -> Any:
-        """Load the best checkpoint whose file is intact, with ``weights_only=True``.
+        """Load the best checkpoint whose file is intact, without running code unless ``weights_only`` is off.
 
         If a file is damaged or missing, a warning says so and the next best checkpoint is loaded.
 
@@ -248,7 +248,7 @@ class CheckpointSelector:
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of one epoch, with ``weights_only=True``.
+        """Load the checkpoint of one epoch, as `load_best` does.
 
         Raises:
             FileNotFoundError: If the epoch was not kept, or its file is damaged.
