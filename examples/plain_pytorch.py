@@ -43,12 +43,13 @@ def main(folder: Path = Path("checkpoints"), epochs: int = 30) -> CheckpointSele
 
     selector = CheckpointSelector(folder, RULE, keep_last=True, keep_at_most=3, patience=3, resume=True)
     parts = {"model": model, "optimizer": optimizer, "warmup": warmup, "scheduler": scheduler}
+    begin = 0
     if selector.last_epoch is not None:
-        saved = selector.load(selector.last_epoch)
+        saved, begin = selector.load(selector.last_epoch), selector.last_epoch + 1
         for name, part in parts.items():
             part.load_state_dict(saved[name])
 
-    for epoch in range(len(selector.epochs), epochs):
+    for epoch in range(begin, epochs):
         if selector.should_stop:
             break
         shuffled = train[torch.randperm(len(train), generator=torch.Generator().manual_seed(epoch))]

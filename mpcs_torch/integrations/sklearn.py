@@ -257,7 +257,7 @@ def _index(label: Any, class_names: Sequence[str], argument: str) -> int:
     if isinstance(label, float) and label.is_integer():
         label = int(label)
     is_place = isinstance(label, int) and not isinstance(label, bool)
-    if is_place and not all(name.isdecimal() for name in class_names):
+    if is_place and not all(name.removeprefix("-").isdecimal() for name in class_names):
         if 0 <= label < len(class_names):
             return int(label)
     elif isinstance(label, str | int) and str(label) in class_names:

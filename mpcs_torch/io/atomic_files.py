@@ -23,8 +23,9 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
             return hashlib.file_digest(file, "sha256").hexdigest()
     except RuntimeError as error:
         path.unlink(missing_ok=True)
-        if isinstance(error.__context__, OSError):  # torch raises a second error when it closes the file
-            raise error.__context__ from None
+        first = error.__context__  # torch raises a second error when it closes the file
+        if isinstance(first, OSError) or not isinstance(first, Exception | None):  # an interrupt
+            raise first from None
         raise
     except BaseException:
         path.unlink(missing_ok=True)
@@ -89,5 +90,5 @@ def holds(path: Path, sha256: str) -> bool:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
-    except FileNotFoundError:
+    except OSError:
         return False

@@ -3,9 +3,11 @@
 import json
 import operator
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import asdict, replace
+from errno import ENOENT
 from itertools import chain, count
 from pathlib import Path
 from re import sub
@@ -20,7 +22,7 @@ from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import rename
 from mpcs_torch.io.locks import FolderInUseError, release, take
 from mpcs_torch.learning import manifest
-from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch
+from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number
 from mpcs_torch.learning.state_files import FileFormat, StateFiles
 from mpcs_torch.tables import Table
@@ -47,7 +49,8 @@ class CheckpointSelector:
     at any moment loses neither the best checkpoint nor the record. Files that are not in the manifest are not touched.
 
     Of several processes (``torch.distributed``), the first one writes. The others may call `update` too, with the same
-    values: they call ``state``, if it is a function, whenever the first one does, and know the same `best`.
+    values: they call ``state``, if it is a function, whenever the first one does, and know the same `best`. They find
+    the files of checkpoints once the first one has written them.
 
     Args:
         folder: The folder of the checkpoints, which must be empty without ``resume``; created if it does not exist.
@@ -70,8 +73,8 @@ class CheckpointSelector:
         FolderNotEmptyError: A FileExistsError, if the folder holds files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
         ValueError: If a number is too small, or ``keep_best_by`` lacks a direction.
-        FolderInUseError: From `update`, if another process that still runs has made updates in the folder, or, without
-            ``resume``, if another selector has.
+        FolderInUseError: From `update`, if another process that still runs, or a child that it has forked, has made
+            updates in the folder, or, without ``resume``, if another selector has.
 
     Example:
         >>> import tempfile, torch
@@ -106,22 +109,26 @@ class CheckpointSelector:
         most = f"keep_at_most must be at least top_k ({top_k})"
         require(keep_at_most is None or keep_at_most >= top_k, most, keep_at_most)
         require(patience is None or patience >= 1, "patience must be at least 1, or None", patience)
+        if reserved := sorted({"state", "epoch", "self"}.intersection(rule.metrics)):
+            raise ValueError(f"rule must name no metric {reserved[0]!r}, which is an argument of update.")
         if unknown := [name for name in keep_best_by if name not in rule.directions]:
             raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
-        self.folder, self.rule, self.keep_best_by = Path(folder), rule, tuple(keep_best_by)
+        self.folder, self.rule, self.keep_best_by = Path(folder).absolute(), rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
         self.keep_at_most, self.patience = keep_at_most, patience
         self.file_format, self.name_values = file_format, name_values
         self._states = StateFiles(file_format, weights_only)
         self.epochs: list[SavedEpoch] = []
         """In the order of the updates."""
-        self._resumes, self._is_settled = resume, False
-        """Whether the work of an earlier process, which may still run until an update, is finished."""
+        self._resumes, self._holds = resume, False
+        """Whether other processes are kept out, as they are from the first update on."""
+        self._is_writing = False
+        """Whether an update has begun, or was interrupted: the folder, not this object, tells how far it came."""
         self._garbage: list[SavedEpoch] = []
         self._size = 0
         """Bytes of the manifest that count."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        files = sorted(path.name for path in self.folder.iterdir())
+        files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         if files and not resume and not _follows():
             content = f"{shown(files[0])}: pass another folder."
             if manifest.NAME in files:
@@ -135,6 +142,8 @@ class CheckpointSelector:
     @classmethod
     def open(cls, folder: str | Path, **settings: Any) -> Self:
         """Open the folder of an earlier run, with the rule and the settings that its manifest holds.
+
+        Whether loading may run code (``weights_only=False``) is not for a folder to say: pass it again.
 
         Args:
             folder: The folder.
@@ -170,8 +179,8 @@ class CheckpointSelector:
 
     @property
     def best_path(self) -> Path | None:
-        """Return the file of the best epoch."""
-        best = self.best
+        """Return the file of the best epoch; in processes that do not write, once the first one has written it."""
+        best = self._on_disk().best
         return None if best is None or best.file is None else self.folder / best.file
 
     @property
@@ -195,8 +204,8 @@ class CheckpointSelector:
                 which is called only if the state is saved. Of sharded models, give a function that gathers the state,
                 such as ``get_model_state_dict`` with ``full_state_dict=True``, and call `update` in every process.
             epoch: The whole number of the epoch, of any library. Repeating an epoch with the same values after a
-                restart changes nothing, unless its checkpoint was lost; with other values, it is another candidate
-                beside the first, and the better one counts.
+                restart changes nothing, unless its checkpoint was lost; otherwise, an epoch of the same number is
+                another candidate beside the first, and the better one counts.
             **values: The metrics of the epoch, at least those of the rule: single numbers of any library. NaN is
                 allowed and never wins.
 
@@ -212,22 +221,26 @@ class CheckpointSelector:
         entry = SavedEpoch(_whole_number(epoch), {name: number(name, value) for name, value in values.items()})
         if not _follows():
             self._prepare()
-        place = self._places.get(entry.key, len(self.epochs))
-        is_new = place == len(self.epochs)
-        if not is_new and place not in self._lost:
+        seen, recorded = self._seen, self._recorded.get(entry.key, [])
+        place = recorded[0] if recorded else len(self.epochs)
+        if recorded and place not in self._lost:
+            recorded.pop(0)
             return
-        keepers = [each.add(entry) for each in self._keepers] if is_new else self._fold(self.epochs, {place})
-        kept = self._kept(keepers, len(self.epochs) + is_new)
+        keepers = self._fold(self.epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
+        kept = self._kept(keepers, len(self.epochs) + (not recorded))
         is_kept = place in kept or self._is_nth(entry)
-        if not is_new and not is_kept:
+        if recorded and not is_kept:
             return
-        dropped = [old for at, old in self._files.items() if at not in kept and not self._is_nth(old)]
-        content = None
-        if is_kept:
-            content = state() if callable(state) and not isinstance(state, nn.Module) else state
+        dropped = {at: old for at, old in self._files.items() if at not in kept and not self._is_nth(old)}
+        content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
+        self._is_writing = True
         if not _follows():
-            entry = self._write(entry, content if is_kept else None, dropped, is_kept=is_kept)
+            self._check_unchanged(seen)  # an update within that of the state
+            again = place if recorded else None
+            entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
         self._enter(entry, place, dropped, keepers)
+        self._garbage = manifest.delete_files(self.folder, self._garbage)
+        self._is_writing = False
 
     def load_best(self, map_location: Any = "cpu") -> Any:
         """Load the best checkpoint whose file is intact, without running code unless ``weights_only`` is off.
@@ -237,9 +250,7 @@ class CheckpointSelector:
         Raises:
             FileNotFoundError: If no checkpoint is intact.
         """
-        if _follows():
-            self._read()
-        for entry in self.rule.ranking(self.epochs):
+        for entry in self.rule.ranking(self._on_disk().epochs):
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
@@ -248,14 +259,12 @@ class CheckpointSelector:
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of one epoch, as `load_best` does.
+        """Load the checkpoint of one epoch, the latest of several with this number, as `load_best` does.
 
         Raises:
             FileNotFoundError: If the epoch was not kept, or its file is damaged.
         """
-        if _follows():
-            self._read()
-        for entry in self.epochs:
+        for entry in reversed(self._on_disk().epochs):
             if entry.number == epoch and entry.is_whole_in(self.folder):
                 return self._states.load(self.folder / str(entry.file), map_location)
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint of epoch {epoch}")
@@ -278,7 +287,15 @@ class CheckpointSelector:
             require(
                 not missing, "rule must name recorded metrics", f"{', '.join(missing)}, not in epoch {epoch.number}"
             )
-        return rule.ranking(self.epochs)
+        return rule.ranking(self._on_disk().epochs)
+
+    def _on_disk(self) -> Self:
+        """Return this selector; in processes that do not write, one that knows the files."""
+        if not _follows():
+            return self
+        reader = copy(self)
+        reader._read()
+        return reader
 
     def _is_nth(self, epoch: SavedEpoch) -> bool:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
@@ -306,50 +323,54 @@ class CheckpointSelector:
     def _take_over(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
         """Start from these epochs, of which some checkpoints are lost."""
         self.epochs, self._lost = epochs, set(lost)
-        self._places = {epoch.key: place for place, epoch in enumerate(epochs)}
+        self._recorded: dict[object, list[int]] = {}
+        """The places of equal epochs that this process has not repeated yet."""
+        for place, epoch in enumerate(epochs):
+            self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
         self._keepers = [each.among(self._files) for each in self._fold(epochs, set())]
 
-    def _enter(self, entry: SavedEpoch, place: int, dropped: Sequence[SavedEpoch], keepers: list[Contenders]) -> None:
-        """Take over an update that is on disk."""
-        self.epochs[place : place + 1] = [entry]
-        self._places[entry.key] = place
-        self._lost.discard(place)
-        if entry.file is not None:
-            self._files[place] = entry
-        for old in dropped:
-            gone = self._places[old.key]
-            self.epochs[gone] = replace(self._files.pop(gone), file=None, sha256="")
-        self._keepers = keepers
-        self._garbage = manifest.delete_files(self.folder, [*self._garbage, *dropped])
+    def _enter(
+        self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
+    ) -> None:
+        """Take over an update that is on disk, in one step, so that an interrupt finds all of it or none."""
+        epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
+        for at, old in dropped.items():
+            epochs[at] = replace(old, file=None, sha256="")
+        files = {at: old for at, old in self._files.items() if at not in dropped}
+        files |= {} if entry.file is None else {place: entry}
+        known = {"epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
+        self.__dict__.update(known, _garbage=[*self._garbage, *dropped.values()])
 
-    def _write(self, entry: SavedEpoch, state: object, dropped: Sequence[SavedEpoch], *, is_kept: bool) -> SavedEpoch:
+    def _write(
+        self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
+    ) -> SavedEpoch:
         """Write an update to disk: the checkpoint to a temporary file, the record, then the checkpoint's name."""
-        size, temporary = self._size, self.folder
+        temporary, has_begun = None, False
         try:
             if is_kept:
                 entry = replace(entry, file=self._free_name(entry))
                 temporary = manifest.temporary_of(self.folder, entry)
                 entry = replace(entry, sha256=self._states.save(state, temporary, flush=self.flush))
-            if not size:
+            self._check_unchanged(self._seen)  # as by a signal handler
+            if not self._size:
                 self._begin_manifest([])
-                size = self._size
-            self._size = manifest.append(self.folder, size, entry, dropped, flush=self.flush)
-            if entry.file is not None:
-                rename(temporary, self.folder / entry.file, flush=self.flush)
+            size, has_begun = self._size, True
+            self._size = manifest.append(self.folder, size, Update(entry, dropped, again), flush=self.flush)
+            if temporary is not None:
+                rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
-            self._size = size
             with suppress(OSError):
-                os.truncate(self.folder / manifest.NAME, size)
-            if entry.file is not None:
-                with suppress(OSError):
+                if has_begun:
+                    os.truncate(self.folder / manifest.NAME, size)
+                if temporary is not None:
                     temporary.unlink(missing_ok=True)
+                    (self.folder / str(entry.file)).unlink(missing_ok=True)  # its name was free
             if not isinstance(error, OSError):
                 raise
             message = f"the checkpoint of epoch {entry.number} cannot be saved; earlier checkpoints are kept"
             raise OSError(error.errno, f"{message}: {error.strerror}", str(self.folder)) from error
-        finally:
-            self._seen = self._stamp()
+        self._seen = self._stamp()
         return entry
 
     def _free_name(self, entry: SavedEpoch) -> str:
@@ -374,6 +395,18 @@ class CheckpointSelector:
     def _begin_manifest(self, epochs: Sequence[SavedEpoch]) -> None:
         Manifest(asdict(self.rule), self._settings(), epochs).write(self.folder, flush=self.flush)
         self._size, self._is_current = (self.folder / manifest.NAME).stat().st_size, True
+        self._seen = self._stamp()
+
+    def _check_unchanged(self, seen: object) -> None:
+        """Refuse a manifest that somebody else has changed or removed since it was seen."""
+        if self._stamp() == seen:
+            return
+        if self._stamp() is None:
+            raise FileNotFoundError(ENOENT, "the manifest is gone: the folder was moved or emptied", str(self.folder))
+        raise FolderInUseError(
+            f"{self.folder} holds epochs that another selector has written since this one was created: give each "
+            "run its own folder, or pass resume=True to go on with those epochs."
+        )
 
     def _read(self) -> None:
         """Take over the manifest, if there is one."""
@@ -401,28 +434,26 @@ class CheckpointSelector:
         self._is_current = saved.is_current and saved.settings == json.loads(json.dumps(self._settings()))
 
     def _prepare(self) -> None:
-        """Before the first update, finish the work of a process that died; later, see to it that no other has come."""
-        if not self._is_settled:
+        """See to it that nobody else writes, and finish the work of an update that did not come to its end."""
+        if not self._holds:
             take(self.folder)
             finalize(self, release, self.folder)
-        elif self._stamp() == self._seen:
+            self._holds = True
+        elif self._stamp() == self._seen and not self._is_writing:
             return
-        if self._stamp() != self._seen and not self._resumes:
-            raise FolderInUseError(
-                f"{self.folder} holds epochs that another selector has written since this one was created: give each "
-                "run its own folder, or pass resume=True to go on with those epochs."
-            )
-        if self._stamp() != self._seen:
-            self._read()  # another process may have gone on since
-        if self._seen is not None:
-            self._garbage = manifest.delete_files(self.folder, self._garbage)
-            for temporary in [*self.folder.glob(".epoch-*.tmp"), *self.folder.glob(f".{manifest.NAME}.tmp")]:
+        if self._is_writing or (self._resumes and self._stamp() not in (None, self._seen)):
+            self._read()  # an interrupted update, or another process, may have gone on since
+        self._check_unchanged(self._seen)
+        self._garbage = manifest.delete_files(self.folder, self._garbage)
+        for temporary in self.folder.glob(".*.tmp"):
+            if manifest.TEMPORARY.fullmatch(temporary.name):
                 temporary.unlink()
+        if self._seen is not None:
             os.truncate(self.folder / manifest.NAME, self._size)
+            self._seen = self._stamp()
             if not self._is_current:
                 self._begin_manifest(self.epochs)
-            self._seen = self._stamp()
-        self._is_settled = True
+        self._is_writing = False
 
 
 def _follows() -> bool:

@@ -1,9 +1,11 @@
 """A learning rate that follows a score."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
 from itertools import chain, repeat
 from math import inf, isfinite
+from types import MethodType
 from typing import Any, SupportsFloat
 
 from torch import Tensor, distributed
@@ -110,15 +112,15 @@ class MPCSLR(ReduceLROnPlateau):
         require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
         self.power, self.lowest, self.highest, self.smoothing = map(float, (power, lowest, highest, smoothing))
         self.reference = None if reference is None else float(reference)
-        self.warmup_steps, self.multiply = warmup_steps, multiply
+        self.warmup_steps, self.multiply = int(warmup_steps), bool(multiply)
         self.score: float | None = None
         self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
         self._has_set = self._has_warned = False
-        self._scaled: list[tuple[dict[str, Any], float, float]] = []
-        """Of each group during an optimizer step: the group, the rate of others, and the one in force."""
-        self._replace_hooks()
+        self._others: list[float] = []
+        """During an optimizer step, the rates that others have set."""
+        self._attach()
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
@@ -171,7 +173,8 @@ class MPCSLR(ReduceLROnPlateau):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore a saved state; groups that were added since keep their rates until the next step.
 
-        If this was the first scheduler of its optimizer, whose own state was not loaded, the saved rates are set too.
+        If this was the first scheduler of its optimizer, whose own state was not loaded, the saved rates are set too;
+        but the base rates are part of the optimizer's state.
 
         Raises:
             ValueError: If it is not the state of an `MPCSLR`, or has more parameter groups than the optimizer.
@@ -194,11 +197,11 @@ class MPCSLR(ReduceLROnPlateau):
             for group, lr in zip(groups, rates, strict=False):
                 _set_rate(group, lr)
         self._has_set = False
-        self._replace_hooks()
+        self._attach()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._replace_hooks()  # optimizers lose theirs when they are copied
+        self._attach()  # optimizers lose theirs when they are copied
 
     def _set_factor(self, factor: float) -> None:
         """Take a factor of the score into force, times that of the warmup."""
@@ -222,31 +225,27 @@ class MPCSLR(ReduceLROnPlateau):
         limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
-    def _replace_hooks(self) -> None:
-        """Scale the rates within optimizer steps in the place of earlier schedulers, or no longer."""
-        for handle in vars(self.optimizer).get("_mpcs_lr_hooks", ()):
-            handle.remove()
-        registered = []
-        if self.multiply:
-            before = self.optimizer.register_step_pre_hook(lambda *_: self._scale())
-            registered = [before, self.optimizer.register_step_post_hook(lambda *_: self._unscale())]
-        vars(self.optimizer)["_mpcs_lr_hooks"] = registered
+    def _attach(self) -> None:
+        """Take over the optimizer's steps from earlier schedulers of this class, or leave them alone."""
+        optimizer = _unwrapped(self.optimizer)
+        if self.multiply and SCHEDULER not in vars(optimizer):
+            optimizer.register_step_pre_hook(_before_step)
+            optimizer.register_step_post_hook(_after_step)
+            optimizer.step = MethodType(_restoring(optimizer.step), optimizer)  # type: ignore[method-assign]
+        vars(optimizer)[SCHEDULER] = self if self.multiply else None
 
     def _scale(self) -> None:
-        self._unscale()  # if the last step raised an error
         groups = self.optimizer.param_groups
-        before = [_rate(group) for group in groups]
-        rates = self._products(before)
+        self._others = [_rate(group) for group in groups]
+        rates = self._products(self._others)
         self._last_lr = [*rates]
         for group, lr in zip(groups, rates, strict=True):
             _set_rate(group, lr)
-        self._scaled = [(group, lr, _rate(group)) for group, lr in zip(groups, before, strict=True)]
 
     def _unscale(self) -> None:
-        for group, lr, scaled in self._scaled:
-            if _rate(group) == scaled:
-                _set_rate(group, lr)
-        self._scaled = []
+        for group, lr in zip(self.optimizer.param_groups, self._others, strict=False):
+            _set_rate(group, lr)
+        self._others = []
 
     def _warn_of_others(self) -> None:
         """Say once that a rate which somebody else has set since the last step is lost."""
@@ -269,6 +268,40 @@ class MPCSLR(ReduceLROnPlateau):
             told = f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
             self._warn(f"{told}, which all ranks use: synchronize the metric")
         return shared[0]
+
+
+SCHEDULER = "_mpcs_lr"
+"""Where an optimizer knows the scheduler that multiplies its rates; copies of the optimizer know none."""
+
+
+def _unwrapped(optimizer: Any) -> Optimizer:
+    """Return the optimizer in one that Accelerate has prepared, which has no hooks."""
+    inner: Optimizer = optimizer if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer.optimizer
+    return inner
+
+
+def _before_step(optimizer: Optimizer, *_: Any) -> None:
+    if (scheduler := vars(optimizer)[SCHEDULER]) is not None:
+        scheduler._scale()
+
+
+def _after_step(optimizer: Optimizer, *_: Any) -> None:
+    if (scheduler := vars(optimizer)[SCHEDULER]) is not None:
+        scheduler._unscale()
+
+
+def _restoring(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a step that gives others their rates back if it fails, for which torch has no hook."""
+
+    @wraps(step)
+    def restoring(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return step(*args, **kwargs)
+        except BaseException:
+            _after_step(optimizer)
+            raise
+
+    return restoring
 
 
 def _has_other_ranks() -> bool:

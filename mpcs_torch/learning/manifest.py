@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.io.atomic_files import append_text, holds, replace_text
@@ -30,8 +30,9 @@ class ManifestError(MpcsError, ValueError):
 NAME = "manifest.json"
 MAX_BYTES = 200_000_000
 """A million epochs; it is read as a whole."""
-NAMES = r"(-[\w.]+=[\w.+-]+)?(-[1-9][0-9]*)?\.(pt|safetensors)"
+NAMES = r"(-[\w.]*=[\w.+-]+)?(-[1-9][0-9]*)?\.(pt|safetensors)"
 """What follows the number in the name of a checkpoint."""
+TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -78,25 +79,27 @@ class Manifest:
         path = folder / NAME
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
-            if lines and _is_unfinished(folder, _update(lines[-1])[0]):
+            if lines and _is_unfinished(folder, _update(lines[-1]).epoch):
                 del lines[-1]
             plain = json.loads(first.decode("utf-8"))
             pending, garbage = plain.get("pending"), [_saved_epoch(entry) for entry in plain.get("garbage", ())]
             begun = [_saved_epoch(entry) for entry in plain["epochs"]]
             begun += [] if pending is None or not _saved_epoch(pending).is_whole_in(folder) else [_saved_epoch(pending)]
-            epochs: dict[object, SavedEpoch] = {}
-            keys = {}
-            for epoch, gone in chain(((epoch, []) for epoch in begun), map(_update, lines)):
-                epochs[epoch.key] = epoch
-                keys[epoch.file] = epoch.key
+            epochs: list[SavedEpoch] = []
+            places: dict[object, int] = {}
+            for epoch, gone, again in chain((Update(epoch) for epoch in begun), map(_update, lines)):
+                place = len(epochs) if again is None else again
+                epochs += [epoch] if again is None else []
+                epochs[place] = epoch
+                places[epoch.file] = place
                 for file in gone:
-                    key = keys.pop(file)
-                    garbage.append(epochs[key])
-                    epochs[key] = replace(epochs[key], file=None, sha256="")
+                    place = places.pop(file)
+                    garbage.append(epochs[place])
+                    epochs[place] = replace(epochs[place], file=None, sha256="")
             size = len(first) + 1 + sum(len(line) + 1 for line in lines)
             settings, is_current = dict(plain.get("settings", {})), pending is None and not plain.get("garbage")
-            return cls(dict(plain["rule"]), settings, list(epochs.values()), garbage, size, is_current)
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+            return cls(dict(plain["rule"]), settings, epochs, garbage, size, is_current)
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             problem = shown(f"{type(error).__name__}: {error}")
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
 
@@ -106,15 +109,27 @@ class Manifest:
         replace_text(folder / NAME, json.dumps(plain, default=vars) + "\n", flush=flush)
 
 
-def append(folder: Path, size: int, epoch: SavedEpoch, dropped: Sequence[SavedEpoch], *, flush: bool) -> int:
+class Update(NamedTuple):
+    """What a line of the manifest holds."""
+
+    epoch: SavedEpoch
+    dropped: Sequence[str] = ()
+    """The files that are no longer kept."""
+    again: int | None = None
+    """The place of the same epoch among all, whose checkpoint was lost; None for a new one."""
+
+
+def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
     """Append an update to a manifest after so many bytes; return the new size.
 
     Raises:
         OSError: If it cannot be written; the line may then have no end.
     """
+    epoch, dropped, again = update
     plain = {"number": epoch.number, "values": epoch.values}
     plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
-    plain |= {"dropped": [each.file for each in dropped]} if dropped else {}
+    plain |= {"dropped": dropped} if dropped else {}
+    plain |= {} if again is None else {"again": again}
     return append_text(folder / NAME, size, json.dumps(plain) + "\n", flush=flush)
 
 
@@ -128,11 +143,12 @@ def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
     return epoch.file is not None and temporary_of(folder, epoch).exists() and not (folder / epoch.file).exists()
 
 
-def _update(line: bytes) -> tuple[SavedEpoch, list[str]]:
-    """Return the epoch of a line, and the files that were dropped for it."""
+def _update(line: bytes) -> "Update":
     plain = json.loads(line.decode("utf-8"))
-    gone = plain.pop("dropped", [])
-    return _saved_epoch(plain), list(gone)
+    dropped, again = list(plain.pop("dropped", [])), plain.pop("again", None)
+    if again is not None and not (type(again) is int and again >= 0):
+        raise ValueError(f"again must be the place of an epoch, but is {quoted(again)}")
+    return Update(_saved_epoch(plain), dropped, again)
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:

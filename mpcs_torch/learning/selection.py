@@ -41,7 +41,7 @@ class SelectionRule:
         directions: For each metric, ``"min"`` or ``"max"``, or a torchmetrics `Metric` (or its class) whose
             ``higher_is_better`` is set. A direction is never guessed from a name.
         within: The largest allowed distance of a metric from its best value over all epochs, such as
-            ``{"accuracy": 0.001}``.
+            ``{"accuracy": 0.001}``. Beyond any limit, a relative 1e-6 counts as rounding.
         at_most: The highest allowed values, such as ``{"dangerous_rate": 0.02}``.
         at_least: The lowest allowed values.
         ties: Whether the ``"first"`` or the ``"last"`` of equally good epochs ranks higher.

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -40,24 +41,33 @@ class StateFiles:
             StateError: If it could not be loaded; no file remains.
             OSError: If the file cannot be written.
         """
-        for place, value in _leaves(state):
+        try:
+            leaves = list(_leaves(state))
+        except RecursionError:
+            raise StateError("state must be no deeper than Python's recursion, and must not contain itself.") from None
+        for place, value in leaves:
             if type(value).__name__ in SHARDED:
                 gather = "give update a function that gathers it (get_model_state_dict with full_state_dict=True)"
                 raise StateError(f"{place} must be a whole tensor, but is a {type(value).__name__}: {gather}.")
+            if isinstance(value, Tensor) and value.is_meta:
+                raise StateError(f"{place} must hold numbers, but is on the meta device, which holds none.")
         try:
-            sha256 = write_whole(path, lambda file: self._dump(state, file), flush=flush)
+            sha256 = write_whole(path, lambda file: self._dump(state, Sink(file)), flush=flush)
         except (OSError, MemoryError):
             raise
         except Exception as error:  # pickle and torch raise many kinds
-            raise StateError(f"{_blame(state, self._dump)} cannot be saved: {shown(str(error))}") from error
-        if self.file_format == "pt" and self.weights_only and not _is_loadable(path):
-            unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or "its structure"
-            path.unlink()
-            raise StateError(
-                f"{_blame(state, _check)} cannot be loaded with weights_only=True, because of {shown(unsafe)}: convert "
-                "it to tensors, numbers, text, lists and dictionaries, or create the selector with weights_only=False."
-            )
-        return sha256
+            raise StateError(f"{_blame(leaves, self._dump)} cannot be saved: {shown(str(error))}") from error
+        if self._is_loadable(path):
+            return sha256
+        unsafe = "its structure"
+        with suppress(Exception):  # of what torch itself cannot read
+            unsafe = ", ".join(sorted(get_unsafe_globals_in_checkpoint(path))) or unsafe
+        path.unlink()
+        mended = "convert it to tensors, numbers, text, lists and dictionaries"
+        mended += ", or create the selector with weights_only=False" if self.weights_only else ""
+        how = " with weights_only=True" if self.weights_only else ""
+        told = f"{_blame(leaves, self._check)} cannot be loaded again{how}, because of {shown(unsafe)}"
+        raise StateError(f"{told}: {mended}.")
 
     def load(self, path: Path, map_location: Any) -> Any:
         """Load a state."""
@@ -67,7 +77,7 @@ class StateFiles:
 
         return {name: tensor.to(map_location) for name, tensor in load_file(path).items()}
 
-    def _dump(self, state: object, file: BinaryIO) -> None:
+    def _dump(self, state: object, file: Any) -> None:
         if self.file_format == "pt":
             torch.save(state, file)
             return
@@ -75,7 +85,50 @@ class StateFiles:
 
         if not isinstance(state, dict) or not all(isinstance(value, Tensor) for value in state.values()):
             raise TypeError("safetensors takes a dictionary of tensors alone")
-        file.write(save(state))
+        file.write(save({name: tensor.resolve_conj().resolve_neg() for name, tensor in state.items()}))
+
+    def _is_loadable(self, file: Path) -> bool:
+        """Return whether a state loads again; the tensors themselves are not read at first."""
+        if self.file_format == "pt":
+            return any(
+                self._loads(file, device) for device in ("meta", "cpu")
+            )  # some kinds of tensors are none on meta
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(file, "pt"):
+                return True
+        except SafetensorError:
+            return False
+
+    def _loads(self, file: Path | BytesIO, device: str) -> bool:
+        try:
+            torch.load(file, map_location=device, weights_only=self.weights_only)
+        except Exception:  # torch raises many kinds
+            return False
+        return True
+
+    def _check(self, value: object, file: BytesIO) -> None:
+        torch.save(value, file)
+        file.seek(0)
+        if not self._loads(file, "cpu"):
+            raise TypeError
+
+
+class Sink:
+    """Passes bytes on to a file while that is open: torch writes once more after an interrupt has closed it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, content: bytes) -> int:
+        """Write, or forget what comes too late."""
+        return len(content) if self._file.closed else self._file.write(content)
+
+    def flush(self) -> None:
+        """Flush the file."""
+        if not self._file.closed:
+            self._file.flush()
 
 
 def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
@@ -87,28 +140,9 @@ def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
         yield from _leaves(value, f"{path}[{key!r}]")
 
 
-def _is_loadable(file: Path | BytesIO) -> bool:
-    """Return whether a checkpoint loads with ``weights_only=True``; the tensors themselves are not read at first."""
-    for device in ("meta", "cpu"):  # some kinds of tensors are none on "meta"
-        try:
-            if isinstance(file, BytesIO):
-                file.seek(0)
-            torch.load(file, map_location=device, weights_only=True)
-            return True
-        except Exception:  # torch raises many kinds
-            continue
-    return False
-
-
-def _check(value: object, file: BinaryIO) -> None:
-    torch.save(value, file)
-    if not _is_loadable(file):  # type: ignore[arg-type]  # a BytesIO
-        raise TypeError
-
-
-def _blame(state: object, fails: Callable[[object, BinaryIO], None]) -> str:
+def _blame(leaves: list[tuple[str, Any]], fails: Callable[[object, Any], None]) -> str:
     """Return the path and the type of the first entry of a state for which a function fails."""
-    for path, value in _leaves(state):
+    for path, value in leaves:
         try:
             fails({"": value} if isinstance(value, Tensor) else value, BytesIO())
         except Exception:

@@ -308,3 +308,9 @@ def test_missing_and_unknown_labels_are_named(labels: Any, named: str) -> None:
 def test_a_boolean_is_not_a_name_of_another_class() -> None:
     with pytest.raises(LabelError, match="but one is False"):
         class_indices([False], ["True", "other"])
+
+
+def test_class_names_that_are_negative_integers_are_names() -> None:
+    assert class_indices([0, 1, 1, -1], ["-1", "0", "1"]).tolist() == [1, 2, 2, 0]
+    assert class_indices([-1, 1], ["-1", "1"]).tolist() == [0, 1]
+    assert class_indices([0, 1], ["no", "yes"]).tolist() == [0, 1]

@@ -279,18 +279,38 @@ def test_a_score_that_is_better_when_higher_is_told() -> None:
         scheduler.step(-0.3)
 
 
-def test_an_error_within_a_step_leaves_no_factor_behind() -> None:
-    own = optimizer()
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])
+def test_an_error_within_a_step_leaves_no_factor_behind(error: BaseException) -> None:
+    """Lightning's and skorch's training steps run within that of the optimizer."""
+    plain, own = optimizer(), optimizer()
+    cosines = [CosineAnnealingLR(plain, 10), CosineAnnealingLR(own, 10)]
     scheduler = MPCSLR(own, reference=1.0, multiply=True)
     scheduler.step(0.5)
 
     def fails() -> float:
-        raise RuntimeError("out of memory")
+        raise error
 
-    with pytest.raises(RuntimeError):
-        own.step(fails)
+    for _ in range(5):
+        with pytest.raises(type(error)):
+            own.step(fails)
+        assert own.state_dict()["param_groups"][0]["lr"] == plain.param_groups[0]["lr"]
+        plain.step()
+        for cosine in cosines:
+            cosine.step()
     own.step()
-    assert (own.param_groups[0]["lr"], scheduler.get_last_lr()) == (0.1, [0.05])
+    assert scheduler.get_last_lr() == [plain.param_groups[0]["lr"] / 2]
+
+
+def test_an_optimizer_that_accelerate_has_prepared_is_taken() -> None:
+    accelerate = pytest.importorskip("accelerate")
+    own = SGD([weight()], lr=0.1)
+    prepared = accelerate.Accelerator(cpu=True).prepare(own)
+    scheduler = MPCSLR(prepared, reference=1.0, multiply=True)
+    scheduler.step(0.5)
+    own.param_groups[0]["params"][0].grad = torch.ones((), dtype=torch.float64)
+    prepared.step()
+    assert own.param_groups[0]["params"][0].item() == pytest.approx(-0.05)
+    assert prepared.param_groups[0]["lr"] == 0.1
 
 
 def test_a_scheduler_made_again_replaces_the_first() -> None:

@@ -1,8 +1,11 @@
 """Laws of `CheckpointSelector`: what `update` accepts can be resumed and loaded; the rest changes nothing on disk."""
 
 import argparse
+import contextlib
+import sys
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -277,6 +280,7 @@ def test_every_process_may_call_update(tmp_path: Path) -> None:
         assert selector.best is not None
         assert selector.best.number == 2
         torch.distributed.barrier()
+        assert selector.best_path == tmp_path / "folder" / "epoch-00002.pt"
         assert selector.load_best() == {"ranks": torch.tensor(2.0)}
         torch.distributed.destroy_process_group()
 
@@ -315,6 +319,131 @@ def test_files_may_be_safetensors_and_may_tell_the_value(tmp_path: Path) -> None
     again = CheckpointSelector.open(tmp_path)
     assert again.best_path == tmp_path / "epoch-00003-val_mpcs=0.25.safetensors"
     assert equal(again.load_best(), dict(weights))
+
+
+def traced(function: Callable[[], object], at: int) -> int:
+    """Call a function; interrupt it before the line of the selector that has a number; return the number of lines."""
+    lines = 0
+
+    def trace(frame: Any, event: str, argument: object) -> Any:
+        nonlocal lines
+        if "mpcs_torch/learning" not in frame.f_code.co_filename and "mpcs_torch/io" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            lines += 1
+            if lines == at:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(None)
+    return lines
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # files that nobody could close
+def test_an_interrupt_at_any_line_of_an_update_loses_nothing(tmp_path: Path) -> None:
+    """The same selector goes on, as in a notebook; or another process does."""
+
+    def begin(folder: Path) -> tuple[CheckpointSelector, Callable[[int, float], None]]:
+        selector = CheckpointSelector(folder, RULE, keep_last=True, flush=False)
+        return selector, lambda epoch, mpcs: selector.update({"epoch": epoch}, epoch=epoch, mpcs=mpcs)
+
+    selector, update = begin(tmp_path / "whole")
+    update(0, 0.9)
+    lines = traced(lambda: update(1, 0.8), at=-1)
+    assert lines > 100
+    for at in range(1, lines + 1):
+        selector, update = begin(tmp_path / str(at))
+        update(0, 0.9)
+        with contextlib.suppress(KeyboardInterrupt):
+            traced(lambda update=update: update(1, 0.8), at=at)
+        again = CheckpointSelector(selector.folder, RULE, keep_last=True, resume=True)
+        assert again.load_best() in ({"epoch": 0}, {"epoch": 1})
+        for epoch, mpcs in ((1, 0.8), (2, 0.95), (3, 0.7), (4, 0.85)):
+            update(epoch, mpcs)
+        opened = CheckpointSelector.open(selector.folder)
+        assert [each.number for each in opened.epochs] in ([0, 1, 2, 3, 4], [0, 1, 1, 2, 3, 4])
+        assert (selector.load_best(), opened.load_best()) == ({"epoch": 3}, {"epoch": 3})
+        files = sorted(path.name for path in selector.folder.iterdir())
+        assert files == ["epoch-00003.pt", "epoch-00004.pt", manifest.NAME]
+
+
+def test_an_update_within_another_harms_neither_record(tmp_path: Path) -> None:
+    """As a signal handler may do."""
+    selector = CheckpointSelector(tmp_path, RULE, top_k=9, resume=True)
+    selector.update("first", epoch=0, mpcs=0.9)
+
+    def state() -> str:
+        selector.update("inner", epoch=1, mpcs=0.5)
+        return "outer"
+
+    with pytest.raises(RuntimeError, match="holds epochs that another selector has written"):
+        selector.update(state, epoch=2, mpcs=0.1)
+    selector.update("last", epoch=3, mpcs=0.4)
+    opened = CheckpointSelector.open(tmp_path)
+    assert [epoch.number for epoch in opened.epochs] == [0, 1, 3]
+    assert opened.load_best() == "last"
+
+
+def test_several_validations_of_an_epoch_are_told_apart(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE, keep_last=True, patience=2)
+    for part in range(3):
+        selector.update({"part": part}, epoch=3, mpcs=0.0)
+    assert selector.load(3) == {"part": 2}
+    assert selector.should_stop
+    assert selector.load_best() == {"part": 0}
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    selector = CheckpointSelector("here", RULE)
+    selector.update({}, epoch=0, mpcs=0.5)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    selector.update({}, epoch=1, mpcs=0.4)
+    (tmp_path / "here").rename(tmp_path / "moved")
+    with pytest.raises(FileNotFoundError, match="the manifest is gone: the folder was moved or emptied"):
+        selector.update({}, epoch=2, mpcs=0.3)
+    assert CheckpointSelector.open(tmp_path / "moved").last_epoch == 1
+
+
+def test_only_own_temporary_files_are_deleted(tmp_path: Path) -> None:
+    for name in (".gitkeep", ".epoch-notes.tmp", ".epoch-00001.pt.tmp"):
+        (tmp_path / name).touch()
+    CheckpointSelector(tmp_path, RULE).update({}, epoch=7, mpcs=0.5)
+    assert sorted(path.name for path in tmp_path.glob(".*")) == [".epoch-notes.tmp", ".gitkeep"]
+
+
+def test_metrics_may_not_be_called_as_arguments_are(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="rule must name no metric 'state', which is an argument of update"):
+        CheckpointSelector(tmp_path, SelectionRule("state", {"state": "min"}))
+
+
+def test_states_without_numbers_or_end_are_refused(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    endless: list[Any] = []
+    endless.append(endless)
+    for state, message in (
+        ({"w": torch.zeros(2, device="meta")}, r"state\['w'\] must hold numbers, but is on the meta device"),
+        (endless, "state must be no deeper than Python's recursion, and must not contain itself"),
+        ({"a": 2**5000}, r"state\['a'\], a builtins.int, cannot be loaded again"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            selector.update(state, epoch=0, mpcs=0.5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_views_that_safetensors_would_change_are_saved_as_they_read(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    selector = CheckpointSelector(tmp_path, RULE, file_format="safetensors")
+    state = {"conj": torch.tensor([1 + 2j]).conj(), "neg": torch._neg_view(torch.ones(2))}
+    selector.update(state, epoch=0, mpcs=0.5)
+    assert all(torch.equal(selector.load_best()[name], tensor) for name, tensor in state.items())
+    with pytest.raises(ValueError, match="cannot be loaded again"):
+        selector.update({"__metadata__": torch.ones(1)}, epoch=1, mpcs=0.1)
 
 
 def test_negative_and_infinite_values_have_names_too(tmp_path: Path) -> None:
