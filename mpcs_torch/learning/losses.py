@@ -9,15 +9,46 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.decision import without_diagonal
-from mpcs_torch.functional.concern.losses import checked_concern_loss, checked_softmax_margin_loss
+from mpcs_torch.functional.concern.losses import (
+    check_margin,
+    checked_concern_loss,
+    checked_softmax_margin_loss,
+    penalties_of,
+)
 from mpcs_torch.functional.inputs.arrays import weights_of
-from mpcs_torch.functional.inputs.checks import LossReduction, LossSettings, check_choice, check_concern, check_costs
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_costs, check_target
+from mpcs_torch.functional.inputs.faults import warn_of_probabilities
+from mpcs_torch.functional.inputs.logits import (
+    LossBatch,
+    LossReduction,
+    LossSettings,
+    by_class,
+    check_class_count,
+    check_class_weight,
+    check_labels,
+    loss_batch,
+)
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
-from mpcs_torch.functional.probability.generalized import generalized_mean_loss
-from mpcs_torch.functional.soft.sums import SoftAverage, score_of, soft_sums
+from mpcs_torch.functional.probability.generalized import checked_mean_loss
+from mpcs_torch.functional.soft.sums import SoftAverage, SoftSums, score_of, soft_sums
 
 
-class ConcernLoss(nn.Module):
+class _LossOfLogits(nn.CrossEntropyLoss):
+    """A `torch.nn.CrossEntropyLoss` whose weights are checked, and are settings, no part of a checkpoint."""
+
+    def __init__(self, num_classes: int | None, weight: Tensor | None, **settings: Any) -> None:
+        super().__init__(check_class_weight(weight, num_classes), **settings)
+        self.register_buffer("weight", self.weight, persistent=False)
+
+    def _batch(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None, matrix: Tensor | None) -> LossBatch:
+        settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)  # type: ignore[arg-type]
+        batch = loss_batch(logits, target, settings, sample_weight)
+        if matrix is not None and len(matrix) != batch.scores.shape[1]:
+            raise ValueError(f"concern must cover {batch.scores.shape[1]} classes, but covers {len(matrix)}.")
+        return batch
+
+
+class ConcernLoss(_LossOfLogits):
     """`functional.concern_loss` as a module: the differentiable limit of MPCS; lower is better.
 
     Args:
@@ -41,8 +72,7 @@ class ConcernLoss(nn.Module):
         tensor([0.2820, 0.3131])
     """
 
-    concern: Tensor | None
-    weight: Tensor | None
+    penalties: Tensor | None
 
     def __init__(
         self,
@@ -54,31 +84,36 @@ class ConcernLoss(nn.Module):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        super().__init__()
         matrix = None if concern is None else _matrix(concern)
         if matrix is not None:
             check_concern(matrix, len(matrix))
-        self.register_buffer("concern", matrix, persistent=False)
-        self.register_buffer("weight", weight, persistent=False)
-        self.concern_share, self.ignore_index = concern_share, ignore_index
-        self.label_smoothing, self.reduction = label_smoothing, reduction
+            matrix = penalties_of(matrix)
+        super().__init__(
+            None if matrix is None else len(matrix),
+            weight,
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
+            reduction=reduction,
+        )
+        self.register_buffer("penalties", matrix, persistent=False)
+        self.concern_share = concern_share
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
-        if self.concern is not None:
-            _check_classes(self.concern, logits)
-        settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)
-        return checked_concern_loss(logits, target, self.concern, self.concern_share, settings)
+    def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Compute the loss of logits (N, C, ...) or (C,) for labels (N, ...) or (), or for shares of classes."""
+        batch = self._batch(logits, target, sample_weight, self.penalties)
+        return checked_concern_loss(batch, self.penalties, self.concern_share)
 
 
-class SoftmaxMarginLoss(nn.Module):
+class SoftmaxMarginLoss(_LossOfLogits):
     """`functional.softmax_margin_loss` as a module: cross entropy with margins by concern; lower is better.
 
     The true class must win by a larger margin over a class where the error matters more.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
-        margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy.
+        margin: The margin in nats for a concern of 1, >= 0; 0 is cross entropy. It is kept as ``full_margin``, of which
+            a `MarginRamp` sets the share that is in force; the attribute ``margin`` is their product, and to set it is
+            to set the full margin.
         weight: As in `ConcernLoss`, and so are ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
@@ -95,7 +130,9 @@ class SoftmaxMarginLoss(nn.Module):
     """
 
     costs: Tensor
-    weight: Tensor | None
+    full_margin: float
+    margin_share: float
+    """The share of the full margin that is in force, from 0 to 1."""
 
     def __init__(
         self,
@@ -107,29 +144,43 @@ class SoftmaxMarginLoss(nn.Module):
         label_smoothing: float = 0.0,
         reduction: LossReduction = "mean",
     ) -> None:
-        super().__init__()
         matrix = _matrix(concern)
         check_costs(matrix, len(matrix))
+        super().__init__(
+            len(matrix), weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
+        )
         self.register_buffer("costs", without_diagonal(matrix), persistent=False)
-        self.register_buffer("weight", weight, persistent=False)
-        self.margin, self.ignore_index = margin, ignore_index
-        self.label_smoothing, self.reduction = label_smoothing, reduction
+        self.margin, self.margin_share = margin, 1.0
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss of logits (N, C, ...) for labels (N, ...), or for shares of classes (N, C, ...)."""
-        _check_classes(self.costs, logits)
-        settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)
-        return checked_softmax_margin_loss(logits, target, self.costs, self.margin, settings)
+    @property
+    def margin(self) -> float:
+        """The margin in force, in nats for a concern of 1."""
+        return self.full_margin * self.margin_share
+
+    @margin.setter
+    def margin(self, margin: float) -> None:
+        check_margin(margin)
+        self.full_margin = margin
+
+    def extra_repr(self) -> str:
+        """Return the margin in force and the full one."""
+        return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
+
+    def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Compute the loss of logits (N, C, ...) or (C,) for labels (N, ...) or (), or for shares of classes."""
+        batch = self._batch(logits, target, sample_weight, self.costs)
+        return checked_softmax_margin_loss(batch, self.costs, self.margin)
 
 
 class MarginRamp:
     """Raise the margin of a `SoftmaxMarginLoss` from 0 to its full value while training.
 
-    Between two shares of the steps it rises linearly. A full margin from the first step costs more accuracy
+    The loss keeps its full margin, so a ramp made again starts anew, for another seed as well as in a notebook. Between
+    two shares of the steps the margin rises linearly. A full margin from the first step costs more accuracy
     (``mpcs benchmark``).
 
     Args:
-        loss: Its margin is the full one.
+        loss: Its ``margin_share`` is set, and its ``full_margin`` is left alone.
         steps: The number of calls of `step` in the whole training: epochs or optimizer steps.
         begin: The share of the steps after which the margin starts to rise.
         end: The share of the steps after which it is full.
@@ -152,7 +203,7 @@ class MarginRamp:
     def __init__(self, loss: SoftmaxMarginLoss, steps: int, *, begin: float = 0.1, end: float = 0.6) -> None:
         require(steps >= 1, "steps must be at least 1", steps)
         require(0 <= begin < end <= 1, "begin and end must be shares, 0 <= begin < end <= 1", f"{begin} and {end}")
-        self._loss, self._full, self._steps, self._begin, self._end = loss, loss.margin, steps, begin, end
+        self._loss, self._steps, self._begin, self._end = loss, steps, begin, end
         self.load_state_dict({"step": 0})
 
     def step(self) -> None:
@@ -167,16 +218,11 @@ class MarginRamp:
         """Go on after so many steps."""
         self._step = state["step"]
         share = (self._step / self._steps - self._begin) / (self._end - self._begin)
-        self._loss.margin = self._full * min(max(share, 0.0), 1.0)
+        self._loss.margin_share = min(max(share, 0.0), 1.0)
 
 
 def _matrix(concern: ConcernSpec | Tensor) -> Tensor:
     return weights_of(concern).float()  # some devices do not support float64
-
-
-def _check_classes(concern: Tensor, logits: Tensor) -> None:
-    if len(concern) != logits.shape[1]:
-        raise ValueError(f"concern must cover {logits.shape[1]} classes, but covers {len(concern)}.")
 
 
 class ConcernLossScale:
@@ -220,11 +266,12 @@ class ConcernLossScale:
         self.update(state["score"])
 
 
-class GeneralizedMeanLoss(nn.Module):
+class GeneralizedMeanLoss(_LossOfLogits):
     """`functional.generalized_mean_loss` as a module: -log of the mean of a batch; in nats, lower is better.
 
     Args:
         power: -2/3 is the loss of robustness, 0 cross entropy, and 1 the loss of decisiveness.
+        weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
         ignore_index: The label of samples that are ignored.
 
     Raises:
@@ -238,45 +285,115 @@ class GeneralizedMeanLoss(nn.Module):
         [0.6153, 0.4963, 0.3556]
     """
 
-    def __init__(self, power: float, *, ignore_index: int = -100) -> None:
-        super().__init__()
+    def __init__(self, power: float, *, weight: Tensor | None = None, ignore_index: int = -100) -> None:
+        super().__init__(None, weight, ignore_index=ignore_index)
         require(isfinite(power), "power must be finite", power)
-        self.power, self.ignore_index = power, ignore_index
+        self.power = power
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss of logits (N, C, ...) for labels (N, ...)."""
-        return generalized_mean_loss(logits, target, power=self.power, ignore_index=self.ignore_index)
+    def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Compute the loss of logits (N, C, ...) or (C,) for labels (N, ...) or (), or for shares of classes."""
+        return checked_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
 
 
 class SoftF1Loss(nn.Module):
-    """Compute 1 minus `functional.soft_f1` of a batch, for soft labels; in [0, 1], lower is better.
+    """Compute 1 minus `functional.soft_f1` of a batch; in [0, 1], lower is better.
 
     F1 is a ratio of sums over the batch. ``"macro"`` is noisy on small batches, because some classes may be missing.
 
     Args:
         average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
+        from_logits: Whether scores are logits rather than probabilities. Never guessed.
+        multilabel: Whether several classes may be true at once: probabilities are then the sigmoid of each logit, as
+            they are for scores ``(N,)``, instead of the softmax over classes.
+        weight: ``(C,)`` weights >= 0 of the classes in the sums (``"micro"``, ``"weighted"``) or in the mean
+            (``"macro"``).
+        ignore_index: The class index of samples that are ignored.
 
     Raises:
-        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Values outside
-            [0, 1] raise no error; they are clamped.
+        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Probabilities
+            and labels outside [0, 1] raise no error; they are clamped.
 
     Example:
         >>> import torch
         >>> from mpcs_torch.learning import SoftF1Loss
-        >>> logits = torch.tensor([[2.0, -1.0], [0.5, 0.0]])
-        >>> SoftF1Loss()(logits.softmax(dim=1), torch.tensor([[1.0, 0.0], [0.6, 0.4]]))
+        >>> logits, labels = torch.tensor([[2.0, -1.0], [0.5, 0.0]]), torch.tensor([[1.0, 0.0], [0.6, 0.4]])
+        >>> SoftF1Loss()(logits, labels)
+        tensor(0.0349)
+        >>> SoftF1Loss(from_logits=False)(logits.softmax(dim=1), labels)
         tensor(0.0349)
     """
 
-    def __init__(self, average: SoftAverage = "micro") -> None:
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        average: SoftAverage = "micro",
+        *,
+        from_logits: bool = True,
+        multilabel: bool = False,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+    ) -> None:
         super().__init__()
         check_choice("average", average, SoftAverage)
         if average == "none":
             raise ValueError("average must be 'micro', 'macro' or 'weighted', because a loss is a scalar.")
         self.average: SoftAverage = average
+        self.from_logits, self.multilabel, self.ignore_index = from_logits, multilabel, ignore_index
+        self.register_buffer("weight", check_class_weight(weight), persistent=False)
 
-    def forward(self, preds: Tensor, target: Tensor, ignore: Tensor | None = None) -> Tensor:
-        """The loss of probabilities (N,), (N, C) or (N, C, ...) for labels of that shape, a scalar."""
-        samples = flatten_soft(preds, target, num_classes=None, sample_weight=None, ignore=ignore)
+    def forward(
+        self,
+        logits: Tensor,
+        target: Tensor,
+        sample_weight: Tensor | None = None,
+        ignore: Tensor | None = None,
+    ) -> Tensor:
+        """Compute the loss of a batch, a scalar.
+
+        Args:
+            logits: ``(N,)``, ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
+            target: Labels from 0 to 1 of that shape; or class indices ``(N,)`` or ``(N, ...)``, integers.
+            sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of samples. Default: 1.
+            ignore: The shape of ``logits``, bool: elements to leave out.
+        """
+        if not logits.is_floating_point():
+            raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
+        scores = logits.float() if logits.element_size() == 2 else logits
+        if target.ndim == 0:
+            scores, target = scores.unsqueeze(0), target.unsqueeze(0)
+        if target.ndim == scores.ndim - 1:
+            target, ignore = self._indicators(scores, target, ignore)
+        samples = flatten_soft(
+            self._probabilities(scores), target, num_classes=None, sample_weight=sample_weight, ignore=ignore
+        )
         sums = soft_sums(samples, samples.predicted.dtype)
-        return 1 - score_of(sums, beta=1.0, average=self.average, zero_division=0.0)
+        if self.weight is None:
+            return 1 - score_of(sums, beta=1.0, average=self.average, zero_division=0.0)
+        check_class_count(self.weight, sums.actual.shape[-1])
+        weight = self.weight.to(sums.actual)
+        if self.average == "macro":
+            scores = score_of(sums, beta=1.0, average="none", zero_division=0.0)
+            return 1 - (weight * scores).sum() / weight.sum()
+        weighted = SoftSums(*(weight * each for each in sums))
+        return 1 - score_of(weighted, beta=1.0, average=self.average, zero_division=0.0)
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        if not self.from_logits:
+            return scores
+        if self.multilabel or scores.ndim == 1:
+            return scores.sigmoid()
+        if scores.shape[1] < 2:
+            shape = tuple(scores.shape)
+            raise ValueError(f"logits must have 2 classes or more for a softmax, or multilabel=True, but got {shape}.")
+        warn_of_probabilities(by_class(scores, scores.shape[1]))
+        return scores.softmax(dim=1)
+
+    def _indicators(self, scores: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return class indices (N, ...) as labels (N, C, ...), and the elements that are ignored."""
+        check_target(target, scores.shape[:1] + scores.shape[2:])
+        labels = target.long().unsqueeze(1)
+        check_labels(labels, scores.shape[1], self.ignore_index)
+        classes = torch.arange(scores.shape[1], device=scores.device).view(-1, *[1] * (scores.ndim - 2))
+        ignored = (labels == self.ignore_index).expand_as(scores)
+        return labels == classes, ignored if ignore is None else ignored | ignore

@@ -190,9 +190,16 @@ def test_the_mean_over_no_samples_is_nan_as_in_torch() -> None:
         ({"label_smoothing": -0.1}, "label_smoothing must be from 0 to 1, but got -0.1."),
         ({"weight": torch.ones(2)}, "weight must have shape (3,), one per class, but got (2,)."),
         ({"reduction": "avg"}, "reduction must be 'mean', 'sum' or 'none', but got 'avg'."),
+        (
+            {"weight": torch.tensor([1.0, -1.0, 1.0])},
+            "weight must hold finite weights >= 0, one per class, but got [1.0, ",
+        ),
         ({"concern": torch.ones(2, 2)}, "concern must have shape (3, 3)"),
         ({"logits": torch.ones(2, 3, dtype=torch.int64)}, "logits must be floating point, but got dtype torch.int64."),
-        ({"logits": torch.ones(2)}, "logits must have shape (N, C) or (N, C, ...) with C >= 2, but got (2,)."),
+        (
+            {"logits": torch.ones(2, 1)},
+            "logits must have shape (N, C), (N, C, ...) or (C,) with C >= 2, but got (2, 1).",
+        ),
         ({"target": torch.ones(3, dtype=torch.int64)}, "target must have shape (2,) to match preds, but got (3,)."),
     ],
 )

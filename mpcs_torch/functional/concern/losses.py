@@ -1,23 +1,31 @@
 """Training losses: the differentiable limit of MPCS, and cross entropy with a margin for each kind of error."""
 
+from collections.abc import Callable
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.autograd.forward_ad import unpack_dual
 
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.inputs.arrays import ConcernLike, weights_of
-from mpcs_torch.functional.inputs.checks import (
+from mpcs_torch.functional.inputs.checks import check_concern, check_costs
+from mpcs_torch.functional.inputs.logits import (
+    LossBatch,
     LossReduction,
     LossSettings,
-    check_concern,
-    check_costs,
-    check_loss_inputs,
+    check_class_weight,
+    loss_batch,
+    sum_by_shares,
 )
 
 
 def concern_loss(
     logits: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
     concern: Tensor | ConcernLike | None = None,
     concern_share: float = 0.5,
@@ -37,20 +45,24 @@ def concern_loss(
     infinity; with s = 0 it is cross entropy.
 
     Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast. The
+            logit of a class that cannot be may be -inf.
+        target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
+            of each class, >= 0, floating point in the shape of ``logits``, such as mixup makes.
+        sample_weight: The shape of a target of indices: weights >= 0 of samples. A weight of 2 counts a sample twice.
+            Default: 1.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for taking the true class (row) for another (column); the
             diagonal is not read. Default: 1 everywhere.
         concern_share: s, the share of the second term, from 0 to 1.
         weight: ``(C,)`` weights >= 0 of the true classes, as in `torch.nn.functional.cross_entropy`: ``"mean"`` divides
-            by the sum of the samples' weights.
+            by the sum of the samples' weights, or with shares of classes by the number of samples.
         ignore_index: Label of samples to leave out.
         label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one loss per sample (0 where ignored).
 
     Returns:
-        A scalar, or the shape of ``target`` with ``reduction="none"``; float32, or float64 for float64 logits. The mean
-        is NaN if every sample is left out, as in torch.
+        A scalar, or one loss for each sample, ``(N,)``, ``(N, ...)`` or ``()``, with ``reduction="none"``; float32, or
+        float64 for float64 logits. The mean is NaN if every sample is left out, and its gradient 0, as in torch.
 
     Raises:
         ValueError: If a setting, a shape or a dtype breaks its rule above.
@@ -63,44 +75,180 @@ def concern_loss(
         >>> concern_loss(logits, torch.tensor([0]))
         tensor(0.1761)
     """
+    settings = LossSettings(check_class_weight(weight), ignore_index, label_smoothing, reduction)
+    batch = loss_batch(logits, target, settings, sample_weight)
     weights = None if concern is None else weights_of(concern).to(logits.device)
-    if weights is not None and logits.ndim > 1:
-        check_concern(weights, logits.shape[1])  # a module looks at these values only once
-    settings = LossSettings(weight, ignore_index, label_smoothing, reduction)
-    return checked_concern_loss(logits, target, weights, concern_share, settings)
+    if weights is not None:
+        check_concern(weights, batch.scores.shape[1])  # a module looks at these values only once
+        weights = penalties_of(weights)
+    return checked_concern_loss(batch, weights, concern_share)
 
 
-def checked_concern_loss(
-    logits: Tensor, target: Tensor, concern: Tensor | None, concern_share: float, settings: LossSettings
-) -> Tensor:
-    """Compute `concern_loss` with a checked concern. Nothing here waits for an accelerator."""
-    check_loss_inputs(logits, target, settings)
-    weight, ignore_index, label_smoothing, reduction = settings
+def penalties_of(concern: Tensor) -> Tensor:
+    """Return the weights of wrong classes (C, C): a concern whose rows sum to 1, with a diagonal of 0."""
+    concern = concern if concern.is_floating_point() else concern.float()
+    off_diagonal = without_diagonal(concern)
+    return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
+
+
+def checked_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
+    """Compute `concern_loss` with the penalties of a checked concern; None for equal ones."""
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
-    num_classes = logits.shape[1]
-    scores = logits.movedim(1, -1).reshape(-1, num_classes)
-    scores = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
-    labels = target.reshape(-1).long()
-    counted = labels != ignore_index
-    labels = torch.where(counted, labels, 0)
+    if concern_share == 0:
+        return batch.mean_cross_entropy()
+    penalties = None if penalties is None else penalties.detach().to(batch.scores)
+    try:
+        total = _quick_concern_loss(batch, penalties, concern_share)
+    except (IndexError, RuntimeError):  # lookups raise either for a label out of range
+        batch.check_labels()
+        raise
+    return _plain_concern_loss(batch, penalties, concern_share) if total is None else total
 
-    class_weight = torch.ones(num_classes) if weight is None else weight
-    class_weight = class_weight.to(scores)
-    # Not one_hot, which reads values and so stops a vmap.
-    is_true = labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)
-    smoothed = is_true.to(scores) * (1 - label_smoothing) + label_smoothing / num_classes
-    label_share = smoothed * class_weight
-    loss = (1 - concern_share) * -_weighted(label_share, scores.log_softmax(dim=1))
-    if concern_share:
-        matrix = torch.ones(num_classes, num_classes) if concern is None else concern
-        off_diagonal = matrix.to(scores).clone().fill_diagonal_(0)
-        wrong_share = label_share @ (off_diagonal / off_diagonal.sum(dim=1, keepdim=True))
-        loss = loss - concern_share * _weighted(wrong_share, log_complement(scores))
-    loss = torch.where(counted, loss, 0.0)
-    if reduction == "none":
-        return loss.reshape(target.shape)
-    return loss.sum() if reduction == "sum" else loss.sum() / (class_weight[labels] * counted).sum()
+
+def _plain_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
+    losses = batch.cross_entropy()
+    wrong = sum_by_shares(_wrong_shares(batch, penalties), log_complement(batch.scores))
+    return batch.reduced((1 - concern_share) * losses - concern_share * wrong)
+
+
+def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
+    """Return the weights of the wrong classes of each sample, 0 where it is ignored: (M, C)."""
+    weight, _, smoothing, _ = batch.settings
+    if batch.is_soft:
+        return mixed(batch.class_shares(), penalties)
+    one_each = batch.scores.new_ones(1, batch.scores.shape[1])
+    of_classes = one_each if weight is None else weight.unsqueeze(0)
+    rows = _rows(penalties, batch.labels, one_each) * (1 - smoothing)
+    rows = rows if weight is None else rows * weight[batch.labels].unsqueeze(1)
+    if smoothing:
+        rows = rows + smoothing / one_each.shape[1] * mixed(of_classes, penalties)
+    return rows * (batch.target != batch.settings.ignore_index).unsqueeze(1)
+
+
+def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
+    """Return the penalties of wrong classes by labels (M,): (M, C)."""
+    if penalties is not None:
+        return penalties.index_select(0, labels)
+    classes = scores.shape[1]
+    even = scores.new_full((len(labels), classes), 1 / (classes - 1))
+    return even.scatter(1, labels.unsqueeze(1), 0.0)
+
+
+def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
+    """Average rows (C, C) of classes by shares (M, C); None for rows of equal penalties of wrong classes."""
+    if rows is None:
+        return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
+    with torch.autocast(shares.device.type, enabled=False):  # a loss must not depend on the caller's precision
+        return shares @ rows
+
+
+FEW_NUMBERS = 2**15
+"""Up to it, torch uses one thread, and NumPy is quicker, because its calls take less time."""
+
+
+def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
+    """Compute the sum or mean over labels with its gradient; None where numbers are not at hand or lack the range."""
+    weight, ignore_index, smoothing, reduction = batch.settings
+    scores, target = batch.scores, batch.target
+    is_plain = batch.is_soft or smoothing or reduction == "none" or not len(scores) or torch.compiler.is_compiling()
+    if is_plain or not (_is_at_hand(scores) and _is_at_hand(target)):
+        return None
+    each: Any = 1 / len(scores) if reduction == "mean" else 1.0
+    if weight is not None or batch.sample_weight is not None or (target == ignore_index).any():
+        target, mass = batch.labels, batch.mass()
+        if mass.requires_grad or not _is_at_hand(mass):
+            return None
+        each = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
+    rows, held = _rows(penalties, target, scores.detach()), scores.detach()
+    if held.numel() <= FEW_NUMBERS:
+        numbers, factor = held.numpy(), each if isinstance(each, float) else each.numpy()
+        with np.errstate(all="ignore"):
+            loss, found = _loss_and_gradient(
+                np, numbers, target.numpy(), numbers.argmax(1), rows.numpy(), concern_share, factor
+            )
+        gradient = torch.from_numpy(found)
+    else:
+        with torch.no_grad():
+            top = held.max(1).indices
+            loss, gradient = _loss_and_gradient(torch, held, target, top, rows, concern_share, each)
+    if not isfinite(loss):  # exponentials lack the range, a class cannot be, or no sample counts
+        return None
+
+    def definition(scores: Tensor) -> Tensor:
+        return _plain_concern_loss(batch._replace(scores=scores), penalties, concern_share)
+
+    result: Tensor = _WithGradient.apply(scores, float(loss), gradient, concern_share * each, definition)
+    return result
+
+
+def _loss_and_gradient(
+    lib: Any, scores: Any, target: Any, top: Any, rows: Any, share: float, each: Any
+) -> tuple[Any, Any]:
+    r"""Compute the weighted sum of losses, and its gradient (M, C) over `share` and `each`, with NumPy or torch.
+
+    With u the exponentials of logits below the highest one, U their sum, and :math:`x_j = U - u_j`, a sample's loss is
+    :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. Sums leave the highest out, so that nothing cancels.
+    """
+    at = lib.arange(len(target))
+    u = scores - scores[at, top][:, None]
+    losses = (share - 1) * u[at, target]
+    u = lib.exp(u, out=u)
+    u[at, top] = 0
+    others = u.sum(1)
+    if others.min() < lib.finfo(u.dtype).tiny:
+        return nan, u
+    total = others + 1
+    losses += lib.log(total)
+    x = total[:, None] - u
+    x[at, top] = others
+    logs = lib.log(x, out=x)
+    if isinstance(each, float):
+        loss = (losses.sum() - share * lib.dot(rows.reshape(-1), logs.reshape(-1))) * each
+    else:
+        loss = ((losses[:, None] - share * (rows * logs).sum(1)[:, None]) * each).sum()
+    pulls = lib.divide(rows, lib.exp(logs, out=logs), out=logs)
+    of_top = pulls[at, top]
+    pulls[at, top] = 0
+    push = 1 / (share * total) - pulls.sum(1)
+    pulls += (push - of_top)[:, None]
+    pulls *= u
+    pulls[at, top] = push
+    pulls[at, target] += 1 - 1 / share
+    return loss, pulls
+
+
+def _is_at_hand(values: Tensor) -> bool:
+    """Return whether values can be read at once, and no transform of torch.func or forward derivative needs them."""
+    try:
+        return values.is_cpu and values.data_ptr() is not None and unpack_dual(values).tangent is None  # type: ignore[no-untyped-call]
+    except RuntimeError:  # inside a transform, a tensor has no memory
+        return False
+
+
+class _WithGradient(torch.autograd.Function):
+    """A scalar whose gradient is known but for a factor. Second derivatives are those of its definition."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        value: float,
+        gradient: Tensor,
+        factor: Tensor | float,
+        definition: Callable[[Tensor], Tensor],
+    ) -> Tensor:
+        ctx.save_for_backward(scores, gradient)
+        ctx.factor, ctx.definition = factor, definition
+        return scores.new_tensor(value)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        scores, gradient = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            (gradient,) = torch.autograd.grad(ctx.definition(scores), scores, create_graph=True)
+            return gradient * upstream, None, None, None, None
+        return gradient * (upstream * ctx.factor), None, None, None, None
 
 
 def log_complement(scores: Tensor) -> Tensor:
@@ -108,22 +256,17 @@ def log_complement(scores: Tensor) -> Tensor:
 
     For the most probable class, the probabilities of the others are summed. Every other class has at most 1/2.
     """
-    top = scores.argmax(dim=1, keepdim=True)
-    is_top = torch.zeros_like(scores, dtype=torch.bool).scatter(1, top, True)
-    log_total = scores.logsumexp(dim=1, keepdim=True)
-    of_top = scores.masked_fill(is_top, float("-inf")).logsumexp(dim=1, keepdim=True) - log_total
-    of_others = torch.log1p(-(scores - log_total).masked_fill(is_top, float("-inf")).exp())
-    return torch.where(is_top, of_top, of_others)
-
-
-def _weighted(share: Tensor, logs: Tensor) -> Tensor:
-    """Sum logarithms over classes by their shares. A class with share 0 adds 0, even if its logarithm is infinite."""
-    return torch.where(share > 0, share * logs, 0.0).sum(dim=1)
+    top = scores.max(dim=1, keepdim=True).indices
+    others = scores.scatter(1, top, float("-inf")).clamp(min=torch.finfo(scores.dtype).min)  # if all are -inf, too
+    total = scores.logsumexp(dim=1, keepdim=True)
+    of_top = others.logsumexp(dim=1, keepdim=True) - total
+    return torch.log1p(-(others - total).exp()).scatter(1, top, of_top)
 
 
 def softmax_margin_loss(
     logits: Tensor,
     target: Tensor,
+    sample_weight: Tensor | None = None,
     *,
     concern: Tensor | ConcernLike,
     margin: float = 1.0,
@@ -143,9 +286,8 @@ def softmax_margin_loss(
     for training only: probabilities of new samples are the plain softmax of the logits.
 
     The ``margin`` m >= 0 is in nats for a concern of 1; with 0 the loss is cross entropy. Weights of ``concern`` may be
-    0. The other arguments, the result and the errors are those of `concern_loss`. As in
-    `torch.nn.functional.cross_entropy`, the target may also hold the share of each class in a sample, floating point in
-    the shape of ``logits``, such as mixup makes: the costs D of the classes are then averaged by their shares.
+    0. The other arguments, the result and the errors are those of `concern_loss`. Where the target holds the shares of
+    classes, their costs D are averaged by these shares.
 
     References:
         Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
@@ -155,27 +297,28 @@ def softmax_margin_loss(
         >>> softmax_margin_loss(logits, torch.tensor([0]), concern=torch.ones(3, 3))
         tensor(0.5514)
     """
+    check_margin(margin)
+    settings = LossSettings(check_class_weight(weight), ignore_index, label_smoothing, reduction)
+    batch = loss_batch(logits, target, settings, sample_weight)
     weights = weights_of(concern).to(logits.device)
-    if logits.ndim > 1:
-        check_costs(weights, logits.shape[1])  # a module looks at these values only once
-    settings = LossSettings(weight, ignore_index, label_smoothing, reduction)
-    return checked_softmax_margin_loss(logits, target, without_diagonal(weights), margin, settings)
+    check_costs(weights, batch.scores.shape[1])  # a module looks at these values only once
+    return checked_softmax_margin_loss(batch, without_diagonal(weights), margin)
 
 
-def checked_softmax_margin_loss(
-    logits: Tensor, target: Tensor, costs: Tensor, margin: float, settings: LossSettings
-) -> Tensor:
-    """Compute `softmax_margin_loss` with checked costs, 0 on the diagonal. Nothing here waits for an accelerator."""
-    check_loss_inputs(logits, target, settings, takes_shares=True)
+def check_margin(margin: float) -> None:
+    """Refuse a margin that is not finite and >= 0."""
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
-    scores = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    costs = costs.to(scores)
-    if target.is_floating_point():
-        labels = target.to(scores)
-        added = labels.movedim(1, -1) @ costs
-    else:
-        labels = target.long()
-        added = costs[labels.clamp(0, len(costs) - 1)]  # those of ignored samples do not count
-    weight = None if settings.weight is None else settings.weight.to(scores)
-    return cross_entropy(scores + margin * added.movedim(-1, 1), labels, **settings._replace(weight=weight)._asdict())
+
+
+def checked_softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:
+    """Compute `softmax_margin_loss` with checked costs, 0 on the diagonal."""
+    if margin == 0:
+        return batch.mean_cross_entropy()
+    costs = costs.to(batch.scores)
+    try:
+        added = mixed(batch.target, costs) if batch.is_soft else costs.index_select(0, batch.labels)
+    except IndexError:
+        batch.check_labels()
+        raise
+    return batch._replace(scores=torch.add(batch.scores, added, alpha=margin)).mean_cross_entropy()

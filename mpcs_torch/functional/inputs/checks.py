@@ -1,29 +1,15 @@
 """Checks of settings, shapes and dtypes. None of them looks at the values of a batch."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
-
-from mpcs_torch.functional.inputs.faults import warn_of_probabilities
 
 
 def widest_float(device: torch.device) -> torch.dtype:
     """Return the dtype of sums on a device: float64, or float32 on MPS, which has nothing wider."""
     return torch.float32 if device.type == "mps" else torch.float64
-
-
-LossReduction = Literal["mean", "sum", "none"]
-
-
-class LossSettings(NamedTuple):
-    """The settings of losses over logits that `torch.nn.functional.cross_entropy` has too."""
-
-    weight: Tensor | None = None
-    ignore_index: int = -100
-    label_smoothing: float = 0.0
-    reduction: LossReduction = "mean"
 
 
 MOST_INTERVALS = 2**29
@@ -187,39 +173,3 @@ def check_by_class(scores: Tensor, name: str = "preds") -> None:
     """Refuse scores without a dimension of classes."""
     if scores.ndim < 2:
         raise ValueError(f"{name} must have shape (N, C) or (N, C, ...), but got {tuple(scores.shape)}.")
-
-
-def check_loss_inputs(logits: Tensor, target: Tensor, settings: LossSettings, *, takes_shares: bool = False) -> None:
-    """Refuse arguments that a loss over logits (N, C, ...) and labels (N, ...), or their shares, cannot use."""
-    weight, ignore_index, label_smoothing, reduction = settings
-    if not logits.is_floating_point():
-        raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
-    if logits.ndim < 2 or logits.shape[1] < 2:
-        raise ValueError(f"logits must have shape (N, C) or (N, C, ...) with C >= 2, but got {tuple(logits.shape)}.")
-    if is_soft := takes_shares and target.is_floating_point():
-        if target.shape != logits.shape:
-            given = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
-            raise ValueError(f"target of a floating dtype must have the shape of logits, {given}.")
-    else:
-        check_target(target, logits.shape[:1] + logits.shape[2:])
-    if target.is_cpu and target.numel() and not torch.compiler.is_compiling():  # an accelerator would have to wait
-        most = torch.finfo(torch.float64).max if is_soft else logits.shape[1] - 1
-        known = target.detach().double() if is_soft else target.long()  # narrow types would wrap ignore_index around
-        try:
-            lowest, highest = (limit.item() for limit in known.aminmax())
-            are_fine = bool(lowest >= 0 and highest <= most)
-        except RuntimeError:  # inside vmap, values cannot be read
-            are_fine = True
-        if not are_fine:
-            is_fine = (known >= 0) & (known <= most)
-            bad = known[~(is_fine if is_soft else is_fine | (known == ignore_index))]
-            if len(bad):
-                rule = f"class indices from 0 to {most}, or ignore_index ({ignore_index})"
-                rule = "finite shares >= 0 of each class" if is_soft else rule
-                raise ValueError(f"target must hold {rule}, but got {bad[0].item()}.")
-        warn_of_probabilities(logits.detach().movedim(1, -1).flatten(0, -2))
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
-    if weight is not None and weight.shape != (logits.shape[1],):
-        raise ValueError(f"weight must have shape ({logits.shape[1]},), one per class, but got {tuple(weight.shape)}.")
-    check_choice("reduction", reduction, LossReduction)

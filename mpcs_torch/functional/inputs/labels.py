@@ -151,12 +151,17 @@ def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | 
     """Return the weights of M samples in the widest float, (M,); None stands for 1 everywhere."""
     if sample_weight is None:
         return None
+    check_weight_shape(sample_weight, shape)
+    return sample_weight.reshape(-1).to(widest_float(sample_weight.device))
+
+
+def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
+    """Refuse weights that are not one for each sample."""
     if sample_weight.shape != shape:
         raise ValueError(
             f"sample_weight must have shape {tuple(shape)}, one weight for each sample, "
             f"but got {tuple(sample_weight.shape)}."
         )
-    return sample_weight.reshape(-1).to(widest_float(sample_weight.device))
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from mpcs_torch.functional.inputs.checks import LossSettings, check_loss_inputs, widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
+from mpcs_torch.functional.inputs.logits import LossBatch, LossSettings, check_class_weight, loss_batch
 from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, scale_of
 
 NEARLY_ZERO = 1e-8
@@ -235,10 +235,22 @@ def _reported(
     return mean_of(*power_sums_of(terms, power, epsilon), power)
 
 
-def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, ignore_index: int = -100) -> Tensor:
+def generalized_mean_loss(
+    logits: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    power: float,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+) -> Tensor:
     r"""Compute -log of the generalized mean of the probability of the true class; in nats, lower is better.
 
-    .. math:: L = -\frac{1}{r} \log \frac{1}{N} \sum_n p_{n y_n}^r
+    .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
+
+    The weight w of a sample is the product of its own and that of its class. Where the target holds shares of classes,
+    :math:`p_{n y_n}` is the mean of the probabilities of classes, geometric and weighted by shares and class weights, w
+    the sum of these products, and L is multiplied by the mean of w, as `torch.nn.functional.cross_entropy` does it.
 
     With power 0 it is cross entropy, with 1 -log of decisiveness, with -2/3 -log of robustness, all without a floor.
     Its gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
@@ -246,9 +258,12 @@ def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, ignor
     that of the batch, so the loss of a small batch is noisy for powers far from 0.
 
     Args:
-        logits: ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
-        target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``, or ``ignore_index``.
+        logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; half types are upcast.
+        target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the share
+            of each class, >= 0, floating point in the shape of ``logits``.
+        sample_weight: The shape of a target of indices: weights >= 0 of samples. Default: 1.
         power: r, finite.
+        weight: ``(C,)`` weights >= 0 of the true classes.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -267,12 +282,21 @@ def generalized_mean_loss(logits: Tensor, target: Tensor, *, power: float, ignor
         >>> generalized_mean_loss(logits, torch.tensor([0, 1]), power=1.0).exp()  # 1 / decisiveness
         tensor(1.5385)
     """
-    check_loss_inputs(logits, target, LossSettings(ignore_index=ignore_index))
+    settings = LossSettings(check_class_weight(weight), ignore_index)
+    return checked_mean_loss(loss_batch(logits, target, settings, sample_weight), power)
+
+
+def checked_mean_loss(batch: LossBatch, power: float) -> Tensor:
+    """Compute `generalized_mean_loss` of a checked batch."""
     if not isfinite(power):
         raise ValueError(f"power must be finite, but got {power}.")
-    scores = logits if logits.element_size() > 2 else logits.float()
-    labels = target.long()
-    losses = cross_entropy(scores, labels, ignore_index=ignore_index, reduction="none")
-    logs = -losses.flatten().to(widest_float(logits.device))
-    counted = (labels != ignore_index).flatten().to(logs)  # the cross entropy of ignored samples is 0
-    return -log_generalized_mean(logs, counted, power).to(losses.dtype)
+    wide = widest_float(batch.scores.device)
+    counts = mass = batch.mass().to(wide)
+    if batch.is_soft:
+        of_classes = batch.class_shares().sum(dim=1)
+        logs, mass = -batch.cross_entropy() / of_classes, of_classes.to(wide) * mass
+    else:
+        unweighted = batch._replace(settings=batch.settings._replace(weight=None))
+        logs = -unweighted.cross_entropy()  # 0 of ignored samples
+    mean = log_generalized_mean(logs.to(wide), mass, power)
+    return -(mean * (mass.sum() / counts.sum())).to(batch.scores.dtype)

@@ -114,15 +114,16 @@ def test_the_loss_learns_soft_labels() -> None:
     loss = SoftF1Loss("macro")
     for _ in range(200):
         optimizer.zero_grad()
-        value = loss(logits.softmax(1), target)
+        value = loss(logits, target)
         value.backward()
         optimizer.step()
     assert value.item() == pytest.approx(0, abs=0.02)
     assert torch.allclose(logits.softmax(1), target, atol=0.05)
     preds = torch.tensor([[0.9, 0.5], [0.6, 0.2]])
     score = soft_f1(preds, target, num_classes=2, average="macro")
-    assert loss(preds, target).item() == pytest.approx(1 - score.item())
-    assert loss(torch.zeros(2, 2), torch.zeros(2, 2)) == 1, "nothing true is nothing learned"
+    of_probs = SoftF1Loss("macro", from_logits=False)
+    assert of_probs(preds, target).item() == pytest.approx(1 - score.item())
+    assert of_probs(torch.zeros(2, 2), torch.zeros(2, 2)) == 1, "nothing true is nothing learned"
     with pytest.raises(ValueError, match="average must be 'micro', 'macro' or 'weighted'"):
         SoftF1Loss("none")
 

@@ -1,0 +1,198 @@
+"""Logits with their labels or shares of classes, as training losses take them: checked, flat, and reduced to a loss."""
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.checks import check_choice, check_target
+from mpcs_torch.functional.inputs.faults import warn_of_probabilities
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, check_weight_shape
+
+LossReduction = Literal["mean", "sum", "none"]
+
+
+class LossSettings(NamedTuple):
+    """The settings of losses over logits that `torch.nn.functional.cross_entropy` has too."""
+
+    weight: Tensor | None = None
+    ignore_index: int = -100
+    label_smoothing: float = 0.0
+    reduction: LossReduction = "mean"
+
+
+class LossBatch(NamedTuple):
+    """M samples of C classes. Nothing here waits for an accelerator."""
+
+    scores: Tensor
+    """Logits (M, C), float32 or float64."""
+    target: Tensor
+    """Labels (M,), int64, as they were given; or the shares of classes (M, C), in the dtype of scores."""
+    sample_weight: Tensor | None
+    """(M,), in the dtype of scores; None stands for 1 everywhere."""
+    settings: LossSettings
+    """Its class weights are in the dtype of scores."""
+    shape: torch.Size
+    """The shape of losses of single samples."""
+
+    @property
+    def is_soft(self) -> bool:
+        """Whether the target holds shares of classes."""
+        return self.target.ndim == 2
+
+    @property
+    def labels(self) -> Tensor:
+        """The labels, 0 where ignored: (M,), int64."""
+        return torch.where(self.target == self.settings.ignore_index, 0, self.target)
+
+    def mass(self) -> Tensor:
+        """Return what each sample counts in a mean, as in `torch.nn.functional.cross_entropy`: (M,)."""
+        weight, ignore_index, *_ = self.settings
+        if self.is_soft:
+            mass = self.scores.new_ones(len(self.scores))
+        else:
+            mass = (self.target != ignore_index).to(self.scores)
+            mass = mass if weight is None else mass * weight[self.labels]
+        return mass if self.sample_weight is None else mass * self.sample_weight
+
+    def class_shares(self) -> Tensor:
+        """Return the smoothed shares of classes times their weights, of soft targets: (M, C)."""
+        weight, _, smoothing, _ = self.settings
+        shares = self.target if smoothing == 0 else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
+        return shares if weight is None else shares * weight
+
+    def cross_entropy(self) -> Tensor:
+        """Return the cross entropy of each sample, 0 where ignored: (M,)."""
+        if self.is_soft:  # that of torch is NaN where a class has neither a share nor a probability
+            return -sum_by_shares(self.class_shares(), self.scores.log_softmax(dim=1))
+        return self._torch_cross_entropy("none")
+
+    def mean_cross_entropy(self) -> Tensor:
+        """Return the reduced cross entropy: that of torch wherever torch has it."""
+        if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
+            return self.reduced(self.cross_entropy())
+        return self._torch_cross_entropy(self.settings.reduction)
+
+    def _torch_cross_entropy(self, reduction: LossReduction) -> Tensor:
+        weight, ignore_index, smoothing, _ = self.settings
+        try:
+            return cross_entropy(
+                self.scores,
+                self.target,
+                weight,
+                ignore_index=ignore_index,
+                reduction=reduction,
+                label_smoothing=smoothing,
+            )
+        except IndexError:
+            self.check_labels()
+            raise
+
+    def reduced(self, losses: Tensor) -> Tensor:
+        """Reduce losses of samples (M,), which are 0 where ignored and hold the weights of classes."""
+        losses = losses if self.sample_weight is None else losses * self.sample_weight
+        if self.settings.reduction == "none":
+            return losses.reshape(self.shape)
+        total = losses.sum()
+        return total if self.settings.reduction == "sum" else total / self.mass().sum()
+
+    def check_labels(self) -> None:
+        """Refuse labels that are neither a class nor ignored."""
+        check_labels(self.target, self.scores.shape[1], self.settings.ignore_index)
+
+
+def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
+    """Sum logarithms over classes by their shares. A class with share 0 adds 0, even if its logarithm is infinite."""
+    return torch.where(shares != 0, shares * logs, 0.0).sum(dim=1)
+
+
+def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
+    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with shares of their shape.
+
+    Values of labels are left to the CPU's lookups, which refuse what is out of range: see `LossBatch.check_labels`.
+
+    Raises:
+        ValueError: If an argument cannot be used.
+    """
+    weight, ignore_index, label_smoothing, reduction = settings
+    if not logits.is_floating_point():
+        raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
+    classes = logits.shape[min(1, logits.ndim - 1)] if logits.ndim else 0
+    if classes < 2:
+        rule = "logits must have shape (N, C), (N, C, ...) or (C,) with C >= 2"
+        raise ValueError(f"{rule}, but got {tuple(logits.shape)}.")
+    shape = logits.shape[:1] + logits.shape[2:] if logits.ndim > 1 else torch.Size()
+    dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
+    if target.is_floating_point():
+        if target.shape != logits.shape:
+            given = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
+            raise ValueError(f"target of a floating dtype must have the shape of logits, {given}.")
+        if ignore_index >= 0:
+            raise ValueError(f"ignore_index must be below 0 where the target holds shares, but got {ignore_index}.")
+        flat_target = by_class(target, classes).to(dtype)
+        _check_values("target must hold finite shares >= 0 of each class", flat_target, torch.finfo(dtype).max)
+    else:
+        check_target(target, shape)
+        flat_target = target.reshape(-1).long()
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
+    if weight is not None:
+        check_class_count(weight, classes)
+        settings = settings._replace(weight=weight.to(logits.device, dtype))
+    check_choice("reduction", reduction, LossReduction)
+    if sample_weight is not None:
+        sample_weight = as_tensor(sample_weight, "sample_weight")
+        check_weight_shape(sample_weight, shape)
+        sample_weight = sample_weight.reshape(-1).to(logits.device, dtype)
+        _check_values(WEIGHT_RULE, sample_weight, torch.finfo(dtype).max)
+    scores = by_class(logits, classes)
+    warn_of_probabilities(scores)
+    return LossBatch(scores.to(dtype), flat_target, sample_weight, settings, shape)
+
+
+def by_class(values: Tensor, classes: int) -> Tensor:
+    """Reshape (N, C, ...) or (C,) to (M, C)."""
+    return values if values.ndim == 2 else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
+
+
+def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
+    """Refuse int64 labels that are neither a class nor ignored, where that costs no wait for an accelerator."""
+    counted = torch.where(target == ignore_index, 0, target)
+    rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
+    _check_values(rule, counted, classes - 1)
+
+
+def _check_values(rule: str, values: Tensor, most: float) -> None:
+    """Refuse values that are not from 0 to `most`, where that costs no wait for an accelerator."""
+    if not values.is_cpu or not values.numel() or torch.compiler.is_compiling():
+        return
+    try:
+        lowest, highest = (limit.item() for limit in values.detach().aminmax())
+    except RuntimeError:  # inside vmap, values cannot be read
+        return
+    if not (lowest >= 0 and highest <= most):
+        raise ValueError(f"{rule}, but got {values[~((values >= 0) & (values <= most))][0].item()}.")
+
+
+def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
+    """Return weights of classes (C,) as a tensor, checked by value, which waits for an accelerator.
+
+    Raises:
+        ValueError: If they are not finite numbers >= 0, one for each class.
+    """
+    if weight is None:
+        return None
+    weight = as_tensor(weight, "weight")
+    check_class_count(weight, num_classes)
+    if weight.is_complex() or not (weight.isfinite() & (weight >= 0)).all():
+        raise ValueError(f"weight must hold finite weights >= 0, one per class, but got {weight.tolist()}.")
+    return weight
+
+
+def check_class_count(weight: Tensor, num_classes: int | None) -> None:
+    """Refuse weights that are not one for each class."""
+    if weight.ndim != 1 or num_classes not in (None, len(weight)):
+        expected = "C" if num_classes is None else num_classes
+        raise ValueError(f"weight must have shape ({expected},), one per class, but got {tuple(weight.shape)}.")

@@ -1,0 +1,407 @@
+"""Laws that all losses of logits share, with cross entropy of torch as the measure wherever they should equal it."""
+
+import copy
+import io
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, one_hot
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.functional import ProbabilitiesWarning, concern_loss, soft_f1
+from mpcs_torch.functional.concern import losses as kernels
+from mpcs_torch.learning import (
+    ConcernLoss,
+    ConcernLossScale,
+    GeneralizedMeanLoss,
+    MarginRamp,
+    SoftF1Loss,
+    SoftmaxMarginLoss,
+    recommended,
+)
+
+CONCERN = 0.1 + torch.rand(5, 5, generator=torch.Generator().manual_seed(0))
+WEIGHT = torch.tensor([1.0, 2.0, 0.5, 0.0, 3.0])
+LIKE_CROSS_ENTROPY: dict[str, Callable[..., nn.Module]] = {
+    "concern": lambda **given: ConcernLoss(CONCERN, concern_share=0.0, **given),
+    "margin": lambda **given: SoftmaxMarginLoss(CONCERN, margin=0.0, **given),
+    "mean": lambda **given: GeneralizedMeanLoss(0.0, **given),
+}
+LOSSES: dict[str, Callable[..., nn.Module]] = {
+    "concern": lambda **given: ConcernLoss(CONCERN, **given),
+    "equal concern": lambda **given: ConcernLoss(**given),
+    "margin": lambda **given: SoftmaxMarginLoss(CONCERN, margin=2.0, **given),
+    "mean": lambda **given: GeneralizedMeanLoss(-2 / 3, **given),
+    "f1": lambda **given: SoftF1Loss(**given),
+}
+every_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def draw(seed: int, samples: int = 6, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(samples, 5, generator=generator, dtype=torch.float64)
+    target = torch.randint(0, 5, (samples,), generator=generator)
+    return logits.to(dtype), target, torch.rand(samples, 5, generator=generator, dtype=torch.float64).softmax(1)
+
+
+def gradient_of(loss: Callable[..., Tensor], logits: Tensor, *given: Any) -> Tensor:
+    leaf = logits.clone().requires_grad_()
+    loss(leaf, *given).backward()
+    assert leaf.grad is not None
+    return leaf.grad
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["labels", "ignored", "shares"]),
+    shape=st.sampled_from([(6,), (3, 2), (1, 6), (2, 1, 3)]),
+    weighted=st.booleans(),
+    smoothing=st.sampled_from([0.0, 0.2]),
+    reduction=st.sampled_from(["mean", "sum", "none"]),
+)
+def test_they_equal_cross_entropy_where_they_should(
+    seed: int, kind: str, shape: tuple[int, ...], weighted: bool, smoothing: float, reduction: str
+) -> None:
+    flat, labels, shares = draw(seed)
+    logits = flat.reshape(*shape, 5).movedim(-1, 1)
+    target = shares.reshape(*shape, 5).movedim(-1, 1) if kind == "shares" else labels.reshape(shape)
+    if kind == "ignored":
+        target = torch.where(torch.arange(6).reshape(shape) % 3 == 1, -100, target)
+    weight = WEIGHT.double() if weighted else None
+    for name, make in LIKE_CROSS_ENTROPY.items():
+        given: dict[str, Any] = {"label_smoothing": smoothing, "reduction": reduction}
+        given = {} if name == "mean" else given
+        expected = cross_entropy(logits, target, weight, **given)
+        found = make(weight=weight, **given)(logits, target)
+        torch.testing.assert_close(found, expected, equal_nan=True)
+        alone = make(weight=weight, **given)(flat[0], shares[0] if kind == "shares" else labels[0])
+        one = cross_entropy(flat[0], shares[0] if kind == "shares" else labels[0], weight, **given)
+        torch.testing.assert_close(alone, one, equal_nan=True)
+
+
+@every_loss
+@given(seed=st.integers(0, 10**6), soft=st.booleans(), weighted=st.booleans())
+def test_a_whole_sample_weight_is_a_sample_taken_so_often(name: str, seed: int, soft: bool, weighted: bool) -> None:
+    logits, labels, shares = draw(seed)
+    times = torch.tensor([1, 3, 0, 2, 1, 1])
+    target = shares if soft else labels
+    loss = LOSSES[name](**({"weight": WEIGHT} if weighted else {}))
+    again = loss(logits.repeat_interleave(times, 0), target.repeat_interleave(times, 0))
+    torch.testing.assert_close(loss(logits, target, times), again, equal_nan=True)
+    torch.testing.assert_close(loss(logits, target, 7.0 * times), again, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", [ConcernLoss, SoftmaxMarginLoss])
+def test_losses_of_single_samples_are_multiplied_by_their_weights(kind: Callable[..., nn.Module]) -> None:
+    logits, labels, _ = draw(2)
+    times = torch.arange(6.0)
+    each = kind(CONCERN, reduction="none")(logits, labels)
+    torch.testing.assert_close(kind(CONCERN, reduction="none")(logits, labels, times), times * each)
+    torch.testing.assert_close(kind(CONCERN, reduction="sum")(logits, labels, times), (times * each).sum())
+    torch.testing.assert_close(kind(CONCERN)(logits, labels, times), (times * each).sum() / times.sum())
+
+
+@every_loss
+def test_one_hot_shares_are_labels(name: str) -> None:
+    logits, labels, _ = draw(3)
+    torch.testing.assert_close(LOSSES[name]()(logits, one_hot(labels, 5).double()), LOSSES[name]()(logits, labels))
+
+
+@every_loss
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_single_sample_is_a_batch_of_one(name: str, soft: bool) -> None:
+    logits, labels, shares = draw(4)
+    target = shares if soft else labels
+    if soft and name == "f1":
+        pytest.skip("of (C,) with labels of that shape, each is a sample of one class")
+    torch.testing.assert_close(LOSSES[name]()(logits[0], target[0]), LOSSES[name]()(logits[:1], target[:1]))
+
+
+@every_loss
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("low", [-math.inf, -1e30])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_masked_class_has_no_gradient_and_spoils_none(name: str, soft: bool, low: float, dtype: torch.dtype) -> None:
+    logits, labels, shares = draw(5, dtype=dtype)
+    target = shares * (torch.arange(5) < 3) if soft else labels % 3
+    logits[:, 3], logits[0, 1:] = low, low
+    target[0] = torch.tensor([1.0, 0, 0, 0, 0]) if soft else 0
+    logits.requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = LOSSES[name]()(logits, target)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    assert loss.isfinite()
+    assert gradient.isfinite().all()
+    assert (gradient[:, 3] == 0).all()
+    exact = LOSSES[name]()(logits.detach().double(), target)
+    assert loss.item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_large_logits_keep_their_gradients(soft: bool) -> None:
+    """A wrong class that is certain in float32, 3, 30, 80, 95 or 10 000 nats above the true one."""
+    for gap in (3.0, 30.0, 80.0, 95.0, 1e4):
+        logits, labels = torch.tensor([[0.0, gap, -1.0, 0.5, 1.0]]), torch.tensor([0])
+        target = one_hot(labels, 5).float() if soft else labels
+        for name in ("concern", "equal concern"):
+            wide = gradient_of(LOSSES[name](), logits.double(), target)
+            torch.testing.assert_close(gradient_of(LOSSES[name](), logits, target).double(), wide, rtol=1e-4, atol=1e-7)
+        if gap > 3:
+            assert gradient_of(ConcernLoss(concern_share=1.0), logits, target)[0, 1] == pytest.approx(0.25)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    scale=st.sampled_from([0.1, 1.0, 10.0, 40.0]),
+    classes=st.sampled_from([2, 5, 80]),
+    weighted=st.booleans(),
+    share=st.sampled_from([0.2, 0.5, 1.0]),
+    reduction=st.sampled_from(["mean", "sum"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_quick_gradient_is_that_of_the_definition(
+    seed: int, scale: float, classes: int, weighted: bool, share: float, reduction: str
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = scale * torch.randn(500, classes, generator=generator)  # 40 000 numbers of 80 classes are for torch
+    target = torch.randint(0, classes, (500,), generator=generator)
+    target[::7] = -100
+    weight = torch.rand(classes, generator=generator) if weighted else None
+    concern = 0.1 + torch.rand(classes, classes, generator=generator)
+    loss = ConcernLoss(concern, concern_share=share, weight=weight, reduction=reduction)  # type: ignore[arg-type]
+    exact = concern_loss(
+        logits.double(), target, concern=concern, concern_share=share, weight=weight, reduction="none"
+    ).sum()
+    kept = target >= 0
+    exact /= 1 if reduction == "sum" else (weight[target[kept]].double().sum() if weighted else kept.sum())
+    assert loss(logits, target).item() == pytest.approx(exact.item(), rel=2e-5)
+    quick = gradient_of(loss, logits, target)
+    with torch.autocast("cpu", enabled=False), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "_quick_concern_loss", lambda *_: None)
+        plain = gradient_of(loss, logits.double(), target)
+    each = 3.0 if reduction == "sum" else 3.0 / (weight[target[kept]].sum().item() if weighted else kept.sum().item())
+    torch.testing.assert_close(quick.double(), plain, rtol=1e-3, atol=1e-6 * each)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")  # of torch itself
+def test_derivatives_of_every_kind() -> None:
+    logits, target, _ = draw(6)
+    target[2] = -100
+
+    def loss(scores: Tensor) -> Tensor:
+        return concern_loss(scores, target, concern=CONCERN.double())
+
+    leaf = logits.clone().requires_grad_()
+    assert torch.autograd.gradcheck(loss, (leaf,), check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(loss, (leaf,))
+    torch.testing.assert_close(torch.func.hessian(loss)(logits), torch.autograd.functional.hessian(loss, logits))
+    weights = torch.rand(6, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda given: concern_loss(logits, target, given), (weights,)), "learned weights"
+
+
+@every_loss
+def test_compiled_they_compute_the_same(name: str) -> None:
+    logits, target, _ = draw(7, dtype=torch.float32)
+    compiled = torch.compile(LOSSES[name](), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(logits, target), LOSSES[name]()(logits, target))
+
+
+@every_loss
+def test_a_batch_without_a_sample_that_counts_teaches_nothing(name: str) -> None:
+    """PyTorch's issue 116349: the mean is NaN, which a run survives only if the gradient is 0."""
+    logits, target = torch.randn(4, 5), torch.full((4,), -100)
+    assert LOSSES[name]()(logits, target).isnan() or name == "f1"
+    assert (gradient_of(LOSSES[name](), logits, target) == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["concern", "margin", "mean", "f1"])
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.tensor([1.0, -1.0, 1.0, 1.0, 1.0]), r"weight must hold finite weights >= 0, one per class, but got \[1"),
+        (torch.tensor([1.0, math.nan, 1.0, 1.0, 1.0]), "weight must hold finite weights >= 0"),
+        (torch.tensor([math.inf] * 5), "weight must hold finite weights >= 0"),
+        (torch.ones(5, 1), r"weight must have shape \((5|C),\), one per class, but got \(5, 1\)"),
+    ],
+)
+def test_wrong_class_weights_are_refused_when_a_loss_is_made(kind: str, weight: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LOSSES[kind](weight=weight)
+
+
+@every_loss
+def test_class_weights_of_another_number_of_classes_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"weight must have shape \(5,\), one per class, but got \(4,\)"):
+        LOSSES[name](weight=torch.ones(4))(*draw(0)[:2])
+    with pytest.raises(ValueError, match=r"weight must have shape \(5,\), one per class, but got \(4,\)"):
+        ConcernLoss(CONCERN, weight=np.ones(4))  # type: ignore[arg-type]
+
+
+@every_loss
+@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
+def test_wrong_sample_weights_are_refused(name: str, bad: float) -> None:
+    logits, target, _ = draw(0)
+    if name != "f1":  # sums of its kernel look at no value
+        with pytest.raises(ValueError, match="sample_weight must be finite and >= 0, but got"):
+            LOSSES[name]()(logits, target, torch.tensor([1.0, bad, 1, 1, 1, 1]))
+    with pytest.raises(ValueError, match=r"sample_weight must have shape \(6,\)"):
+        LOSSES[name]()(logits, target, torch.ones(5))
+
+
+def test_shares_have_no_label_to_ignore() -> None:
+    logits, _, shares = draw(0)
+    with pytest.raises(ValueError, match="ignore_index must be below 0 where the target holds shares, but got 4"):
+        ConcernLoss(ignore_index=4)(logits, shares)
+
+
+@pytest.mark.parametrize("kind", [ConcernLoss(), SoftmaxMarginLoss(CONCERN), GeneralizedMeanLoss(1.0)])
+def test_they_are_cross_entropies_for_whoever_asks(kind: nn.Module) -> None:
+    """As skorch does, which takes a softmax of the outputs of a network then."""
+    assert isinstance(kind, nn.CrossEntropyLoss)
+    assert not kind.state_dict()
+    kind.load_state_dict({})
+    torch.save(kind, io.BytesIO())
+
+
+# The soft F1
+
+
+def test_soft_f1_takes_logits_of_exclusive_classes_of_several_and_of_one() -> None:
+    logits, labels, shares = draw(8)
+    settings: dict[str, Any] = {"num_classes": 5, "average": "micro"}
+    assert SoftF1Loss()(logits, shares).item() == pytest.approx(
+        1 - soft_f1(logits.softmax(1), shares, **settings).item()
+    )
+    assert SoftF1Loss(multilabel=True)(logits, shares).item() == pytest.approx(
+        1 - soft_f1(logits.sigmoid(), shares, **settings).item()
+    )
+    one = 1 - soft_f1(logits[:, 0].sigmoid(), (labels == 0), num_classes=1)
+    assert SoftF1Loss()(logits[:, 0], (labels == 0).long()).item() == pytest.approx(one.item())
+    assert SoftF1Loss(from_logits=False)(logits.softmax(1), shares) == SoftF1Loss()(logits, shares)
+    with pytest.raises(ValueError, match=r"logits must have 2 classes or more for a softmax, or multilabel=True"):
+        SoftF1Loss()(logits[:, :1], shares[:, :1])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("shift", [0.0, 30.0])
+def test_soft_f1_learns_from_logits(dtype: torch.dtype, shift: float) -> None:
+    torch.manual_seed(0)
+    inputs = torch.randn(300, 8)
+    labels = (inputs @ torch.randn(8, 4)).argmax(1)
+    model = nn.Linear(8, 4)
+    optimizer = torch.optim.Adam(model.parameters(), 0.05)
+    for _ in range(150):
+        optimizer.zero_grad()
+        SoftF1Loss("macro")((model(inputs) - shift).to(dtype), labels).backward()
+        optimizer.step()
+    assert (model(inputs).argmax(1) == labels).float().mean() > 0.9
+
+
+def test_soft_f1_warns_of_probabilities() -> None:
+    logits, labels, _ = draw(0)
+    with pytest.warns(ProbabilitiesWarning, match="pass from_logits=False"):
+        SoftF1Loss()(logits.softmax(1), labels)
+
+
+def test_soft_f1_of_images_in_half_precision_does_not_overflow() -> None:
+    """Issue 463 of segmentation_models.pytorch: sums over 512 x 512 pixels exceed the largest float16."""
+    logits = torch.zeros(1, 2, 512, 512, dtype=torch.float16)
+    logits[:, 1] = 12
+    assert SoftF1Loss()(logits, torch.ones(1, 512, 512, dtype=torch.int64)).item() == pytest.approx(0, abs=1e-4)
+
+
+def test_soft_f1_leaves_ignored_pixels_out() -> None:
+    """Issue 852 of segmentation_models.pytorch: ignored samples must not count in a denominator either."""
+    logits, labels, _ = draw(9)
+    spoilt = torch.where(torch.arange(6) < 4, labels, 255)
+    torch.testing.assert_close(SoftF1Loss(ignore_index=255)(logits, spoilt), SoftF1Loss()(logits[:4], labels[:4]))
+    with pytest.raises(ValueError, match=r"from 0 to 4, or ignore_index \(-100\), but got 255"):
+        SoftF1Loss()(logits, spoilt)
+
+
+def test_soft_f1_weighs_classes() -> None:
+    logits, labels, _ = draw(10)
+    probs, truth = logits.softmax(1), one_hot(labels, 5).double()
+    each = soft_f1(probs, truth, num_classes=5, average="none")
+    macro = 1 - (WEIGHT * each).sum() / WEIGHT.sum()
+    torch.testing.assert_close(SoftF1Loss("macro", weight=WEIGHT)(logits, labels), macro)
+    shared, mass = (WEIGHT * each.new_tensor(torch.minimum(probs, truth).sum(0).tolist())).sum(), probs + truth
+    micro = 1 - 2 * shared / (WEIGHT * mass.sum(0)).sum()
+    torch.testing.assert_close(SoftF1Loss(weight=WEIGHT)(logits, labels), micro)
+
+
+# Made again is made once
+
+
+def share_of(step: int, steps: int) -> float:
+    return min(max((step / steps - 0.1) / 0.5, 0.0), 1.0)
+
+
+@given(
+    moves=st.lists(st.sampled_from(["make", "step", "step", "step", "save", "load", "pickle", "copy", "set"])),
+    steps=st.integers(1, 20),
+)
+@settings(deadline=None)
+def test_a_ramp_made_again_is_a_ramp_made_once(moves: list[str], steps: int) -> None:
+    loss, full, step, saved = SoftmaxMarginLoss(CONCERN, margin=4.0), 4.0, 0, {"step": 0}
+    ramp = MarginRamp(loss, steps)
+    for move in moves:
+        if move == "make":
+            ramp, step = MarginRamp(loss, steps), 0
+        elif move == "step":
+            ramp.step()
+            step += 1
+        elif move == "save":
+            saved = ramp.state_dict()
+        elif move == "load":
+            ramp.load_state_dict(saved)
+            step = saved["step"]
+        elif move == "set":
+            full /= 2
+            loss.margin = full
+        else:
+            copied: tuple[SoftmaxMarginLoss, MarginRamp] = (
+                pickle.loads(pickle.dumps((loss, ramp))) if move == "pickle" else copy.deepcopy((loss, ramp))
+            )
+            loss, ramp = copied
+        assert loss.margin == full * share_of(step, steps)
+        assert loss.full_margin == full
+        assert f"margin={loss.margin:g}, full_margin={full:g}" in repr(loss)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "stopped", "expected"), [("4", 100, 40, 2.4), ("2", 50, 20, 1.2), ("2, smoothed", 10, 3, 0.8)]
+)
+def test_every_seed_trains_with_the_same_margin(name: str, steps: int, stopped: int, expected: float) -> None:
+    loss = recommended(ConcernSpec(["a", "b", "c"], releases=[["a", "b"]], factor=0.5)).losses[f"margin {name}"]
+    for _ in range(4):
+        ramp = MarginRamp(loss, steps=steps)
+        for _ in range(stopped):
+            ramp.step()
+        assert loss.margin == pytest.approx(expected)
+    MarginRamp(loss, steps=10)
+    ramp = MarginRamp(loss, steps=10)
+    for _ in range(10):
+        ramp.step()
+    assert loss.margin == float(name[0])
+
+
+def test_a_scale_made_again_is_a_scale_made_once() -> None:
+    ConcernLossScale().update(0.5)
+    assert ConcernLossScale()(torch.tensor(2.0)) == 2
+
+
+def test_settings_of_a_margin_are_checked_when_they_are_set() -> None:
+    with pytest.raises(ValueError, match="margin must be finite and >= 0, but got -1"):
+        SoftmaxMarginLoss(CONCERN, margin=-1.0)
+    loss = SoftmaxMarginLoss(CONCERN)
+    with pytest.raises(ValueError, match="margin must be finite and >= 0, but got nan"):
+        loss.margin = math.nan
