@@ -8,6 +8,7 @@ from tests.benchmarks import (
     command_cost,
     detection_against_sort,
     limits,
+    loss_cost,
     mpcs_cost,
     parquet_trials,
     replay_overhead,
@@ -30,6 +31,14 @@ def test_mpcs_of_probabilities_costs_hardly_more_than_a_topk() -> None:
 @pytest.mark.benchmark
 def test_a_metric_costs_hardly_more_than_its_function() -> None:
     assert mpcs_cost.update() <= mpcs_cost.UPDATE
+
+
+@pytest.mark.benchmark
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shape", loss_cost.CALLS, ids=str)
+@pytest.mark.parametrize("name", loss_cost.LIMITS)
+def test_losses_cost_a_few_times_cross_entropy(name: str, shape: tuple[int, int], threads: int) -> None:
+    assert loss_cost.ratio(name, shape, threads) <= loss_cost.LIMITS[name][shape]
 
 
 @pytest.mark.benchmark
