@@ -90,7 +90,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None, *
         show("Not compared epoch by epoch: no record was published, or its data were split without a seed.\n")
     if name == "case-study":
         show(f"{text_of(picks_table(picks(run)))}\n\n{figure_5_comparison(run, text_of)}\n")
-    write_report(run, out / name / "report.html")
+    write_report(run, out / name / "report.html", finished.agreement)
     note(f"wrote {out / name / 'records.csv'} and report.html beside it")
     return finished
 

@@ -3,18 +3,18 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpcs_torch.paper.experiments import FinishedRun, Reproduction, evaluation_tables, measured_costs
+from mpcs_torch.paper.experiments import Agreement, FinishedRun, Reproduction, evaluation_tables, measured_costs
 from mpcs_torch.paper.figures import picks, picks_table
-from mpcs_torch.paper.published import BENCHMARKS, TABLE_2
-from mpcs_torch.paper.tables import Interval, more_expensive_than_printed
+from mpcs_torch.paper.published import BENCHMARKS, RECORD_FILES, TABLE_2
+from mpcs_torch.paper.tables import Interval, more_expensive_than_printed, table_2_row
 from mpcs_torch.plots.trends import figure_4, trends
 from mpcs_torch.report.figures import draw_confusion
 from mpcs_torch.report.render import draw, render
 from mpcs_torch.trainer.records import pick
 
 
-def write_report(run: FinishedRun, path: Path) -> None:
-    """Write the trends, the confusion matrices of the picks of accuracy and MPCS, and a table of all picks."""
+def write_report(run: FinishedRun, path: Path, agreement: Agreement | None = None) -> None:
+    """Write Table II for the experiment, the picks of all metrics, two of their confusion matrices, and the trends."""
     chosen, names = picks(run), list(run.concern.classes)
     by_epoch = {one.epoch: one for one in chosen}
     by_accuracy, by_mpcs = (by_epoch[pick(run.records, metric)] for metric in ("accuracy", "mpcs"))
@@ -28,6 +28,9 @@ def write_report(run: FinishedRun, path: Path) -> None:
         by_accuracy=by_accuracy,
         by_mpcs=by_mpcs,
         picks=picks_table(chosen),
+        table_2=table_2_row(run.config.name, run.records) if run.config.name in TABLE_2 else None,
+        agreement=agreement,
+        is_replay=run.config.name in RECORD_FILES,
         released_pairs=int(run.concern.released().sum()),
         drawn=draw(
             trends(run.records, {"accuracy": by_accuracy.epoch, "MPCS": by_mpcs.epoch}),

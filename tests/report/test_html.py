@@ -3,11 +3,18 @@
 import re
 from pathlib import Path
 
-from mpcs_torch.paper.experiments import FinishedRun, finish_run
+import pytest
+from scipy.stats import spearmanr
+
+from mpcs_torch.paper.experiments import Agreement, FinishedRun, finish_run
 from mpcs_torch.paper.figures import picks
+from mpcs_torch.paper.published import BENCHMARKS
 from mpcs_torch.report.paper import write_report
+from tests.conftest import load_oracle
 from tests.report.page import Page
 from tests.trainer.toy import toy_config, toy_data
+
+PRINTED = {f"exp{row['exp']:02}": row["values"] for row in load_oracle("paper_tables")["table_2"]["rows"]}
 
 
 def toy_run(folder: Path, *, time_metrics: bool = False, **changed: object) -> FinishedRun:
@@ -33,6 +40,24 @@ def test_report_needs_nothing_beside_it_and_shows_the_picks(tmp_path: Path) -> N
         assert (dangerous, mpcs) == (f"{record['dangerous']:.0f}", f"{record['mpcs']:.4f}")
         assert test_accuracy == f"{100 * record['test_accuracy']:.2f} %"
     assert any(row[3] != row[4] for row in table.rows), "else all errors are dangerous"
+
+
+@pytest.mark.parametrize("name", ["exp02", "exp03", "exp07"])
+def test_report_of_an_experiment_shows_its_row_of_table_2_beside_the_run(name: str, tmp_path: Path) -> None:
+    run = toy_run(tmp_path, name=name)
+    agreement = Agreement(12, 9, 7, "epoch 8, mcc 0.1 for 0.2") if name == "exp03" else None
+    write_report(run, tmp_path / "report.html", agreement)
+    table, _ = Page(tmp_path / "report.html").tables
+    assert table.header == ["Spearman with", "mpcs", "mpcs_count", "paper", "difference"]
+    assert [row[0] for row in table.rows] == list(BENCHMARKS)
+    for (metric, mpcs, mpcs_count, paper, difference), printed in zip(table.rows, PRINTED[name], strict=True):
+        columns = {column: [record[column] for record in run.records] for column in (metric, "mpcs", "mpcs_count")}
+        ours = [spearmanr(columns[column], columns[metric]).statistic for column in ("mpcs", "mpcs_count")]
+        assert (mpcs, mpcs_count) == tuple(f"{value:.4f}" for value in ours)
+        assert (paper, difference) == (f"{printed:.4f}", f"{ours[1] - printed:+.4f}")
+    page = (tmp_path / "report.html").read_text()
+    assert ("9 of 12 epochs agree with the published record" in page) == (name == "exp03")
+    assert ("until rounding parts them" in page) == (name == "exp07")
 
 
 def test_report_of_weights_names_no_factor(tmp_path: Path) -> None:
