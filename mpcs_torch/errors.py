@@ -2,7 +2,8 @@
 
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 MAX_QUOTED = 100
@@ -29,6 +30,16 @@ def require(is_kept: object, rule: str, value: object) -> None:
     """Raise a ValueError that says which rule a value breaks, unless it is kept."""
     if not is_kept:
         raise ValueError(f"{rule}, but got {value}.")
+
+
+@contextmanager
+def works_for(*keys: str) -> Iterator[None]:
+    """Mark errors with the keys of the parts at work, of a config for example, as their attribute ``raised_by``."""
+    try:
+        yield
+    except Exception as error:
+        vars(error).setdefault("raised_by", keys)
+        raise
 
 
 class _Short(reprlib.Repr):

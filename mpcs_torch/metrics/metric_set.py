@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
+from mpcs_torch.errors import works_for
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.by_name import MetricEntry, Takes
 
@@ -78,7 +79,8 @@ class MetricSet:
     def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
         """Add a batch: the predictions in each form that a metric takes, the target, and weights of the samples."""
         for group in self.groups:
-            group.first.update(inputs[group.takes], target, *weights)
+            with works_for(*(f"metrics.{name}" for name in group.metrics)):
+                group.first.update(inputs[group.takes], target, *weights)
 
     def states(self) -> States:
         """Return the states of the metrics, to `load` them later; large ones that are mostly 0 are packed."""
@@ -135,8 +137,12 @@ class MetricSet:
 
     def values(self) -> dict[str, float]:
         """Compute the value of each entry, in their order, of the samples of all processes that have joined."""
+        values = {}
         with self.gathered() as metrics:
-            return {entry.name: entry.value(metrics[entry.name]) for entry in self.entries}
+            for entry in self.entries:
+                with works_for(f"metrics.{entry.name}"):
+                    values[entry.name] = entry.value(metrics[entry.name])
+        return values
 
 
 def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:

@@ -68,7 +68,7 @@ def finish_run(
         epochs.append(epoch)
 
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
-    with run.kernels():
+    with run.running():
         costs = measure_costs(run) if time_metrics else None
     records, confusions = [as_record(epoch) for epoch in epochs], [epoch.confusion for epoch in epochs]
     return FinishedRun(run.config, records, confusions, config.score.concern.spec(data.class_names), costs)

@@ -93,7 +93,7 @@ class World:
         """Return what trains a model: in several processes, PyTorch's `DistributedDataParallel` or FSDP2."""
         if self.size == 1:
             return model
-        with _reached(of_exchange=_told_by_backend):  # the model may not suit the engine
+        with _reached(of_exchange=told_by_backend):  # the model may not suit the engine
             if is_sharded:
                 sharding.shard(model)
                 return model
@@ -236,13 +236,13 @@ def joined() -> Iterator[World]:
         store = store_of_launch(store, rank, size)
         distributed.init_process_group(store=store, rank=rank, world_size=size)  # gloo for CPUs, NCCL for GPUs
     try:
-        with _reached(of_exchange=_told_by_backend):  # PyTorch's engines exchange within the steps of the model
+        with _reached(of_exchange=told_by_backend):  # PyTorch's engines exchange within the steps of the model
             yield World(rank, size)
     finally:
         distributed.destroy_process_group()
 
 
-def _told_by_backend(error: RuntimeError) -> bool:
+def told_by_backend(error: RuntimeError) -> bool:
     """Tell whether an error comes from gloo, NCCL or the store of addresses, rather than from a model."""
     return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))
 

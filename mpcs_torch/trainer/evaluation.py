@@ -1,12 +1,14 @@
 """The metrics of a model on a split of the data, from one forward pass."""
 
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.errors import works_for
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.inputs.ties import highest_class
 from mpcs_torch.functional.quality.confusion import confusion_matrix
@@ -14,6 +16,7 @@ from mpcs_torch.metrics.by_name import Takes
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes.sharding import is_sharded
 from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.trainer.config.parts import PartError
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import Split
 
@@ -38,6 +41,7 @@ class Evaluator:
     metrics: MetricSet
     mode: Literal["eval", "train"]
     precision: Precision
+    classes: int
     batch_size: int
     """The number of samples that go through the model at once."""
     world: World = ALONE
@@ -70,7 +74,7 @@ class Evaluator:
         if is_sharded(model):  # which gathers weights in as many passes in each process
             most = -(-len(self.split.labels) // self.world.size)
             parts += [parts[0][:0]] * (-(-most // self.batch_size) - len(parts))
-        batches = [forward_pass(model, inputs, self.precision) for inputs in parts]
+        batches = [forward_pass(model, inputs, self.precision, self.classes) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 
 
@@ -84,10 +88,17 @@ def inputs_of(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     return inputs
 
 
-def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision) -> Tensor:
-    """Compute logits (N, C), in float32 under mixed precision too."""
-    if precision != "bf16-mixed":
-        logits: Tensor = model(inputs)
-        return logits
-    with torch.autocast(inputs.device.type, torch.bfloat16):
-        return model(inputs).float()  # type: ignore[no-any-return]
+def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
+    """Compute logits (N, C), in float32 under mixed precision too.
+
+    Raises:
+        PartError: If the model returns anything else.
+    """
+    is_mixed = precision == "bf16-mixed"
+    with works_for("model", "data"), torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
+        logits = model(inputs)
+    shape = (len(inputs), classes)
+    if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():
+        seen = f"{logits.dtype} {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise PartError(f"model.path: forward must return logits, floating point {shape}, but returns {seen}")
+    return logits.float() if is_mixed else logits

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
+from mpcs_torch.errors import works_for
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
 from mpcs_torch.processes.sharding import load_whole_state, whole_state
-from mpcs_torch.processes.world import ALONE, World
+from mpcs_torch.processes.world import ALONE, World, told_by_backend
 from mpcs_torch.trainer.by_name import Loss, Step
 from mpcs_torch.trainer.config.metrics import TEST
+from mpcs_torch.trainer.config.parts import raised_by_part
 from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.config.sections import Precision
 from mpcs_torch.trainer.data import DataSplits, Split
@@ -83,6 +85,7 @@ class LoopState:
     loss: Loss
     loss_scale: ConcernLossScale
     precision: Precision
+    classes: int
     world: World = ALONE
     is_sharded: bool = False
     """Whether states are made whole from the shares of all processes."""
@@ -160,7 +163,7 @@ class PreparedRun:
         Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps.
         """
         epochs = self.config.epochs
-        with self.kernels():
+        with self.running():
             for step, batch in self._remaining_batches():
                 is_epoch = step % epochs.every == 0
                 if is_epoch and epochs.when == "before":
@@ -194,7 +197,8 @@ class PreparedRun:
             values |= {f"{TEST}{name}": value for name, value in on_test.items()}
         epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
         if self.scheduler is not None:
-            self.scheduler(values)
+            with works_for("scheduler"):
+                self.scheduler(values)
         if self.state.ramp is not None:
             self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
@@ -204,12 +208,21 @@ class PreparedRun:
             hook(epoch, self.state)
 
     @contextmanager
-    def kernels(self) -> Iterator[None]:
-        """Make PyTorch use the kernels that the config allows."""
+    def running(self) -> Iterator[None]:
+        """Make PyTorch use the kernels that the config allows, and tell errors of the user's own parts as theirs.
+
+        Raises:
+            PartError: From an error of such a part.
+        """
         backend: Any = torch.backends.mkldnn  # its own context manager sets more than this, with a warning
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
             yield
+        except Exception as error:
+            told = raised_by_part(error, self.config.own_parts)
+            if told is None or (isinstance(error, RuntimeError) and told_by_backend(error)):
+                raise
+            raise told from error
         finally:
             backend.enabled = before
 
@@ -225,15 +238,18 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bo
     world, own = state.world, state.world.rows(len(target))
     state.summed = (state.summed + 1) % state.accumulate
     with world.summing(state.engine) if state.summed else nullcontext():
-        logits = forward_pass(state.engine, inputs[own], state.precision)
+        logits = forward_pass(state.engine, inputs[own], state.precision, state.classes)
         logits, asked = world.gather_rows(logits, len(target), asked)
-        loss = state.loss_scale(state.loss(logits, target))
-        world.backward(loss if state.accumulate == 1 else loss / state.accumulate)
+        with works_for("loss"):
+            loss = state.loss_scale(state.loss(logits, target))
+        with works_for("loss", "model"):
+            world.backward(loss if state.accumulate == 1 else loss / state.accumulate)
     if state.summed:
         return tuple(False for _ in asked)
     if state.clip_norm is not None:
         nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
-    state.optimizer.step()
+    with works_for("training.optimizer"):
+        state.optimizer.step()
     state.steps += 1
     if state.average is not None:
         state.average.update_parameters(state.model)

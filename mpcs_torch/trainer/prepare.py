@@ -65,7 +65,8 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
         measured = on_device.validation
 
     at_once, precision = len(measured.labels) if epochs.batches is None else batch_size, config.device.precision
-    evaluator = Evaluator(measured, metrics_of(config, data, device), epochs.mode, precision, at_once, world)
+    classes = len(data.class_names)
+    evaluator = Evaluator(measured, metrics_of(config, data, device), epochs.mode, precision, classes, at_once, world)
     test_evaluator = None
     if epochs.test:
         metrics = metrics_of(config, data, device, only=epochs.test)
@@ -79,7 +80,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
                 raise ValueError("training.margin_ramp needs the loss softmax_margin")
             begin, end = training.margin_ramp
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
-    state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, world, average=average)
+    state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, classes, world, average=average)
     state.is_sharded = is_sharded
     state.accumulate, state.clip_norm, state.ramp = training.accumulate, training.clip_norm, ramp
     scheduler = None

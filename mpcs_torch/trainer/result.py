@@ -77,7 +77,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     epoch, reason, picked = world.told_by_first(lambda: _pick(run, selector, last))
     run.state.load(model, picked)
     splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
-    with run.kernels():
+    with run.running():
         measured = {name: evaluator_of(run, split)(model) for name, split in splits.items() if split is not None}
     model.load_state_dict(own)
     values = {name: evaluation.values for name, evaluation in measured.items()}

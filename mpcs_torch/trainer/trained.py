@@ -84,7 +84,7 @@ class TrainedRun:
         except (RuntimeError, KeyError, TypeError) as error:
             line = str(error).splitlines()[0]
             raise CheckpointError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
-        with self.prepared.kernels():
+        with self.prepared.running():
             return evaluator_of(self.prepared, split)(model).logits.cpu()
 
 

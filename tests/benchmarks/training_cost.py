@@ -107,7 +107,7 @@ def _print_steps(batch_size: int) -> None:
                 distributed.barrier()
             return _seconds(lambda: [step() for _ in range(STEPS)]) / STEPS
 
-        with run.kernels():
+        with run.running():
             times = [(several(lambda: train_step(run.state, *batch)), several(bare)) for _ in range(ROUNDS)]
         if world.is_first:
             print(*(median(column) for column in zip(*times[1:], strict=True)))

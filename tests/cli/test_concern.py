@@ -85,7 +85,7 @@ def test_a_tsne_takes_a_loader_of_ones_own(
     assert load_concern(tmp_path / "out.yaml").classes == ("left", "right")
     capsys.readouterr()
     for name, message in (
-        ("nothing", "my_loaders:nothing: must return DataSplits, but returns NoneType"),
+        ("nothing", "data.path: my_loaders:nothing must return DataSplits, but returns NoneType"),
         ("sized", "my_loaders:sized: size: Field required"),
         ("missing", "path must read package.module:attribute"),
     ):

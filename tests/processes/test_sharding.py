@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from mpcs_torch.processes.sharding import load_whole_state, whole_state
-from mpcs_torch.processes.world import World, _reached, _told_by_backend
+from mpcs_torch.processes.world import World, _reached, told_by_backend
 from tests.processes.forked import forked_world, succeeded
 
 
@@ -50,5 +50,5 @@ def test_a_parameter_that_never_had_a_gradient_has_no_state_to_restore(tmp_path:
     ],
 )
 def test_errors_of_a_model_are_not_told_as_a_lost_process(raised: str, told: str) -> None:
-    with pytest.raises(RuntimeError, match=told), _reached(of_exchange=_told_by_backend):
+    with pytest.raises(RuntimeError, match=told), _reached(of_exchange=told_by_backend):
         raise RuntimeError(raised)

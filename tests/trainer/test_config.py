@@ -243,8 +243,11 @@ def no_data(root: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"path": f"{__name__}:failing_net"}, "model does not fit iris: .*:failing_net: fails with KeyError: 'width'"),
-        ({"path": f"{__name__}:no_net"}, "model does not fit iris: .*:no_net: must return Module, but returns int"),
+        (
+            {"path": f"{__name__}:failing_net"},
+            "model does not fit iris: .*:failing_net raised KeyError: 'width' at .*py:",
+        ),
+        ({"path": f"{__name__}:no_net"}, "model does not fit iris: .*:no_net must return Module, but returns int"),
         ({"name": "mlp", "hidden": 10**8}, "model mlp must have at most 100000000 parameters, but has 800000003"),
         ({"name": "lstm", "hidden": 10**6}, "model does not fit iris"),
     ],
@@ -256,7 +259,7 @@ def test_a_model_that_cannot_be_made_is_an_error_of_the_config(model: dict[str, 
 
 
 def test_a_loader_must_return_data(tmp_path: Path) -> None:
-    with pytest.raises(PartError, match=r":no_data: must return DataSplits, but returns NoneType"):
+    with pytest.raises(PartError, match=r"data.path: .*:no_data must return DataSplits, but returns NoneType"):
         DataConfig.model_validate({"path": f"{__name__}:no_data"}).load(tmp_path)
 
 

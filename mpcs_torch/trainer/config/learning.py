@@ -57,6 +57,7 @@ def follower_problems(
 class LossConfig(PartConfig):
     """The loss: a function of the `ConcernSpec`, and its keyword arguments."""
 
+    key = "loss"
     registry = LOSSES
     takes = ("the concern",)
 
@@ -64,6 +65,7 @@ class LossConfig(PartConfig):
 class SchedulerConfig(PartConfig):
     """The learning-rate scheduler: a maker (see `schedulers.SCHEDULERS`), and its keyword arguments."""
 
+    key = "scheduler"
     registry = SCHEDULERS
     takes = ("the optimizer", "the number of epochs", "the directions")
 
@@ -77,6 +79,7 @@ class SchedulerConfig(PartConfig):
 class OptimizerConfig(PartConfig):
     """The optimizer: a maker (see `optimizers.OPTIMIZERS`), and its keyword arguments."""
 
+    key = "training.optimizer"
     registry = OPTIMIZERS
     takes = ("the weights", "the learning rate")
     gives = Optimizer

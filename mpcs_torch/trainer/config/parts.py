@@ -1,12 +1,15 @@
 """Parts in a config, such as data and model: one of ours by name, or a user's own by import path."""
 
 import inspect
+import sys
+import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, create_model, model_validator
 
-from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.errors import MpcsError, quoted, shown, works_for
 from mpcs_torch.io.packaged import check_import_path, import_attribute
 
 
@@ -34,7 +37,32 @@ class _OwnArguments(Section):
 
 
 class PartError(MpcsError, RuntimeError):
-    """A part of the user's own that cannot be made; its error is the cause."""
+    """A part of the user's own that raised an error, which is the cause, or that breaks a rule."""
+
+
+def raised_by_part(error: Exception, own_parts: Mapping[str, str]) -> PartError | None:
+    """Return the error of a part of the user's own, told as theirs; None if it is no such error.
+
+    Args:
+        error: Marked by `errors.works_for`.
+        own_parts: By the key of a config, such as ``model``, the import path of each part of the user's own.
+    """
+    parts = {key: own_parts[key] for key in vars(error).get("raised_by", ()) if key in own_parts}
+    if isinstance(error, MpcsError) or not parts:
+        return None
+    lines = {key: _line_in_package(path, error) for key, path in parts.items()}
+    key = next((key for key, line in lines.items() if line), next(iter(parts)))
+    told = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
+    return PartError(f"{key}.path: your {parts[key]} raised {told}{lines[key]}")
+
+
+def _line_in_package(path: str, error: Exception) -> str:
+    """Return the last line of a traceback that lies in the top-level package or module of an import path."""
+    module = sys.modules.get(path.partition(":")[0].partition(".")[0])
+    roots = [*getattr(module, "__path__", []), *([] if (file := getattr(module, "__file__", None)) is None else [file])]
+    lines = traceback.extract_tb(error.__traceback__)
+    theirs = [line for line in lines if any(Path(line.filename).is_relative_to(root) for root in roots)]
+    return f" at {theirs[-1].filename}:{theirs[-1].lineno}: {shown(theirs[-1].line or '')}" if theirs else ""
 
 
 def defers_imports(info: ValidationInfo) -> bool:
@@ -52,6 +80,8 @@ class PartConfig(Section):
     """
 
     model_config = ConfigDict(extra="allow")
+    key: ClassVar[str] = ""
+    """Where the part stands in a config."""
     registry: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     takes: ClassVar[tuple[str, ...]] = ()
     """The positional arguments of the function or class."""
@@ -117,14 +147,15 @@ class PartConfig(Section):
         if self.path is None:
             return self._find({"name": self.name})(*positional, **arguments)
         try:
-            made = self._find({"path": self.path})(*positional, **arguments)
-        except MpcsError:
-            raise
+            with works_for(self.key):
+                made = self._find({"path": self.path})(*positional, **arguments)
         except Exception as error:
-            raise PartError(f"{self.path}: fails with {type(error).__name__}: {shown(str(error))}") from error
+            if told := raised_by_part(error, {self.key: self.path}):
+                raise told from error
+            raise
         if not (callable(made) if self.gives is None else isinstance(made, self.gives)):
             needed = "a function" if self.gives is None else self.gives.__name__
-            raise PartError(f"{self.path}: must return {needed}, but returns {type(made).__name__}")
+            raise PartError(f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}")
         return made
 
     def __str__(self) -> str:

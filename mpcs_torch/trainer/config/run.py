@@ -71,10 +71,12 @@ class RunConfig(Section):
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
     @property
-    def names_code(self) -> bool:
-        """Return whether the config names parts by import path, whose code runs when it is loaded."""
-        parts = (self.data, self.model, self.loss, self.scheduler, *self.metrics)
-        return any(part is not None and part.path is not None for part in parts)
+    def own_parts(self) -> dict[str, str]:
+        """Return the import paths of parts, whose code runs when the config is loaded, by their keys."""
+        parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
+        paths = {part.key: part.path for part in parts if part is not None}
+        paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
+        return {key: path for key, path in paths.items() if path is not None}
 
     @field_validator("metrics", mode="after")
     @classmethod
@@ -86,7 +88,7 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _columns_exist(self, info: ValidationInfo) -> Self:
-        if defers_imports(info) and self.names_code:
+        if defers_imports(info) and self.own_parts:
             return self  # the direction of a metric can be that of its class
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
@@ -130,7 +132,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
         return f"{path}:{document.place(steps)[0]}: "
 
     config = _validated(tree, path, place, problems, imports=False)
-    return _validated(tree, path, place, [], imports=True) if config.names_code else config
+    return _validated(tree, path, place, [], imports=True) if config.own_parts else config
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:

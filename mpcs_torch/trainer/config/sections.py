@@ -13,7 +13,7 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.trainer.config.parts import Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits
-from mpcs_torch.trainer.data.splits import hold_out_validation
+from mpcs_torch.trainer.data.splits import check_splits, hold_out_validation
 from mpcs_torch.trainer.models import MODELS
 
 MAX_PARAMETERS = 100_000_000
@@ -27,6 +27,7 @@ class ConfigError(MpcsError, ValueError):
 class DataConfig(PartConfig):
     """The data: a loader and its keyword arguments, and how much of the training samples to hold out."""
 
+    key = "data"
     registry = DATASETS
     takes = ("the data root",)
     gives = DataSplits
@@ -44,6 +45,8 @@ class DataConfig(PartConfig):
             PartError: If a loader of the user's own fails, or returns anything else.
         """
         data: DataSplits = self.make(root)
+        if self.path is not None:
+            check_splits(data, f"{self.key}.path: {self.path}")
         if self.validation_fraction is None:
             return data
         return hold_out_validation(data, self.validation_fraction, self.validation_seed)
@@ -56,6 +59,7 @@ class DataConfig(PartConfig):
 class ModelConfig(PartConfig):
     """The model: a class or function, and its keyword arguments."""
 
+    key = "model"
     registry = MODELS
     takes = ("the shape of an input", "the number of classes")
     gives = nn.Module

@@ -1,7 +1,7 @@
 """The samples of a data set, split for training, validation and test."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import torch
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
@@ -46,6 +46,38 @@ class DataSplits:
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
+
+
+def check_splits(data: DataSplits, source: str) -> None:
+    """Check what a loader of the user's own returns; inputs are what the model takes.
+
+    Raises:
+        DataError: That names the source and the array that breaks a rule.
+    """
+    classes = len(data.class_names)
+    for name, split in (("train", data.train), ("test", data.test), ("validation", data.validation)):
+        if split is None and name == "validation":
+            continue
+        if not isinstance(split, Split):
+            raise DataError(f"{source}: {name} must be a Split, but is {type(split).__name__}")
+        inputs, labels, groups = split
+        ends = (int(labels.min()), int(labels.max())) if _is_column(labels) and labels.numel() else (-1, -1)
+        if not 0 <= ends[0] <= ends[1] < classes:
+            array, rule = "labels", f"int64 (N,) from 0 to {classes - 1}"
+        elif not isinstance(inputs, Tensor) or inputs.shape[:1] != labels.shape:
+            array, rule = "inputs", f"(N, ...) with N = {len(labels)}, as labels"
+        elif groups is not None and not (_is_column(groups) and groups.shape == labels.shape):
+            array, rule = "groups", f"int64 (N,) with N = {len(labels)}, as labels"
+        else:
+            continue
+        values = getattr(split, array)
+        seen = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        between = f" from {ends[0]} to {ends[1]}" if array == "labels" and _is_column(values) and len(values) else ""
+        raise DataError(f"{source}: {name}.{array} must be {rule}, but is {seen}{between}")
+
+
+def _is_column(values: object) -> TypeGuard[Tensor]:
+    return isinstance(values, Tensor) and values.dtype == torch.int64 and values.ndim == 1
 
 
 def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSplits:
