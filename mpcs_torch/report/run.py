@@ -204,6 +204,7 @@ def _of_one(run: TrainedRun) -> dict[str, Any]:
             *([] if picked is None else [verdict_of_run(run, judged)]),
             *last_picked(run),
             f"Why epoch {epoch}: {run.result.reason}.",
+            *([] if run.result.stopped is None else [f"The run stopped {run.result.stopped}."]),
             *unkept(run, judged),
             *cautions,
         ],

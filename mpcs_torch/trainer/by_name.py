@@ -138,7 +138,7 @@ def cosine(
 
 def plateau(
     optimizer: Optimizer,
-    epochs: int,  # noqa: ARG001  # the same call for all
+    _epochs: int,  # the same call for all
     directions: Directions,
     *,
     score: str = "mpcs",
@@ -152,7 +152,7 @@ def plateau(
 
 def mpcs_lr(
     optimizer: Optimizer,
-    epochs: int,  # noqa: ARG001  # the same call for all
+    _epochs: int,
     directions: Directions,  # noqa: ARG001
     *,
     score: str = "mpcs",
@@ -177,4 +177,6 @@ def mpcs_lr(
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""Called with the optimizer, the number of epochs and the directions; a config sets their keyword-only arguments."""
+"""Called with the optimizer, the number of epochs and the directions; a config sets their keyword-only arguments.
+
+A maker whose rates do not depend on the number of epochs calls it ``_epochs``: its runs can be trained longer."""

@@ -1,7 +1,7 @@
 """The folder of a run, which is replaced only on request, and sweeps of many runs in parallel."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -11,15 +11,24 @@ from mpcs_torch.io.locks import held
 from mpcs_torch.learning import CheckpointSelector, manifest
 from mpcs_torch.processes.pool import run_in_processes
 from mpcs_torch.processes.world import ALONE, World
-from mpcs_torch.trainer.config.run import RunConfig, dump_config
+from mpcs_torch.trainer.config.run import RunConfig, changed_keys, dump_config
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.prepare import prepare_run, resolved_config
 from mpcs_torch.trainer.records import Record, RecordWriter, read_records
 from mpcs_torch.trainer.result import FILE as RESULT
-from mpcs_torch.trainer.result import RunResult, measure_result
+from mpcs_torch.trainer.result import RunResult, measure_result, read_result
 from mpcs_torch.trainer.resume import FILE as SAVED
-from mpcs_torch.trainer.resume import FOLDER, RunKeeper, cut_records, open_selector, read_state, restore, selector_hook
+from mpcs_torch.trainer.resume import (
+    FOLDER,
+    RunKeeper,
+    check_goes_on,
+    cut_records,
+    open_selector,
+    read_state,
+    restore,
+    selector_hook,
+)
 
 OWN_FILES = ("config.yaml", "records.csv", RESULT, "report.html", SAVED)
 """What a run writes beside its checkpoints; replacing it deletes these and the checkpoints."""
@@ -29,10 +38,22 @@ class RunExistsError(MpcsError, FileExistsError):
     """The folder already holds a run."""
 
 
-def check_same(config: RunConfig, folder: Path) -> None:
-    """Refuse to take a finished run of another config for the result of this one, as a restarted launch would."""
-    if (folder / "config.yaml").read_text(encoding="utf-8") != dump_config(config):
-        raise RunExistsError(f"{folder} already holds a finished run of another config: choose another name or folder")
+def is_finished(config: RunConfig, folder: Path) -> bool:
+    """Return whether a folder holds the finished run of a config, and not one that is to be trained longer.
+
+    Raises:
+        ConfigError: If it is a run of another config, as after a restarted launch, or its schedule is for fewer epochs.
+        RunExistsError: If it has stopped, or kept no state to go on from.
+    """
+    if not (folder / RESULT).exists():
+        return False
+    if not check_goes_on((folder / "config.yaml").read_text(encoding="utf-8"), config):
+        return True
+    if (stopped := read_result(folder).stopped) is not None:
+        raise RunExistsError(f"{folder} holds a run that stopped {stopped}; more epochs would not change that")
+    if not (folder / SAVED).exists():
+        raise RunExistsError(f"{folder} holds a finished run without {SAVED}, from which it would go on: train it anew")
+    return False
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
@@ -83,9 +104,11 @@ def run_in_folder(
         saved = world.told_by_first(lambda: read_state(folder) if resume else None)
         if saved is not None:
             restore(prepared, saved)
+        elif resume and not overwrite and (folder / "config.yaml").exists():
+            check_goes_on((folder / "config.yaml").read_text(encoding="utf-8"), prepared.config)
         world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
         selector = open_selector(config, folder, flush=flush) if world.is_first else None
-        saving = [] if config.selector is None else [selector_hook(selector)]
+        saving = [] if config.selector is None else [selector_hook(selector, config.selector.patience)]
         if world.is_first:
             records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
             hooks = [stack.enter_context(records), *saving, *hooks]
@@ -99,8 +122,12 @@ def run_in_folder(
 
 
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
-    """Clear the folder for a new run, or cut its records back to the saved epochs."""
+    """Clear the folder for a new run, or cut its records back to the saved epochs; a longer run has no result yet."""
     if not is_new:
+        if changed_keys((folder / "config.yaml").read_text(encoding="utf-8"), run.config):
+            for name in (RESULT, "report.html"):
+                (folder / name).unlink(missing_ok=True)
+            replace_text(folder / "config.yaml", dump_config(run.config))
         cut_records(folder / "records.csv", run.state.epochs)
         return
     manifest.delete_checkpoints(folder / FOLDER)  # first, because it refuses what it cannot read
@@ -116,7 +143,42 @@ def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector 
         flush_paths([*filter(Path.exists, kept), selector.folder / manifest.NAME, selector.folder])
     flush_paths([folder / "records.csv", folder])
     result.write(folder)
-    (folder / SAVED).unlink(missing_ok=True)
+
+
+HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
+"""Opens the hooks of a run, such as its progress bar."""
+
+
+def train_each(
+    config: RunConfig,
+    runs: Iterable[RunConfig],
+    data: DataSplits,
+    folder: Path,
+    hooks_of: HooksOf,
+) -> Iterator[Path]:
+    """Train the runs of a config one after another, each in a folder of its own, which is given.
+
+    A run that is finished is kept, and one that was cut off goes on.
+    """
+    path = folder / "config.yaml"
+    if path.exists():
+        check_goes_on(path.read_text(encoding="utf-8"), config)
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_text(path, dump_config(config))
+    for run in runs:
+        place = folder / run.name
+        if not is_finished(resolved_config(run, data), place):
+            with hooks_of(run, place) as hooks:
+                run_in_folder(run, data, place, hooks, resume=(place / "config.yaml").exists())
+        yield place
+
+
+def seeded_runs(config: RunConfig) -> list[RunConfig]:
+    """Return the config of each run of a config with several seeds."""
+    return [
+        config.model_copy(update={"name": f"{config.name}-seed{seed:02}", "seed": seed, "seeds": None})
+        for seed in config.seeds or []
+    ]
 
 
 def sweep(
@@ -135,12 +197,10 @@ def sweep(
 
 def _finish(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
     data, folder = config.data.load(data_root), out / config.name
-    settings = dump_config(prepare_run(config, data).config)
+    resolved = resolved_config(config, data)
     saved = folder / "config.yaml"
-    is_ours = saved.is_file() and saved.read_text(encoding="utf-8") == settings
-    if is_ours and not overwrite and (folder / "records.csv").is_file():
-        whole = (folder / "records.csv").read_text(encoding="utf-8")
-        if whole.count("\n") == 1 + config.epochs.count and whole.endswith("\n"):
-            return read_records(folder / "records.csv")
+    is_ours = saved.is_file() and not changed_keys(saved.read_text(encoding="utf-8"), resolved)
+    if is_ours and not overwrite and (folder / RESULT).exists():
+        return read_records(folder / "records.csv")
     run_in_folder(config, data, folder, overwrite=overwrite or is_ours, flush=False)
     return read_records(folder / "records.csv")

@@ -9,7 +9,7 @@ from time import time
 from typing import Any
 
 from mpcs_torch.errors import MpcsError, quoted
-from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.config.run import RunConfig, flat
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 Logger = Callable[[RunConfig, Path], AbstractContextManager[Hook]]
@@ -79,7 +79,7 @@ def mlflow(config: RunConfig, folder: Path) -> Iterator[Hook]:
             earlier = client.get_experiment_by_name(config.name)
             experiment = client.create_experiment(config.name) if earlier is None else earlier.experiment_id
             runs.append(client.create_run(experiment, run_name=config.name).info.run_id)
-            params = [Param(key, str(value)) for key, value in _flat(config.model_dump())]
+            params = [Param(key, str(value)) for key, value in flat(config.model_dump()).items()]
             for start in range(0, len(params), PARAMS_AT_ONCE):
                 client.log_batch(runs[0], params=params[start : start + PARAMS_AT_ONCE])
         now = int(1000 * time())  # in milliseconds
@@ -97,15 +97,6 @@ def mlflow(config: RunConfig, folder: Path) -> Iterator[Hook]:
 
 def _values(epoch: MeasuredEpoch, state: LoopState) -> dict[str, float]:
     return {**epoch.values, "learning_rate": float(state.optimizer.param_groups[0]["lr"])}
-
-
-def _flat(tree: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the settings of a config under dotted keys, as overrides name them."""
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 LOGGERS: dict[str, Logger] = {"tensorboard": tensorboard, "mlflow": mlflow}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from mpcs_torch.errors import works_for
+from mpcs_torch.errors import quoted, require, works_for
 from mpcs_torch.learning import ConcernLossScale, MarginRamp
 from mpcs_torch.processes.sharding import load_whole_state, whole_state
 from mpcs_torch.processes.world import ALONE, World, told_by_backend
@@ -105,6 +105,8 @@ class LoopState:
     """Batches of the current pass that are done or being worked on."""
     summed: int = 0
     """Batches whose gradients wait for the next optimizer step."""
+    stopped: str | None = None
+    """Why the run has stopped before its last epoch, if it has."""
     average: AveragedModel | None = None
     """A moving average of the weights, if the config asks for it."""
 
@@ -126,8 +128,11 @@ class LoopState:
         return self.model if self.average is None else self.average.module
 
 
-Hook = Callable[[MeasuredEpoch, LoopState], None]
-"""Called after each evaluation: loggers, schedulers and selectors are hooks."""
+Hook = Callable[[MeasuredEpoch, LoopState], str | None]
+"""Called after each evaluation: loggers, schedulers and selectors are hooks.
+
+A hook that returns a text stops the run after this epoch; the text is the reason, which `RunResult.stopped` tells. What
+a hook remembers is not saved: after a kill it is called again for the epochs since the last saved state."""
 
 
 class Keeper(Protocol):
@@ -160,27 +165,30 @@ class PreparedRun:
     def start(self, hooks: Sequence[Hook] = (), keeper: Keeper | None = None) -> LoopState:
         """Train and evaluate, calling the hooks in this order at each epoch; return the state after the last epoch.
 
-        Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps.
+        Scheduler and loss scale are stepped before the hooks are called. The keeper saves the run between two steps,
+        and at its end, so that it can be trained longer.
         """
-        epochs = self.config.epochs
+        epochs, state = self.config.epochs, self.state
         with self.running():
             for step, batch in self._remaining_batches():
                 is_epoch = step % epochs.every == 0
                 if is_epoch and epochs.when == "before":
                     self._take_epoch(hooks)
-                asked = train_step(self.state, *batch, () if keeper is None else keeper.asks())
+                asked = train_step(state, *batch, () if keeper is None else keeper.asks())
                 if is_epoch and epochs.when == "after":
                     self._take_epoch(hooks)
-                if self.state.epochs == epochs.count:
+                if state.epochs == epochs.count or state.stopped is not None:
                     break
                 if keeper is not None and any(asked):
                     keeper.save(self, stop=asked[1])
-        return self.state
+            if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
+                keeper.save(self, stop=False)
+        return state
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         """Give batches pass after pass, each with its number in its pass."""
         state = self.state
-        while self.state.epochs < self.config.epochs.count:
+        while state.epochs < self.config.epochs.count and state.stopped is None:
             if state.order is None:
                 state.order, state.taken = self.batches.draw(), 0
             for batch in self.batches.of(state.order, state.taken):
@@ -204,8 +212,12 @@ class PreparedRun:
         loss_scale = self.config.training.loss_scale
         if loss_scale is not None and isfinite(values[loss_scale]):  # a run that has diverged keeps its scale
             self.state.loss_scale.update(values[loss_scale])
-        for hook in hooks:
-            hook(epoch, self.state)
+        reasons = [hook(epoch, self.state) for hook in hooks]
+        for reason in reasons:
+            is_reason = reason is None or (isinstance(reason, str) and reason != "")
+            require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
+        given = next((reason for reason in reasons if reason is not None), None)
+        self.state.stopped = self.state.world.told_by_first(lambda: given)
 
     @contextmanager
     def running(self) -> Iterator[None]:

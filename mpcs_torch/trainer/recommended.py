@@ -1,8 +1,6 @@
 """A config with ``recommended``: one run for each loss of the recipe, and the choice among their models."""
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
@@ -11,16 +9,13 @@ from torch import Tensor
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.learning import Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import LOSSES
-from mpcs_torch.trainer.config.run import RunConfig, dump_config
+from mpcs_torch.trainer.config.run import RunConfig
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.folder import check_same, run_in_folder
-from mpcs_torch.trainer.loop import Hook
-from mpcs_torch.trainer.result import FILE as RESULT
+from mpcs_torch.trainer.folder import HooksOf, train_each
 from mpcs_torch.trainer.trained import open_trained
 
 CHOICE, RULE = "recommended.json", "rule.pt"
 """The choice in words and numbers, and the fitted decision rule."""
-Bar = Callable[[str, int], AbstractContextManager[Hook]]
 
 
 def runs_of(config: RunConfig) -> dict[str, RunConfig]:
@@ -36,27 +31,17 @@ def runs_of(config: RunConfig) -> dict[str, RunConfig]:
     return runs
 
 
-def train_recommended(config: RunConfig, data: DataSplits, folder: Path, bar: Bar) -> Recommendation:
-    """Train what is missing in a folder, choose a model on validation samples, and write the choice and its rule.
-
-    A run that is finished is kept, and one that was cut off goes on.
-    """
+def train_recommended(config: RunConfig, data: DataSplits, folder: Path, hooks_of: HooksOf) -> Recommendation:
+    """Train what is missing in a folder, choose a model on validation samples, and write the choice and its rule."""
     assert config.recommended is not None
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)
     refer = [Limit.parse(limit) for limit in settings.refer]
     recipe = recommended(concern, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_text(folder / "config.yaml", dump_config(config))
     logits: dict[str, Tensor] = {}
     target = torch.empty(0, dtype=torch.int64)
-    for name, own in runs_of(config).items():
-        place = folder / own.name
-        if (place / RESULT).exists():
-            check_same(own, place)
-        else:
-            with bar(own.name, own.epochs.count) as hook:
-                run_in_folder(own, data, place, [hook], resume=(place / "config.yaml").exists())
+    runs = runs_of(config)
+    for name, place in zip(runs, train_each(config, runs.values(), data, folder, hooks_of), strict=True):
         trained = open_trained(place, data)
         validation = trained.prepared.data.validation
         epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]

@@ -1,8 +1,10 @@
 """The result of a run: the epoch that was picked, why, and what its model measures on each split."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -37,6 +39,8 @@ class RunResult:
     """All metrics of the run by split: train, validation (if there is one) and test."""
     diverged: bool = False
     """Whether the model gives NaN or infinite logits, so that its metrics mean nothing."""
+    stopped: str | None = None
+    """Why the run stopped before its last epoch, and after which one; None if it did not."""
 
     def table(self) -> Table:
         """Return a row for each metric and a column for each split."""
@@ -44,9 +48,24 @@ class RunResult:
         rows = [[name, *(f"{values[name]:.6g}" for values in self.values.values())] for name in names]
         return Table(["metric", *self.values], rows)
 
+    def plain(self) -> dict[str, Any]:
+        """Return what the file holds: ``stopped`` only if the run did."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
     def write(self, folder: Path) -> None:
         """Write the result to the run's folder."""
-        replace_text(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
+        replace_text(folder / FILE, json.dumps(self.plain(), indent=1) + "\n")
+
+
+def seeds_table(results: Mapping[int, RunResult]) -> Table:
+    """Return the metrics on test data of runs with several seeds, a row for each, and their means."""
+    tests = [result.values["test"] for result in results.values()]
+    rows = [
+        [str(seed), str(result.epoch), *(f"{value:.6g}" for value in test.values())]
+        for (seed, result), test in zip(results.items(), tests, strict=True)
+    ]
+    means = [f"{fmean(test[name] for test in tests):.6g}" for name in tests[0]]
+    return Table(["seed", "epoch", *tests[0]], [*rows, ["mean", "", *means]])
 
 
 def read_result(folder: Path) -> RunResult:
@@ -82,7 +101,8 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     model.load_state_dict(own)
     values = {name: evaluation.values for name, evaluation in measured.items()}
     diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
-    return RunResult(epoch, reason, values, any(world.told_by_all(diverged)))
+    stopped = run.state.stopped and f"after epoch {run.state.epochs} of {run.config.epochs.count}: {run.state.stopped}"
+    return RunResult(epoch, reason, values, any(world.told_by_all(diverged)), stopped)
 
 
 def _pick(

@@ -15,7 +15,7 @@ from torch import nn
 from mpcs_torch.errors import MpcsError, shown, works_for
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.learning import CheckpointSelector
-from mpcs_torch.trainer.config.run import ConfigError, RunConfig, dump_config
+from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, dump_config
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
 
 FOLDER = "checkpoints"
@@ -39,13 +39,27 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
     )
 
 
-def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that offers every epoch to the selector, which the first process alone has."""
+def selector_hook(selector: CheckpointSelector | None, patience: int | None = None) -> Hook:
+    """Return a hook that offers every epoch to the selector, which the first process alone has.
 
-    def offer(epoch: MeasuredEpoch, state: LoopState) -> None:
+    With patience, it stops the run when the best epoch is that many epochs old. The selector's record tells that, so a
+    run that goes on after a kill stops where it would have.
+    """
+
+    def offer(epoch: MeasuredEpoch, state: LoopState) -> str | None:
         content = checkpoint(state) if state.is_sharded else None  # to which all processes add their shares
-        if selector is not None:
-            selector.update(lambda: content or checkpoint(state), epoch=epoch.number, **epoch.values)
+        if selector is None:
+            return None
+        selector.update(lambda: content or checkpoint(state), epoch=epoch.number, **epoch.values)
+        if patience is None:
+            return None
+        # A run that goes on after a kill had come further.
+        so_far = [one for one in selector.epochs if one.number <= epoch.number]
+        best = next((one.number for one in selector.rule.ranking(so_far)), epoch.number)
+        is_old = epoch.number - best >= patience
+        return (
+            f"the best epoch by the selector's rule is still {best} (selector.patience: {patience})" if is_old else None
+        )
 
     return offer
 
@@ -61,8 +75,9 @@ def checkpoint(state: LoopState) -> dict[str, Any]:
     }
 
 
+COUNT = "epochs.count"
 FILE = "resume.pt"
-"""In the run's folder, until the run is finished."""
+"""In the run's folder; that of a finished run is what a longer one goes on from."""
 
 
 class StoppedError(MpcsError, RuntimeError):
@@ -100,6 +115,7 @@ class RunKeeper:
             "steps": state.steps,
             "order": state.order,
             "taken": state.taken,
+            "stopped": state.stopped,
             "random": state.world.told_by_all(random),
         }
 
@@ -143,15 +159,15 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
     """Give a new run the state of a saved one.
 
     Raises:
-        ConfigError: If the saved run had another config, or its state is damaged.
+        ConfigError: If the saved run had another config, not just another number of epochs, or its state is damaged.
     """
     state = run.state
     try:
-        if saved["config"] != dump_config(run.config):
-            raise ConfigError(f"{run.config.name}: the config is not that of the saved run; --overwrite begins anew")
+        check_goes_on(saved["config"], run.config, saved["epochs"])
         for name, part in _parts(run).items():
             state.load(part, saved["parts"][name])
         state.epochs, state.steps, state.taken = saved["epochs"], saved["steps"], saved["taken"]
+        state.stopped = saved.get("stopped")  # which older versions lack
         state.order = None if saved["order"] is None else saved["order"].to(run.data.train.labels.device)
         if state.world.rank < len(saved["random"]):  # a run may go on with more processes than before
             cpu, *cuda = saved["random"][state.world.rank]
@@ -162,6 +178,29 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
         raise
     except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         raise ConfigError(f"{run.config.name}: the saved state is damaged: {shown(repr(error))}") from error
+
+
+def check_goes_on(saved: str, config: RunConfig, epochs: int = 0) -> bool:
+    """Return whether a run goes on with another number of epochs, or with the config as it was.
+
+    Args:
+        saved: The config of the run as it was dumped.
+        config: The config to go on with.
+        epochs: The epochs that are done.
+
+    Raises:
+        ConfigError: If anything else changes, a schedule depends on the number of epochs, or that is too small.
+    """
+    changed = changed_keys(saved, config)
+    if others := ", ".join(key for key in changed if key != COUNT):
+        problem = f"the config is not that of the saved run, which has another {others}; only {COUNT} may change"
+    elif changed and config.follows_count is not None:
+        problem = f"{COUNT} cannot change as the run goes on, because {config.follows_count} depends on it"
+    elif epochs > config.epochs.count:
+        problem = f"{COUNT} must be at least {epochs}, the epochs that are done"
+    else:
+        return bool(changed)
+    raise ConfigError(f"{config.name}: {problem}; --overwrite begins anew")
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:

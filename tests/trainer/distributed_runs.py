@@ -32,6 +32,9 @@ CHANGES: dict[str, dict[str, Any]] = {
         "training": {"batch_size": 7, "averaging": 0.9, "optimizer": {"name": "sgd", "momentum": 0.9}},
         "selector": {"by": "mpcs", "top_k": 2},
     },
+    "patience": {
+        "selector": {"by": "mpcs", "patience": 2},
+    },
     "sharded": {
         "training": {"batch_size": 7, "averaging": 0.9, "accumulate": 2, "clip_norm": 0.5},
         "selector": {"by": "mpcs", "top_k": 2},

@@ -10,10 +10,14 @@ import signal
 import sys
 import time
 from pathlib import Path
+from pickle import UnpicklingError
+
+import torch
 
 from mpcs_torch.processes.world import World
 from mpcs_torch.trainer.config.sections import DeviceConfig
 from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.resume import FILE
 from tests.processes.forked import forked_world, succeeded
 from tests.trainer.toy import toy_config, toy_data
 
@@ -30,8 +34,24 @@ PATIENCE_SECONDS = 2.0
 
 
 def contents(folder: Path) -> dict[str, bytes]:
+    """Return what is in each file; of the saved state its values, because pickle tells equal objects from the same."""
     files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    return {str(path.relative_to(folder)): values_in(path) for path in files}
+
+
+def values_in(path: Path) -> bytes:
+    try:
+        return repr(plain(torch.load(path, weights_only=True))).encode() if path.name == FILE else path.read_bytes()
+    except (RuntimeError, EOFError, UnpicklingError):
+        return path.read_bytes()
+
+
+def plain(state: object) -> object:
+    if isinstance(state, torch.Tensor):
+        return state.dtype, state.tolist()
+    if isinstance(state, dict):
+        return {key: plain(value) for key, value in state.items()}
+    return [plain(value) for value in state] if isinstance(state, list | tuple) else state
 
 
 def is_running(child: int) -> bool:

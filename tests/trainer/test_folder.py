@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.config.run import load_config
-from mpcs_torch.trainer.folder import RunExistsError, check_same, run_in_folder
+from mpcs_torch.trainer.config.run import ConfigError, load_config
+from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from mpcs_torch.trainer.records import as_record, read_records
 from tests.trainer.toy import toy_config, toy_data
@@ -57,7 +57,8 @@ def test_checkpoints_alone_are_a_run_too(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_is_the_result_of_its_own_config_alone(tmp_path: Path) -> None:
+    assert not is_finished(toy_config(), tmp_path)
     run_in_folder(toy_config(), toy_data(), tmp_path)
-    check_same(toy_config(), tmp_path)
-    with pytest.raises(RunExistsError, match="already holds a finished run of another config"):
-        check_same(toy_config(seed=6), tmp_path)
+    assert is_finished(toy_config(), tmp_path)
+    with pytest.raises(ConfigError, match=r"not that of the saved run, which has another seed; only epochs\.count may"):
+        is_finished(toy_config(seed=6), tmp_path)

@@ -7,8 +7,8 @@ import pytest
 
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.trainer import recommended
 from mpcs_torch.trainer.config.run import ConfigError, load_packaged_config
+from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import CHOICE, RULE, runs_of
 from tests.cli.test_cli import run
 
@@ -19,7 +19,7 @@ def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "train" in VERBS
-    folder, train = tmp_path / "mine", recommended.run_in_folder
+    folder, train = tmp_path / "mine", run_in_folder
     begun: list[str] = []
 
     def cut(config: object, data: object, place: Path, *given: object, **others: object) -> object:
@@ -28,7 +28,7 @@ def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
             raise KeyboardInterrupt
         return train(config, data, place, *given, **others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(recommended, "run_in_folder", cut)
+    monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_folder", cut)
     assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 130
     assert f"--resume {folder}" in capsys.readouterr().err
     assert run("train", "--resume", folder, "-q") == 0

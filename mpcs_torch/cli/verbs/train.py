@@ -4,9 +4,9 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,10 +46,7 @@ DIVERGED = 3
 
 def train(
     config: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="CONFIG", parser=file_or_name("experiments"), autocompletion=lambda: packaged_names("experiments")
-        ),
+        str | None, typer.Argument(metavar="CONFIG", autocompletion=lambda: packaged_names("experiments"))
     ] = None,
     overrides: Annotated[list[str] | None, typer.Argument(metavar="KEY=VALUE")] = None,
     data_root: DataRoot = Path("data"),
@@ -63,13 +60,14 @@ def train(
 ) -> None:
     """Train as CONFIG says, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
-    A run that was stopped or killed goes on with --resume RUN. Under torchrun, its processes train one model together,
-    and a restarted run goes on by itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in
-    the config.yaml of RUN, run code: train and resume only what you trust.
+    A run that was stopped or killed goes on with --resume RUN, and a finished one with --resume RUN epochs.count=500,
+    as if it had been begun so. Under torchrun, its processes train one model together, and a restarted run goes on by
+    itself. The exit status is 3 if the run has diverged. Import paths in CONFIG, or in the config.yaml of RUN, run
+    code: train and resume only what you trust.
 
     Args:
         config: Run config: a YAML file, or a name of `mpcs train --list`.
-        overrides: Settings that replace those of CONFIG, such as training.batch_size=32
+        overrides: Settings that replace those of CONFIG, such as training.batch_size=32; with --resume, epochs.count.
         resume: Instead of CONFIG: go on with the run in this folder.
         log: Also log each epoch to tensorboard (in OUT/NAME/tensorboard) or mlflow (MLFLOW_TRACKING_URI, or
             OUT/NAME/mlruns); may be repeated.
@@ -78,16 +76,18 @@ def train(
     if listed:
         print_table(config_table())
         return
-    if (config is None) == (resume is None):
+    changes = [*([] if resume is None or config is None else [config]), *(overrides or [])]
+    if (config is None and resume is None) or (resume is not None and not all("=" in change for change in changes)):
         raise typer.BadParameter(
             "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
             "or --resume RUN to go on with a run"
         )
+    path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
     from mpcs_torch.processes.world import joined
 
     sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:
-        settings, folder = world.told_by_first(lambda: _settings(config, overrides or [], out, resume))
+        settings, folder = world.told_by_first(lambda: _settings(path, changes, out, resume))
         is_restarted = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         goes_on = resume is not None or is_restarted
         with told_how_to_go_on(lambda: _how_to_go_on(folder)) if world.size == 1 else nullcontext():
@@ -101,14 +101,11 @@ def _how_to_go_on(folder: Path) -> str:
     return f"; `mpcs train --resume {shlex.quote(str(folder))}` goes on from its last saved state" if is_begun else ""
 
 
-def _settings(config: Path | None, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
+def _settings(path: Path, overrides: list[str], out: Path, resume: Path | None) -> "tuple[RunConfig, Path]":
     from mpcs_torch.trainer.config.run import load_config
 
-    if resume is not None:
-        return load_config(resume / "config.yaml", overrides), resume
-    assert config is not None
-    settings = load_config(config, overrides)
-    return settings, out / settings.name
+    settings = load_config(path, overrides)
+    return settings, out / settings.name if resume is None else resume
 
 
 def _train(
@@ -122,37 +119,41 @@ def _train(
     log: list[str],
     as_json: bool,
 ) -> None:
-    from mpcs_torch.cli.progress import progress_bar
-    from mpcs_torch.trainer.folder import check_free, check_same, run_in_folder
-    from mpcs_torch.trainer.loggers import LOGGERS, check_loggers
+    from mpcs_torch.trainer.folder import check_free, is_finished, run_in_folder
+    from mpcs_torch.trainer.loggers import check_loggers
+    from mpcs_torch.trainer.result import FILE as RESULT
+    from mpcs_torch.trainer.result import read_result
 
     world.told_by_first(lambda: check_loggers(log))
     world.told_by_first(lambda: check_free([folder], overwrite=overwrite or resume))
-    if settings.recommended is not None and overwrite:
-        raise typer.BadParameter("--overwrite does not go with recommended: choose another name or folder")
-    if resume and world.told_by_first(lambda: (folder / "result.json").exists()):
-        world.told_by_first(lambda: check_same(settings, folder))
+    several = next((name for name in ("recommended", "seeds") if getattr(settings, name) is not None), None)
+    if several is not None and overwrite:
+        raise typer.BadParameter(f"--overwrite does not go with {several}: choose another name or folder")
+    if several is not None and world.size > 1:
+        raise typer.BadParameter(f"a config with {several} trains in one process, not under torchrun")
+    if resume and world.told_by_first(lambda: is_finished(settings, folder)):
         if world.is_first:
-            note(f"{folder} is finished: its result is in {folder / 'result.json'}")
+            result = read_result(folder)
+            stopped = "" if result.stopped is None else f"; it stopped {result.stopped}"
+            note(f"{folder} is finished: its result is in {folder / RESULT}{stopped}")
             if as_json:
-                print_json({"run": folder, **json.loads((folder / "result.json").read_text(encoding="utf-8"))})
+                print_json({"run": folder, **result.plain()})
         return
     data = settings.data.load(data_root)
-    if settings.recommended is not None:
-        _train_recommended(settings, folder, data, world, as_json=as_json)
+    if several is not None:
+        train_several = _train_recommended if several == "recommended" else _train_seeds
+        train_several(settings, folder, data, log, as_json=as_json)
         return
     with ExitStack() as stack:
-        hooks: list[Hook] = []
-        if world.is_first:
-            bar = progress_bar(settings.name, settings.epochs.count)
-            hooks = [stack.enter_context(hook) for hook in (bar, *(LOGGERS[name](settings, folder) for name in log))]
+        hooks = stack.enter_context(_hooks(log, settings, folder)) if world.is_first else []
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
     if as_json:
-        print_json({"run": folder, **asdict(result)})
+        print_json({"run": folder, **result.plain()})
     else:
-        say(f"Picked epoch {result.epoch}: {result.reason}.\n\n{text_of(result.table())}\n")
+        stopped = "" if result.stopped is None else f"Stopped {result.stopped}.\n"
+        say(f"{stopped}Picked epoch {result.epoch}: {result.reason}.\n\n{text_of(result.table())}\n")
     note(f"wrote {folder / 'records.csv'}, config.yaml and result.json")
     if settings.selector is not None:
         note(f"`mpcs select {folder}` compares this pick with those of other metrics and rules")
@@ -162,16 +163,37 @@ def _train(
         raise typer.Exit(DIVERGED)
 
 
+@contextmanager
+def _hooks(log: list[str], settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":
+    from mpcs_torch.cli.progress import progress_bar
+    from mpcs_torch.trainer.loggers import LOGGERS
+
+    bar = progress_bar(settings.name, settings.epochs.count)
+    with ExitStack() as stack:
+        yield [stack.enter_context(hook) for hook in (bar, *(LOGGERS[name](settings, folder) for name in log))]
+
+
+def _train_seeds(settings: "RunConfig", folder: Path, data: "DataSplits", log: list[str], *, as_json: bool) -> None:
+    """Train a run with each seed, and print their metrics on test data beside each other."""
+    from mpcs_torch.trainer.folder import seeded_runs, train_each
+    from mpcs_torch.trainer.result import read_result, seeds_table
+
+    places = train_each(settings, seeded_runs(settings), data, folder, partial(_hooks, log))
+    results = dict(zip(settings.seeds or [], map(read_result, places), strict=True))
+    if as_json:
+        print_json({"run": folder, "seeds": {seed: result.plain() for seed, result in results.items()}})
+    else:
+        say(f"On test data, at the picked epoch of each run:\n\n{text_of(seeds_table(results))}\n")
+    note(f"wrote a folder for each run to {folder}")
+
+
 def _train_recommended(
-    settings: "RunConfig", folder: Path, data: "DataSplits", world: "World", *, as_json: bool
+    settings: "RunConfig", folder: Path, data: "DataSplits", log: list[str], *, as_json: bool
 ) -> None:
     """Train every loss of the recipe, and say which model was chosen."""
-    from mpcs_torch.cli.progress import progress_bar
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
-    if world.size > 1:
-        raise typer.BadParameter("a config with recommended trains in one process, not under torchrun")
-    choice = train_recommended(settings, data, folder, progress_bar)
+    choice = train_recommended(settings, data, folder, partial(_hooks, log))
     if as_json:
         print_json({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))})
     else:

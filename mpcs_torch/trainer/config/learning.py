@@ -1,5 +1,6 @@
 """The sections of a run config that say how it learns, and which of its parts follow a metric of the epochs."""
 
+import inspect
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -69,6 +70,13 @@ class SchedulerConfig(PartConfig):
     registry = SCHEDULERS
     takes = ("the optimizer", "the number of epochs", "the directions")
 
+    @property
+    def follows_count(self) -> bool:
+        """Return whether the rates depend on the number of epochs: not if the maker calls it ``_epochs``, as unused."""
+        source = {key: value for key, value in (("name", self.name), ("path", self.path)) if value is not None}
+        parameters = list(inspect.signature(self._find(source)).parameters)
+        return not (len(parameters) > 1 and parameters[1].startswith("_"))
+
     def followers(self) -> Iterator[Follower]:
         """Give the column that the scheduler follows, if it follows one."""
         score = (self.model_extra or {}).get("score")
@@ -101,7 +109,7 @@ class TrainingConfig(Section):
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
     """The largest norm of all gradients together. Default: they are not clipped."""
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0
-    """Save the state of the run, to resume it, about this often; 0 for every step."""
+    """Save the state of the run, to resume it, about this often, and at its end; 0 for every step."""
     loss_scale: str | None = None
     """Multiply the loss by this metric of the latest epoch (the published learning runs: mpcs_count)."""
 
@@ -147,6 +155,9 @@ class SelectorConfig(Section):
     keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
     """Metrics whose own best epochs are kept too, for the comparison in `mpcs report`; those that are not measured are
     left out."""
+    patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    """Stop the run when its best epoch by the rule is this many epochs old; without an epoch within the limits, it goes
+    on. Default: the run has all of its epochs."""
 
     def followers(self) -> Iterator[Follower]:
         """Give the columns that the rule reads."""

@@ -1,7 +1,7 @@
 """Run configs: typed, without unknown keys, and with all errors reported together."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from pathlib import Path
@@ -34,7 +34,10 @@ from mpcs_torch.trainer.config.sections import (
     ScoreConfig,
 )
 
-__all__ = ["ConfigError", "RunConfig", "dump_config", "load_config", "load_packaged_config"]
+__all__ = ["ConfigError", "RunConfig", "changed_keys", "dump_config", "flat", "load_config", "load_packaged_config"]
+
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class RunConfig(Section):
@@ -42,7 +45,9 @@ class RunConfig(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
     """The run's folder."""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    seed: Seed = 1
+    seeds: Annotated[list[Seed], Field(min_length=1, max_length=10_000)] | None = None
+    """Train a run with each of these seeds instead of ``seed``, one after another, each in a folder of its own."""
     data: DataConfig
     model: ModelConfig
     training: TrainingConfig = TrainingConfig()
@@ -78,6 +83,15 @@ class RunConfig(Section):
         paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
         return {key: path for key, path in paths.items() if path is not None}
 
+    @property
+    def follows_count(self) -> str | None:
+        """Return the key of a schedule that depends on the number of epochs, if there is one."""
+        if self.recommended is not None:
+            return "recommended"
+        if self.training.margin_ramp is not None:
+            return "training.margin_ramp"
+        return "scheduler" if self.scheduler is not None and self.scheduler.follows_count else None
+
     @field_validator("metrics", mode="after")
     @classmethod
     def _names_differ(cls, metrics: list[MetricConfig]) -> list[MetricConfig]:
@@ -99,6 +113,10 @@ class RunConfig(Section):
             problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
         if self.recommended is not None and self.epochs.samples != "validation":
             problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
+        if self.recommended is not None and self.seeds is not None:
+            problems.append("seeds: must not be set together with recommended, whose runs have one seed")
+        if len(set(self.seeds or [])) < len(self.seeds or []):
+            problems.append(f"seeds: must differ, but are {quoted(self.seeds)}")
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -144,6 +162,29 @@ def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
 def dump_config(config: RunConfig) -> str:
     """Return the config with every default written out, as YAML that `load_config` reads back."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)
+
+
+def changed_keys(saved: str, config: RunConfig) -> list[str]:
+    """Return the dotted keys at which a config differs from one that was dumped.
+
+    Keys that the dump lacks have their defaults, so that a run of an older version goes on.
+
+    Raises:
+        ValueError: If the dump is no config. No code that it names is run.
+    """
+    old, new = (
+        flat(RunConfig.model_validate(parse_yaml(text), context={"folder": Path(), "imports": False}).model_dump())
+        for text in (saved, dump_config(config))
+    )
+    return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the settings of a config under dotted keys, as overrides name them."""
+    settings: dict[str, Any] = {}
+    for key, value in tree.items():
+        settings |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return settings
 
 
 def _validated(

@@ -1,0 +1,132 @@
+"""A finished run that is trained longer leaves the bytes of a run that was begun so."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.trainer.config.run import ConfigError, RunConfig, changed_keys, dump_config
+from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
+from mpcs_torch.trainer.resume import FILE
+from tests.trainer.kill_training import contents
+from tests.trainer.test_resume import SETTINGS, CutOffError, config_of, cut_at
+from tests.trainer.toy import toy_data
+
+FOLLOW_COUNT = {"cosine, selector": "scheduler", "ramp": "training.margin_ramp"}
+OLDER = Path(__file__).parent / "older_run.yaml"
+"""What version 0.1.0 wrote before the keys patience and seeds."""
+
+
+def with_count(config: RunConfig, count: int) -> RunConfig:
+    return config.model_copy(update={"epochs": config.epochs.model_copy(update={"count": count})})
+
+
+def train_longer(config: RunConfig, folder: Path, count: int, *hooks: Any) -> None:
+    assert not is_finished(with_count(config, count), folder)
+    run_in_folder(with_count(config, count), toy_data(), folder, hooks, resume=True)
+
+
+@pytest.mark.parametrize("setting", [setting for setting in SETTINGS if setting not in FOLLOW_COUNT])
+def test_a_longer_run_leaves_the_bytes_of_one_that_was_begun_so(setting: str, tmp_path: Path) -> None:
+    config = config_of(setting)
+    run_in_folder(with_count(config, 20), toy_data(), tmp_path / "whole")
+    run_in_folder(config, toy_data(), tmp_path / "longer")
+    (tmp_path / "longer" / "report.html").write_text("of the shorter run")
+    train_longer(config, tmp_path / "longer", 14)
+    train_longer(config, tmp_path / "longer", 20)
+    assert contents(tmp_path / "longer") == contents(tmp_path / "whole")
+
+
+def test_a_longer_run_that_is_killed_goes_on(tmp_path: Path) -> None:
+    config = config_of("selector, patience")
+    run_in_folder(with_count(config, 20), toy_data(), tmp_path / "whole")
+    run_in_folder(config, toy_data(), tmp_path / "longer")
+    with pytest.raises(CutOffError):
+        train_longer(config, tmp_path / "longer", 20, cut_at(15))
+    assert not (tmp_path / "longer" / "result.json").exists(), "the shorter run's"
+    run_in_folder(with_count(config, 20), toy_data(), tmp_path / "longer", resume=True)
+    assert contents(tmp_path / "longer") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("setting", ["plain", "cosine, selector"])
+def test_a_finished_run_that_is_resumed_stays_as_it_is(setting: str, tmp_path: Path) -> None:
+    run_in_folder(config_of(setting), toy_data(), tmp_path)
+    before = contents(tmp_path)
+    run_in_folder(config_of(setting), toy_data(), tmp_path, [cut_at(13), cut_at(12)], resume=True)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(("setting", "key"), FOLLOW_COUNT.items())
+def test_a_schedule_over_all_epochs_cannot_become_longer(setting: str, key: str, tmp_path: Path) -> None:
+    config = config_of(setting)
+    message = f"epochs.count cannot change as the run goes on, because {key} depends on it"
+    with pytest.raises(CutOffError):
+        run_in_folder(config, toy_data(), tmp_path, [cut_at(5)])
+    before = contents(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        run_in_folder(with_count(config, 20), toy_data(), tmp_path, resume=True)
+    assert contents(tmp_path) == before
+    run_in_folder(config, toy_data(), tmp_path, resume=True)
+    with pytest.raises(ConfigError, match=message):
+        is_finished(with_count(config, 20), tmp_path)
+
+
+def falling(optimizer: torch.optim.Optimizer, epochs: int, directions: object) -> Any:
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, end_factor=0.1, total_iters=epochs)
+    return lambda values: scheduler.step()
+
+
+def halving(optimizer: torch.optim.Optimizer, _epochs: int, directions: object) -> Any:
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, gamma=0.5)
+    return lambda values: scheduler.step()
+
+
+@pytest.mark.parametrize(("maker", "key"), [("falling", "scheduler"), ("halving", None)])
+def test_a_scheduler_of_the_users_own_says_whether_it_needs_the_number_of_epochs(maker: str, key: str | None) -> None:
+    plain = config_of("plain").model_dump()
+    config = RunConfig.model_validate({**plain, "scheduler": {"path": f"{__name__}:{maker}"}})
+    assert config.follows_count == key
+
+
+def test_a_run_cannot_become_shorter_than_it_is(tmp_path: Path) -> None:
+    run_in_folder(config_of("plain"), toy_data(), tmp_path)
+    with pytest.raises(ConfigError, match=r"epochs\.count must be at least 12, the epochs that are done"):
+        run_in_folder(with_count(config_of("plain"), 11), toy_data(), tmp_path, resume=True)
+
+
+def test_a_finished_run_that_kept_no_state_is_not_replaced(tmp_path: Path) -> None:
+    run_in_folder(config_of("plain"), toy_data(), tmp_path)
+    (tmp_path / FILE).unlink()
+    with pytest.raises(RunExistsError, match=r"holds a finished run without resume\.pt"):
+        is_finished(with_count(config_of("plain"), 20), tmp_path)
+
+
+def test_a_run_that_saved_nothing_yet_keeps_its_other_settings(tmp_path: Path) -> None:
+    with pytest.raises(CutOffError):
+        run_in_folder(config_of("plain"), toy_data(), tmp_path, [cut_at(1)])
+    (tmp_path / FILE).unlink(missing_ok=True)
+    other = config_of("plain").model_copy(update={"seed": 6})
+    with pytest.raises(ConfigError, match="which has another seed; only"):
+        run_in_folder(other, toy_data(), tmp_path, resume=True)
+
+
+def test_a_run_of_an_older_version_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    """Its config lacks the keys that have come since; they have their defaults."""
+    older = OLDER.read_text()
+    config = config_of("mpcs_lr, scale")
+    config = RunConfig.model_validate({**config.model_dump(), "selector": {"by": "mpcs", "top_k": 2}})
+    assert dump_config(config) != older
+    assert changed_keys(older, config) == []
+    assert changed_keys(older, with_count(config, 13)) == ["epochs.count"]
+    run_in_folder(config, toy_data(), tmp_path / "whole")
+    whole, cut = contents(tmp_path / "whole"), tmp_path / "cut"
+    with pytest.raises(CutOffError):
+        run_in_folder(config, toy_data(), cut, [cut_at(7)])
+    state = torch.load(cut / FILE, weights_only=True)
+    del state["stopped"]
+    torch.save({**state, "config": older}, cut / FILE)
+    (cut / "config.yaml").write_text(older)
+    run_in_folder(config, toy_data(), cut, resume=True)
+    assert contents(cut) == {**whole, "config.yaml": older.encode()}
+    assert is_finished(config, cut)

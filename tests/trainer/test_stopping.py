@@ -1,0 +1,145 @@
+"""Runs that stop before their last epoch: by patience or by a hook, once, and for a reason that is told."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.trainer.config.run import RunConfig
+from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder, sweep
+from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
+from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.records import read_records
+from mpcs_torch.trainer.result import read_result
+from mpcs_torch.trainer.resume import selector_hook
+from tests.processes.in_this_process import in_this_process
+from tests.trainer.kill_training import contents
+from tests.trainer.test_resume import CutOffError, cut_at
+from tests.trainer.toy import toy_config, toy_data
+
+NOISY = {"batch_size": 3, "learning_rate": 0.3, "save_seconds": 0}
+"""Whose scores go up and down."""
+
+
+def patient(patience: int | None, **changed: Any) -> RunConfig:
+    selector = {"by": "cross_entropy", "patience": patience, **changed.pop("selector", {})}
+    return toy_config(**{"training": NOISY, "epochs": {"count": 40}, "selector": selector, **changed})
+
+
+def stop_of(values: Sequence[float], patience: int) -> int:
+    """Early stopping as everyone writes it: the number of epochs that are trained."""
+    best, waited = float("inf"), 0
+    for number, value in enumerate(values, start=1):
+        best, waited = (value, 0) if value < best else (best, waited + 1)
+        if waited >= patience:
+            return number
+    return len(values)
+
+
+@pytest.mark.parametrize("patience", [1, 2, 5])
+def test_patience_stops_a_run_where_early_stopping_would(patience: int, tmp_path: Path) -> None:
+    run_in_folder(patient(None), toy_data(), tmp_path / "whole")
+    whole = read_records(tmp_path / "whole" / "records.csv")
+    run_in_folder(patient(patience), toy_data(), tmp_path / "stopped")
+    records = read_records(tmp_path / "stopped" / "records.csv")
+    end = stop_of([record["cross_entropy"] for record in whole], patience)
+    assert records == whole[:end]
+    assert patience < end < 40, "else nothing is tested"
+    result = read_result(tmp_path / "stopped")
+    assert result.epoch == end - patience
+    rule = f"the best epoch by the selector's rule is still {end - patience} (selector.patience: {patience})"
+    assert result.stopped == f"after epoch {end} of 40: {rule}"
+    assert "stopped" not in json.loads((tmp_path / "whole" / "result.json").read_text())
+
+
+@pytest.mark.parametrize("epoch", [2, 5])
+def test_a_run_that_stops_leaves_the_same_bytes_after_a_kill(epoch: int, tmp_path: Path) -> None:
+    run_in_folder(patient(5), toy_data(), tmp_path / "whole")
+    cut = tmp_path / "cut"
+    with pytest.raises(CutOffError):
+        run_in_folder(patient(5), toy_data(), cut, [cut_at(epoch)], resume=True)
+    run_in_folder(patient(5), toy_data(), cut, resume=True)
+    assert contents(cut) == contents(tmp_path / "whole")
+    (cut / "result.json").unlink()  # killed between the stop and the result
+    run_in_folder(patient(5), toy_data(), cut, resume=True)
+    assert contents(cut) == contents(tmp_path / "whole")
+
+
+def test_epochs_beyond_the_saved_state_do_not_stop_a_run_earlier(tmp_path: Path) -> None:
+    """The fifth epoch moves the limit, so that only the first one and itself are within it."""
+    measured = enumerate([(0.95, 0.9), (0.9, 0.8), (0.9, 0.1), (0.9, 0.5), (0.99, 1.0)], start=1)
+    epochs = [
+        MeasuredEpoch(number, {"accuracy": accuracy, "cross_entropy": loss}, torch.empty(0))
+        for number, (accuracy, loss) in measured
+    ]
+    rule = SelectionRule("cross_entropy", {"cross_entropy": "min", "accuracy": "max"}, within={"accuracy": 0.05})
+    state = prepare_run(toy_config(), toy_data()).state
+    hook = selector_hook(CheckpointSelector(tmp_path, rule), 3)
+    answers = [hook(epoch, state) for epoch in epochs]
+    assert answers == [None] * 4 + ["the best epoch by the selector's rule is still 1 (selector.patience: 3)"]
+    again = selector_hook(CheckpointSelector(tmp_path, rule, resume=True), 3)
+    assert [again(epoch, state) for epoch in epochs[2:]] == answers[2:]
+
+
+def test_a_run_that_stopped_is_finished_and_more_epochs_do_not_change_it(tmp_path: Path) -> None:
+    run_in_folder(patient(2), toy_data(), tmp_path)
+    assert is_finished(patient(2), tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(RunExistsError, match=r"stopped after epoch \d+ of 40: .* more epochs would not change that"):
+        is_finished(patient(2, epochs={"count": 80}), tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_waiting_begins_with_the_first_epoch_within_the_limits(tmp_path: Path) -> None:
+    run_in_folder(patient(1, selector={"at_least": {"accuracy": 2.0}}), toy_data(), tmp_path)
+    assert len(read_records(tmp_path / "records.csv")) == 40
+    assert read_result(tmp_path).stopped is None
+
+
+def test_patience_is_at_least_one_epoch() -> None:
+    with pytest.raises(ValueError, match=r"selector\.patience"):
+        patient(0)
+
+
+def stop_at(number: int, answer: Any = "enough") -> Any:
+    def stop(epoch: MeasuredEpoch, state: LoopState) -> Any:
+        return answer if epoch.number == number else None
+
+    return stop
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_hook_that_gives_a_reason_stops_the_run_after_all_hooks(when: str, tmp_path: Path) -> None:
+    seen: list[int] = []
+    hooks = [stop_at(3), stop_at(3, "later"), lambda epoch, state: seen.append(epoch.number)]
+    run_in_folder(toy_config(epochs={"count": 9, "when": when}), toy_data(), tmp_path, hooks)
+    assert seen == [1, 2, 3]
+    assert len(read_records(tmp_path / "records.csv")) == 3
+    assert read_result(tmp_path).stopped == "after epoch 3 of 9: enough"
+    assert read_result(tmp_path).epoch == 3
+
+
+def test_a_reason_in_the_last_epoch_is_kept_too() -> None:
+    state = prepare_run(toy_config(epochs={"count": 3}), toy_data()).start([stop_at(3)])
+    assert (state.epochs, state.stopped) == (3, "enough")
+
+
+@pytest.mark.parametrize("answer", [True, 0, "", ["enough"]])
+def test_a_hook_that_gives_anything_else_is_refused(answer: object) -> None:
+    run = prepare_run(toy_config(), toy_data())
+    with pytest.raises(ValueError, match="a hook must return None, or a text that says why the run stops, but got"):
+        run.start([stop_at(2, answer)])
+
+
+def test_a_sweep_does_not_repeat_runs_that_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_processes", in_this_process)
+    config = patient(2, data={"name": "iris"}, score={"k": 3, "t": 20})
+    [(_, records)] = sweep([config], tmp_path, tmp_path)
+    written = (tmp_path / "toy" / "records.csv").stat().st_mtime_ns
+    assert [(config.name, again) for config, again in sweep([config], tmp_path, tmp_path)] == [("toy", records)]
+    assert (tmp_path / "toy" / "records.csv").stat().st_mtime_ns == written
+    assert len(records) < 40
