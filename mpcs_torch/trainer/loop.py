@@ -28,13 +28,20 @@ class ShuffledBatches:
     """The batches of a split in random order; each iteration is a pass over the split in an order of its own.
 
     Order and draws from the global random generator are those of ``DataLoader(TensorDataset(...), batch_size,
-    shuffle=True)``, by which published runs replay. A DataLoader fetches and stacks the samples of a batch one by one;
-    here one call picks all of them.
+    shuffle=True, drop_last=...)``, by which published runs replay. A DataLoader fetches and stacks the samples of a
+    batch one by one; here one call picks all of them.
     """
 
     split: Split
     batch_size: int
     world: World = ALONE
+    drop_last: bool = False
+    """Whether to leave out a last batch that is smaller than the others."""
+
+    def __len__(self) -> int:
+        """Return the number of batches of a pass."""
+        whole, rest = divmod(len(self.split.labels), self.batch_size)
+        return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the batches of a new pass."""
@@ -54,7 +61,7 @@ class ShuffledBatches:
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Give inputs and labels of each batch in an order, from a number on; the last batch may be smaller."""
         inputs, labels = self.split.inputs, self.split.labels
-        for index in torch.split(order, self.batch_size)[start:]:
+        for index in torch.split(order, self.batch_size)[start : len(self)]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
 
 
@@ -171,10 +178,10 @@ class PreparedRun:
         epochs, state = self.config.epochs, self.state
         with self.running():
             for step, batch in self._remaining_batches():
-                is_epoch = step % epochs.every == 0
+                is_epoch = self._ends_epoch(step)
                 if is_epoch and epochs.when == "before":
                     self._take_epoch(hooks)
-                asked = train_step(state, *batch, () if keeper is None else keeper.asks())
+                asked = train_step(state, *batch, () if keeper is None else keeper.asks(), of=self._summed_up(step))
                 if is_epoch and epochs.when == "after":
                     self._take_epoch(hooks)
                 if state.epochs == epochs.count or state.stopped is not None:
@@ -184,6 +191,21 @@ class PreparedRun:
             if keeper is not None and not state.summed:  # else the last saved state is the one to go on from
                 keeper.save(self, stop=False)
         return state
+
+    def _ends_epoch(self, step: int) -> bool:
+        """Return whether a step, numbered from 0 in its pass, ends an epoch (or begins one that is measured before)."""
+        epochs, batches = self.config.epochs, len(self.batches)
+        if epochs.unit == "step":
+            return step % epochs.every == 0
+        steps_of_pass = -(-batches // self.state.accumulate)
+        return step + 1 == batches and (self.state.steps + 1) % (epochs.every * steps_of_pass) == 0
+
+    def _summed_up(self, step: int) -> int:
+        """Return the number of batches of the optimizer step that a batch belongs to; a pass may end with fewer."""
+        accumulate = self.state.accumulate
+        if self.config.epochs.unit == "step":
+            return accumulate
+        return min(accumulate, len(self.batches) - (step - self.state.summed))
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         """Give batches pass after pass, each with its number in its pass."""
@@ -239,8 +261,17 @@ class PreparedRun:
             backend.enabled = before
 
 
-def train_step(state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bool, ...] = ()) -> tuple[bool, ...]:
+def train_step(
+    state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bool, ...] = (), *, of: int = 1
+) -> tuple[bool, ...]:
     """Add the gradients of the scaled loss of a batch, and take an optimizer step if enough batches are summed up.
+
+    Args:
+        state: The state of the loop.
+        inputs: (N, ...).
+        target: (N,), int64.
+        asked: Flags of this process.
+        of: The number of batches whose gradients are averaged for the step.
 
     Returns:
         After an optimizer step, which of the flags ``asked`` are set in any process, otherwise none.
@@ -248,14 +279,14 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor, asked: tuple[bo
     if state.summed == 0:
         state.optimizer.zero_grad()
     world, own = state.world, state.world.rows(len(target))
-    state.summed = (state.summed + 1) % state.accumulate
+    state.summed = (state.summed + 1) % of
     with world.summing(state.engine) if state.summed else nullcontext():
         logits = forward_pass(state.engine, inputs[own], state.precision, state.classes)
         logits, asked = world.gather_rows(logits, len(target), asked)
         with works_for("loss"):
             loss = state.loss_scale(state.loss(logits, target))
         with works_for("loss", "model"):
-            world.backward(loss if state.accumulate == 1 else loss / state.accumulate)
+            world.backward(loss if of == 1 else loss / of)
     if state.summed:
         return tuple(False for _ in asked)
     if state.clip_norm is not None:

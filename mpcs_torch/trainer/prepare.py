@@ -2,15 +2,16 @@
 
 import itertools
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
-from mpcs_torch.errors import MpcsError, shown
+from mpcs_torch.errors import MpcsError, quoted, require, shown
 from mpcs_torch.functional.concern.mpcs import chosen_intervals, default_k
 from mpcs_torch.functional.inputs.checks import check_pattern_settings
 from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
@@ -40,7 +41,13 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     torch.manual_seed(config.seed)
     dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
     on_device = data.to(device, dtype)
-    batches = ShuffledBatches(on_device.train, batch_size, world)
+    batches = ShuffledBatches(on_device.train, batch_size, world, training.drop_last)
+    if not len(batches):
+        samples = len(data.train.labels)
+        raise ConfigError(
+            f"{config.name}: training.drop_last leaves no batch: training.batch_size is {batch_size}, but there are "
+            f"{samples} training samples"
+        )
     with _config_errors(f"{config.name}: model does not fit {config.data}"):
         # A model to be sharded goes to the device share by share.
         model = config.model.build(data).to("cpu" if is_sharded else device, dtype)
@@ -74,6 +81,10 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     with _config_errors(f"{config.name}: loss"):
         loss = config.loss.make(concern)
         loss = loss.to(device) if isinstance(loss, nn.Module) else loss
+        if training.class_weights is not None:
+            if not isinstance(loss, nn.Module) or "weight" not in loss._buffers:
+                raise ValueError(f"training.class_weights: {config.loss} has no buffer weight, which sets them")
+            loss.weight = class_weights(training.class_weights, data).to(device, dtype)
         ramp = None
         if training.margin_ramp is not None:
             if not isinstance(loss, SoftmaxMarginLoss):
@@ -90,6 +101,22 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     if world.rank:  # what a model draws, such as dropout, differs between the shares of a batch
         torch.manual_seed(config.seed + world.rank)
     return PreparedRun(config, state, batches, on_device, evaluator, test_evaluator, scheduler)
+
+
+def class_weights(given: Sequence[float] | Literal["balanced"], data: DataSplits) -> Tensor:
+    """Return the weight of each class in the loss, (C,), float64.
+
+    Raises:
+        ValueError: If there is not one for each class, or a class has no training samples to balance.
+    """
+    classes = len(data.class_names)
+    if given != "balanced":
+        require(len(given) == classes, f"training.class_weights must be {classes} numbers, one for each class", given)
+        return torch.tensor(given, dtype=torch.float64)
+    counts = data.train.labels.bincount(minlength=classes)
+    absent = [data.class_names[index] for index in (counts == 0).nonzero().flatten().tolist()]
+    require(not absent, "training.class_weights: balanced needs training samples of each class", f"no {quoted(absent)}")
+    return counts.sum().double() / (classes * counts)
 
 
 def metrics_of(

@@ -92,7 +92,7 @@ def test_a_recipe_is_not_trained_longer(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_a_run_that_stops_says_so_now_and_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    stopping = ("selector={by: accuracy, patience: 3}", "training.learning_rate=1e-30")
+    stopping = ("selector={by: accuracy, patience: 3}", "training.learning_rate=1e-30", "epochs.unit=pass")
     assert run("train", IRIS, *stopping, "--out", tmp_path) == 0
     told = "after epoch 4 of 150: the best epoch by the selector's rule is still 1 (selector.patience: 3)"
     assert f"Stopped {told}." in capsys.readouterr().out

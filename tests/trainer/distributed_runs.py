@@ -32,7 +32,9 @@ CHANGES: dict[str, dict[str, Any]] = {
         "training": {"batch_size": 7, "averaging": 0.9, "optimizer": {"name": "sgd", "momentum": 0.9}},
         "selector": {"by": "mpcs", "top_k": 2},
     },
-    "patience": {
+    "passes, weights and patience": {
+        "epochs": {"count": 30, "unit": "pass"},
+        "training": {"batch_size": 7, "drop_last": True, "learning_rate": 0.5, "class_weights": [1.0, 2.0, 3.0]},
         "selector": {"by": "mpcs", "patience": 2},
     },
     "sharded": {

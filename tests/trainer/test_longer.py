@@ -15,7 +15,7 @@ from tests.trainer.toy import toy_data
 
 FOLLOW_COUNT = {"cosine, selector": "scheduler", "ramp": "training.margin_ramp"}
 OLDER = Path(__file__).parent / "older_run.yaml"
-"""What version 0.1.0 wrote before the keys patience and seeds."""
+"""What version 0.1.0 wrote before the keys unit, patience, drop_last, class_weights and seeds."""
 
 
 def with_count(config: RunConfig, count: int) -> RunConfig:
@@ -49,7 +49,7 @@ def test_a_longer_run_that_is_killed_goes_on(tmp_path: Path) -> None:
     assert contents(tmp_path / "longer") == contents(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("setting", ["plain", "cosine, selector"])
+@pytest.mark.parametrize("setting", ["plain", "passes", "cosine, selector"])
 def test_a_finished_run_that_is_resumed_stays_as_it_is(setting: str, tmp_path: Path) -> None:
     run_in_folder(config_of(setting), toy_data(), tmp_path)
     before = contents(tmp_path)

@@ -32,7 +32,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "loss": {"name": "softmax_margin", "margin": 3.0},
         "training": {"margin_ramp": [0.1, 0.6]},
     },
+    "passes": {"epochs": {"count": 12, "unit": "pass"}, "training": {"accumulate": 2, "drop_last": True}},
     "selector, patience": {"selector": {"by": "mpcs", "keep_every": 3, "patience": 12}},
+    "class weights": {"training": {"class_weights": [1.0, 3.0, 2.0]}},
     "dropout": {"model": {"path": "tests.trainer.test_resume:with_dropout"}},
 }
 

@@ -102,10 +102,16 @@ class TrainingConfig(Section):
 
     batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
     """The samples of a batch, of all processes together."""
+    drop_last: bool = False
+    """Leave out the last batch of a pass if it is smaller than the others."""
+    class_weights: list[Annotated[Number, Field(gt=0)]] | Literal["balanced"] | None = None
+    """The weight of each class in the loss, or ``balanced``: in inverse proportion to its training samples, as in
+    scikit-learn. For losses with a buffer ``weight``, as PyTorch's have it. Default: the loss has none."""
     learning_rate: Annotated[Number, Field(gt=0, le=MAX_RATE)] = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
     accumulate: Annotated[int, Field(ge=1, lt=2**31)] = 1
-    """The number of batches whose gradients are averaged for an optimizer step."""
+    """The number of batches whose gradients are averaged for an optimizer step; if epochs end with a pass, the batches
+    that are left there are averaged for a step of their own."""
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
     """The largest norm of all gradients together. Default: they are not clipped."""
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import torch
-from pydantic import BeforeValidator, Field, ValidationInfo
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 from torch import nn
 
 from mpcs_torch.concern import ConcernSpec, load_concern
@@ -82,14 +82,16 @@ class ModelConfig(PartConfig):
 
 
 class EpochsConfig(Section):
-    """The epochs: an epoch ends when the model is measured, once or more often in a pass over the data."""
+    """The epochs: an epoch ends when the model is measured, at steps of a pass over the data or with the pass."""
 
     count: Annotated[int, Field(ge=1)] = 150
     """The number of epochs of the run."""
+    unit: Literal["step", "pass"] = "step"
+    """What ``every`` counts: optimizer steps, as in the published runs, or passes over the data, as is usual."""
     every: Annotated[int, Field(ge=1)] = 1
-    """Measure at every n-th step of a pass over the data, starting with the first."""
+    """Measure at every n-th step of a pass, starting with its first, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
-    """Before or after the optimizer step."""
+    """Before or after the optimizer step; with passes, after the last one."""
     samples: Literal["train", "validation"] = "train"
     """The split that the metrics are measured on, and that scheduler, loss scale and selector therefore follow."""
     test: list[str] = Field(default_factory=list)
@@ -99,6 +101,12 @@ class EpochsConfig(Section):
     """The mode of the model while it is measured; the published runs used training mode, where batch norm learns."""
     batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
     """Measure on this number of training batches, drawn in a pass before training. Default: all samples."""
+
+    @model_validator(mode="after")
+    def _pass_is_over(self) -> Self:
+        if self.unit == "pass" and self.when == "before":
+            raise ValueError("when must be after if unit is pass")
+        return self
 
 
 class ConcernConfig(Section):
