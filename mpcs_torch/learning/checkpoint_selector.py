@@ -191,8 +191,7 @@ class CheckpointSelector:
     @property
     def should_stop(self) -> bool:
         """Return whether the last ``patience`` updates have changed no `best`; a resumed selector goes on counting."""
-        waited = len(self.epochs) - self._contenders.picked_at
-        return self.patience is not None and self.best is not None and waited >= self.patience
+        return self.patience is not None and self._contenders.waited >= self.patience
 
     def update(
         self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat

@@ -193,6 +193,11 @@ class Contenders:
         return min((each for _, each in self.epochs), key=lambda each: each.rank).place if self.epochs else None
 
     @property
+    def waited(self) -> int:
+        """Return the number of epochs since the pick last changed; 0 before there is one."""
+        return 0 if self.pick is None else self.count - self.picked_at
+
+    @property
     def places_kept(self) -> set[int]:
         """Return the places of all contenders."""
         return {each.place for _, each in self.epochs}

@@ -108,7 +108,7 @@ def run_in_folder(
             check_goes_on((folder / "config.yaml").read_text(encoding="utf-8"), prepared.config)
         world.told_by_first(lambda: _begin(prepared, folder, is_new=saved is None))
         selector = open_selector(config, folder, flush=flush) if world.is_first else None
-        saving = [] if config.selector is None else [selector_hook(selector, config.selector.patience)]
+        saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
             records = RecordWriter(folder / "records.csv", config.columns, append=saved is not None)
             hooks = [stack.enter_context(records), *saving, *hooks]

@@ -34,16 +34,16 @@ def open_selector(config: RunConfig, run_folder: Path, *, flush: bool = True) ->
         keep_last=selector.keep_last,
         keep_every=selector.keep_every,
         keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
+        patience=selector.patience,
         resume=True,  # the trainer has cleared the folder of a new run
         flush=flush,
     )
 
 
-def selector_hook(selector: CheckpointSelector | None, patience: int | None = None) -> Hook:
-    """Return a hook that offers every epoch to the selector, which the first process alone has.
+def selector_hook(selector: CheckpointSelector | None) -> Hook:
+    """Return a hook that offers every epoch to the selector, which the first process alone has, and heeds its patience.
 
-    With patience, it stops the run when the best epoch is that many epochs old. The selector's record tells that, so a
-    run that goes on after a kill stops where it would have.
+    The selector's record is that of all epochs, so a run that goes on after a kill stops where it would have.
     """
 
     def offer(epoch: MeasuredEpoch, state: LoopState) -> str | None:
@@ -51,15 +51,11 @@ def selector_hook(selector: CheckpointSelector | None, patience: int | None = No
         if selector is None:
             return None
         selector.update(lambda: content or checkpoint(state), epoch=epoch.number, **epoch.values)
-        if patience is None:
+        is_repeated = epoch.number != selector.last_epoch  # a run that was killed had come further
+        if is_repeated or selector.best is None or not selector.should_stop:
             return None
-        # A run that goes on after a kill had come further.
-        so_far = [one for one in selector.epochs if one.number <= epoch.number]
-        best = next((one.number for one in selector.rule.ranking(so_far)), epoch.number)
-        is_old = epoch.number - best >= patience
-        return (
-            f"the best epoch by the selector's rule is still {best} (selector.patience: {patience})" if is_old else None
-        )
+        best, patience = selector.best.number, selector.patience
+        return f"the best epoch by the selector's rule is still {best} (selector.patience: {patience})"
 
     return offer
 

@@ -70,18 +70,16 @@ def test_a_run_that_stops_leaves_the_same_bytes_after_a_kill(epoch: int, tmp_pat
 
 
 def test_epochs_beyond_the_saved_state_do_not_stop_a_run_earlier(tmp_path: Path) -> None:
-    """The fifth epoch moves the limit, so that only the first one and itself are within it."""
-    measured = enumerate([(0.95, 0.9), (0.9, 0.8), (0.9, 0.1), (0.9, 0.5), (0.99, 1.0)], start=1)
     epochs = [
-        MeasuredEpoch(number, {"accuracy": accuracy, "cross_entropy": loss}, torch.empty(0))
-        for number, (accuracy, loss) in measured
+        MeasuredEpoch(number, {"accuracy": 0.5, "cross_entropy": loss}, torch.empty(0))
+        for number, loss in enumerate([0.9, 0.4, 0.5, 0.6, 0.7], start=1)
     ]
-    rule = SelectionRule("cross_entropy", {"cross_entropy": "min", "accuracy": "max"}, within={"accuracy": 0.05})
+    rule = SelectionRule("cross_entropy", {"cross_entropy": "min"})
     state = prepare_run(toy_config(), toy_data()).state
-    hook = selector_hook(CheckpointSelector(tmp_path, rule), 3)
+    hook = selector_hook(CheckpointSelector(tmp_path, rule, patience=3))
     answers = [hook(epoch, state) for epoch in epochs]
-    assert answers == [None] * 4 + ["the best epoch by the selector's rule is still 1 (selector.patience: 3)"]
-    again = selector_hook(CheckpointSelector(tmp_path, rule, resume=True), 3)
+    assert answers == [None] * 4 + ["the best epoch by the selector's rule is still 2 (selector.patience: 3)"]
+    again = selector_hook(CheckpointSelector(tmp_path, rule, patience=3, resume=True))
     assert [again(epoch, state) for epoch in epochs[2:]] == answers[2:]
 
 

@@ -162,8 +162,8 @@ class SelectorConfig(Section):
     """Metrics whose own best epochs are kept too, for the comparison in `mpcs report`; those that are not measured are
     left out."""
     patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """Stop the run when its best epoch by the rule is this many epochs old; without an epoch within the limits, it goes
-    on. Default: the run has all of its epochs."""
+    """Stop the run when its best epoch by the rule has not changed for so many epochs; without an epoch within the
+    limits, it goes on. Default: the run has all of its epochs."""
 
     def followers(self) -> Iterator[Follower]:
         """Give the columns that the rule reads."""
