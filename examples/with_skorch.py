@@ -21,7 +21,6 @@ def main() -> None:
     net = NeuralNetClassifier(
         nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10)),
         criterion=SoftmaxMarginLoss(CONCERN),
-        predict_nonlinearity=nn.Softmax(dim=1),  # skorch applies one by itself to cross entropy only
         classes=range(10),
         lr=0.5,
         max_epochs=8,
