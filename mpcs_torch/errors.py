@@ -37,6 +37,10 @@ def works_for(*keys: str) -> Iterator[None]:
     """Mark errors with the keys of the parts at work, of a config for example, as their attribute ``raised_by``."""
     try:
         yield
+    except StopIteration as error:  # which would end the loop of whoever called the part
+        ended = RuntimeError("StopIteration: an iterator has no more items").with_traceback(error.__traceback__)
+        vars(ended)["raised_by"] = keys
+        raise ended from None
     except Exception as error:
         vars(error).setdefault("raised_by", keys)
         raise

@@ -47,7 +47,8 @@ class TorchMetric(IgniteMetric):
         device: Where the metric accumulates; the predictions must be there.
 
     Raises:
-        ValueError: From ``load_state_dict``, if the state comes from another metric or number of processes.
+        ValueError: From ``load_state_dict``, if the state comes from another class of metric, or has other shapes or
+            another number of processes. Settings of torchmetrics' own metrics are not part of their states.
 
     Example:
         >>> import torch
@@ -60,7 +61,7 @@ class TorchMetric(IgniteMetric):
         0.5
     """
 
-    _state_dict_all_req_keys = ("states", "update_counts")
+    _state_dict_all_req_keys = ("states", "update_counts", "kinds")
 
     def __init__(
         self,
@@ -88,23 +89,32 @@ class TorchMetric(IgniteMetric):
             self.metric.items()  # metrics that share their states get them
         return {path: part for path, part in self.metric.named_modules() if isinstance(part, Metric)}
 
+    def _kinds(self) -> dict[str, str]:
+        return {path: type(part).__name__ for path, part in self._by_path().items()}
+
     def _state_dict_per_rank(self) -> OrderedDict[str, Any]:
         states = self.metric.state_dict()
         for path, part in self._by_path().items():
             states |= {f"{path}.{name}".lstrip("."): state for name, state in part.metric_state.items()}
         counts = {path: part.update_count for path, part in self._by_path().items()}
-        return OrderedDict(states=deepcopy(dict(states)), update_counts=counts)
+        return OrderedDict(states=deepcopy(dict(states)), update_counts=counts, kinds=self._kinds())
 
     def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
         Serializable.load_state_dict(self, state_dict)
         expected = self._state_dict_per_rank()["states"]
-        if state_dict["states"].keys() != expected.keys():
-            names, given = ", ".join(expected), ", ".join(state_dict["states"])
-            raise IgniteError(f"state_dict must hold the states {names}, but holds {given}.")
+        shapes, given = (_shapes(states) for states in (expected, state_dict["states"]))
+        if shapes != given or state_dict["kinds"] != self._kinds():
+            problem = f"those of {state_dict['kinds']}, {given}" if shapes != given else state_dict["kinds"]
+            raise IgniteError(f"state_dict must hold the states of {self._kinds()}, {shapes}, but holds {problem}.")
         self.metric.load_state_dict(deepcopy(state_dict["states"]))
         for path, part in self._by_path().items():  # neither is a state
             part._update_count, part._computed = state_dict["update_counts"][path], None
         self.metric.to(self._device)
+
+
+def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the shape of each state that is a tensor; lists of samples grow."""
+    return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 
 class SelectCheckpoint:

@@ -13,6 +13,7 @@ matplotlib Figure.
 
 import inspect
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -72,8 +73,9 @@ def concern_scorer(
             Metrics of decisions measure those of ``estimator.predict``.
         concern: The classes, and the costs of errors. Metrics by name are made with it.
         refer_value: What ``estimator.predict`` returns where it refers a sample (`DecisionRuleClassifier`). Of the
-            metrics of decisions, those of dangerous errors take referrals, and so does ``expected_concern`` if a
-            referral has a cost (``ConcernSpec.refer``); the others refuse them.
+            metrics of decisions, those of dangerous errors, coverage and mean concern take referrals, and so does
+            ``expected_concern`` if a referral has a cost (``ConcernSpec.refer``); the others refuse them. It must not
+            be a label.
         **settings: Settings of a metric given by name, such as ``k=3``.
 
     Raises:
@@ -90,7 +92,10 @@ def concern_scorer(
         >>> cross_val_score(LogisticRegression(max_iter=500), X, y, scoring=concern_scorer("mpcs", concern)).round(1)
         array([-0.1, -0.1, -0.1, -0.1, -0.1])
     """
-    classes_of(concern)  # refuses what is no spec
+    classes = classes_of(concern)  # refuses what is no spec
+    with suppress(LabelError):
+        taken = classes[_index(refer_value, classes, "refer_value")]
+        raise ScorerError(f"refer_value must be none of the labels, but {quoted(refer_value)} is class {taken}.")
     if isinstance(metric, Metric):
         if settings:
             raise ScorerError(f"settings go with the name of a metric, but got {quoted(settings)} with a Metric.")

@@ -26,6 +26,7 @@ from mpcs_torch.functional.inputs.logits import (
     check_class_count,
     check_class_weight,
     check_labels,
+    checked_sample_weight,
     loss_batch,
 )
 from mpcs_torch.functional.inputs.soft_labels import flatten_soft
@@ -364,6 +365,8 @@ class SoftF1Loss(nn.Module):
             scores, target = scores.unsqueeze(0), target.unsqueeze(0)
         if target.ndim == scores.ndim - 1:
             target, ignore = self._indicators(scores, target, ignore)
+        if sample_weight is not None:
+            sample_weight = checked_sample_weight(sample_weight, scores.shape[:1] + scores.shape[2:])
         samples = flatten_soft(
             self._probabilities(scores), target, num_classes=None, sample_weight=sample_weight, ignore=ignore
         )

@@ -122,6 +122,8 @@ def _pick(
     missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in selector.epochs)
     among += f", {missing} of which gave NaN" if missing else ""
     reason = f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.epochs.samples} data{among}"
+    if (pick := rule.ranking(selector.epochs)[0]) is not selector.best:
+        reason += f"; epoch {pick.number} ({pick.values[rule.by]:.6g}) is better, but its checkpoint is gone"
     return selector.best.number, reason, selector.load(selector.best.number)["model"]
 
 

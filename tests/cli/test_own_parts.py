@@ -59,6 +59,8 @@ def loss(concern, *, kind):
             return nn.functional.cross_entropy(logits, target)
         if kind == "zero":
             return 1 / 0
+        if kind == "ended":
+            return next(iter([]))
         return nn.functional.cross_entropy(logits, target, reduction="none")
 
     return of
@@ -169,6 +171,7 @@ ERRORS = {
     NET.format("detached"): ("model.path: your own_parts:Net raised RuntimeError: element 0 of tensors", ""),
     "model={path: 'own_parts:stack'}": ("model.path: your own_parts:stack raised RuntimeError: mat1 and mat2", ""),
     LOSS.format("zero"): ("loss.path: your own_parts:loss raised ZeroDivisionError: division by zero", "return 1 / 0"),
+    LOSS.format("ended"): ("loss.path: your own_parts:loss raised RuntimeError: StopIteration: an", "next(iter([]))"),
     LOSS.format("vector"): ("loss.path: your own_parts:loss raised RuntimeError: grad can be implicitly created", ""),
     "scheduler={path: 'own_parts:scheduler'}": (
         "scheduler.path: your own_parts:scheduler raised KeyError",

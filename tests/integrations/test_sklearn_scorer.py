@@ -314,3 +314,9 @@ def test_class_names_that_are_negative_integers_are_names() -> None:
     assert class_indices([0, 1, 1, -1], ["-1", "0", "1"]).tolist() == [1, 2, 2, 0]
     assert class_indices([-1, 1], ["-1", "1"]).tolist() == [0, 1]
     assert class_indices([0, 1], ["no", "yes"]).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("value", [1, "2", 0.0])
+def test_a_label_cannot_stand_for_referrals(value: object) -> None:
+    with pytest.raises(ScorerError, match=r"refer_value must be none of the labels, but .* is class"):
+        concern_scorer("dangerous", ConcernSpec(3), refer_value=value)  # type: ignore[arg-type]

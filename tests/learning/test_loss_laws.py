@@ -249,9 +249,8 @@ def test_class_weights_of_another_number_of_classes_are_refused(name: str) -> No
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
 def test_wrong_sample_weights_are_refused(name: str, bad: float) -> None:
     logits, target, _ = draw(0)
-    if name != "f1":  # sums of its kernel look at no value
-        with pytest.raises(ValueError, match="sample_weight must be finite and >= 0, but got"):
-            LOSSES[name]()(logits, target, torch.tensor([1.0, bad, 1, 1, 1, 1]))
+    with pytest.raises(ValueError, match="sample_weight must be finite and >= 0, but got"):
+        LOSSES[name]()(logits, target, torch.tensor([1.0, bad, 1, 1, 1, 1]))
     with pytest.raises(ValueError, match=r"sample_weight must have shape \(6,\)"):
         LOSSES[name]()(logits, target, torch.ones(5))
 
@@ -405,3 +404,48 @@ def test_settings_of_a_margin_are_checked_when_they_are_set() -> None:
     loss = SoftmaxMarginLoss(CONCERN)
     with pytest.raises(ValueError, match="margin must be finite and >= 0, but got nan"):
         loss.margin = math.nan
+
+
+@pytest.mark.parametrize("loss", [ConcernLoss(), SoftmaxMarginLoss(torch.ones(4, 4)), GeneralizedMeanLoss(-2 / 3)])
+def test_a_weight_of_0_leaves_a_sample_out_whatever_its_loss(loss: nn.Module) -> None:
+    logits = torch.tensor([[-torch.inf, 1, 0, 0], [0, 1, 2, 3.0]], requires_grad=True)
+    target = torch.tensor([0, 1])
+    value = loss(logits, target, torch.tensor([0.0, 1.0]))
+    assert value.item() == pytest.approx(loss(logits[1:], target[1:]).item())
+    (gradient,) = torch.autograd.grad(value, logits)
+    (alone,) = torch.autograd.grad(loss(logits[1:], target[1:]), logits)
+    torch.testing.assert_close(gradient, alone)
+
+
+def test_samples_without_any_weight_have_no_mean_and_no_gradient() -> None:
+    for loss in (ConcernLoss(), SoftmaxMarginLoss(torch.ones(3, 3))):
+        logits = torch.randn(2, 3, requires_grad=True)
+        value = loss(logits, torch.tensor([0, 1]), torch.zeros(2))
+        assert value.isnan()
+        value.backward()
+        assert torch.equal(logits.grad, torch.zeros(2, 3))  # type: ignore[arg-type]
+
+
+def test_what_changes_before_a_second_derivative_is_told() -> None:
+    logits, target = torch.randn(3, 4, requires_grad=True), torch.tensor([0, 0, 0])
+    value = ConcernLoss(torch.rand(4, 4) + 0.1)(logits, target)
+    target.fill_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(value, logits, create_graph=True)
+
+
+def test_transforms_of_other_tensors_and_negative_views_are_taken() -> None:
+    loss, target = ConcernLoss(torch.rand(4, 4) + 0.1), torch.tensor([0, 1, 2])
+    logits = torch.randn(3, 4)
+    expected = loss(logits, target)
+    scaled = torch.func.vmap(lambda scale: loss(logits, target) * scale)(torch.ones(2))
+    torch.testing.assert_close(scaled, expected.expand(2))
+    torch.testing.assert_close(torch.func.functionalize(lambda given: loss(given, target))(logits), expected)
+    negative = torch._neg_view(-logits)
+    torch.testing.assert_close(loss(negative, target), expected)
+
+
+def test_weights_of_samples_below_0_are_refused_by_all() -> None:
+    for loss in (SoftF1Loss(), ConcernLoss(), GeneralizedMeanLoss(0.0)):
+        with pytest.raises(ValueError, match="sample_weight must be"):
+            loss(torch.randn(2, 4), torch.tensor([0, 1]), torch.tensor([1.0, -1.0]))

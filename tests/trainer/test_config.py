@@ -221,6 +221,8 @@ def test_code_of_a_config_runs_only_once_everything_else_is_right(
         load_config(write(tmp_path, MINIMAL), [*own, "score.t=0"])
     with pytest.raises(ConfigError, match=r"must read dotted.key=value"):
         load_config(write(tmp_path, MINIMAL), [*own, "bogus"])
+    with pytest.raises(ConfigError, match=r"selector.by: must be one of the run's metrics"):
+        load_config(write(tmp_path, MINIMAL), [own[0], "selector={by: nope}"])
     assert not (tmp_path / "ran").exists()
     with pytest.raises(ConfigError, match="'marking_parts:Net' gives: ZeroDivisionError: division by zero") as error:
         load_config(write(tmp_path, MINIMAL), own)
@@ -268,3 +270,9 @@ def test_a_folder_given_as_data_root_is_never_deleted(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="standard library"):
         DataConfig.model_validate({"path": "shutil:rmtree"}).load(tmp_path / "mine")
     assert (tmp_path / "mine").exists()
+
+
+def test_errors_name_the_key_and_not_the_case_of_a_union(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"training\.class_weights\.0: Input should be greater than 0") as error:
+        load_config(write(tmp_path, MINIMAL), ["training.class_weights=[0, 1, 1]"])
+    assert "function" not in str(error.value)

@@ -14,6 +14,7 @@ from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
 from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.records import pick, read_records
+from mpcs_torch.trainer.result import _pick as picked_of
 from mpcs_torch.trainer.resume import checkpoint, open_selector
 from tests.trainer.toy import toy_config, toy_data
 
@@ -160,3 +161,18 @@ def test_a_ramp_raises_the_margin_from_epoch_to_epoch() -> None:
 def test_a_ramp_that_cannot_be_is_refused(sections: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         prepare_run(toy_config(**sections), toy_data())
+
+
+@pytest.mark.filterwarnings("ignore:.*is missing or damaged:UserWarning")
+def test_a_better_epoch_whose_checkpoint_is_gone_is_told(tmp_path: Path) -> None:
+    run = prepare_run(toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []}), toy_data())
+    selector = open_selector(run.config, tmp_path)
+    assert selector is not None
+    for epoch, mpcs in ((1, 0.1), (2, 0.2)):
+        values = dict.fromkeys(run.config.columns, 0.5) | {"mpcs": mpcs}
+        selector.update({"model": {}}, epoch=epoch, **values)
+    (selector.folder / "epoch-00001.pt").unlink()
+    epoch, reason, _ = picked_of(run, open_selector(run.config, tmp_path), {})
+    assert epoch == 2
+    assert reason.startswith("lowest mpcs (0.2) on train data")
+    assert reason.endswith("; epoch 1 (0.1) is better, but its checkpoint is gone")

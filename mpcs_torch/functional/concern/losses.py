@@ -160,7 +160,8 @@ def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
         if mass.requires_grad or not _is_at_hand(mass):
             return None
         each = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
-    rows, held = _rows(penalties, target, scores.detach()), scores.detach()
+    held = scores.detach().resolve_neg()
+    rows = _rows(penalties, target, held)
     if held.numel() <= FEW_NUMBERS:
         numbers, factor = held.numpy(), each if isinstance(each, float) else each.numpy()
         with np.errstate(all="ignore"):
@@ -178,7 +179,11 @@ def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
     def definition(scores: Tensor) -> Tensor:
         return _plain_concern_loss(batch._replace(scores=scores), penalties, concern_share)
 
-    result: Tensor = _WithGradient.apply(scores, float(loss), gradient, concern_share * each, definition)
+    used = [target, *(each for each in (penalties, weight, batch.sample_weight) if each is not None)]
+    try:
+        result: Tensor = _WithGradient.apply(scores, float(loss), gradient, concern_share * each, definition, *used)
+    except RuntimeError:  # in a transform of torch.func, of other tensors than these
+        return None
     return result
 
 
@@ -237,18 +242,20 @@ class _WithGradient(torch.autograd.Function):
         gradient: Tensor,
         factor: Tensor | float,
         definition: Callable[[Tensor], Tensor],
+        *used: Tensor,
     ) -> Tensor:
-        ctx.save_for_backward(scores, gradient)
+        ctx.save_for_backward(scores, gradient, *used)  # so that changes in place are told
         ctx.factor, ctx.definition = factor, definition
         return scores.new_tensor(value)
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        scores, gradient = ctx.saved_tensors
+        scores, gradient, *used = ctx.saved_tensors
+        none = (None,) * (4 + len(used))
         if torch.is_grad_enabled():
             (gradient,) = torch.autograd.grad(ctx.definition(scores), scores, create_graph=True)
-            return gradient * upstream, None, None, None, None
-        return gradient * (upstream * ctx.factor), None, None, None, None
+            return gradient * upstream, *none
+        return gradient * (upstream * ctx.factor), *none
 
 
 def log_complement(scores: Tensor) -> Tensor:

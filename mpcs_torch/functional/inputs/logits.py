@@ -1,5 +1,6 @@
 """Logits with their labels or shares of classes, as training losses take them: checked, flat, and reduced to a loss."""
 
+from math import nan
 from typing import Literal, NamedTuple
 
 import torch
@@ -92,11 +93,14 @@ class LossBatch(NamedTuple):
 
     def reduced(self, losses: Tensor) -> Tensor:
         """Reduce losses of samples (M,), which are 0 where ignored and hold the weights of classes."""
-        losses = losses if self.sample_weight is None else losses * self.sample_weight
+        if self.sample_weight is not None:  # a weight of 0 leaves out an infinite loss, too
+            losses = torch.where(self.sample_weight == 0, 0.0, losses * self.sample_weight)
         if self.settings.reduction == "none":
             return losses.reshape(self.shape)
-        total = losses.sum()
-        return total if self.settings.reduction == "sum" else total / self.mass().sum()
+        total, mass = losses.sum(), self.mass().sum()
+        if self.settings.reduction == "sum":
+            return total
+        return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0
 
     def check_labels(self) -> None:
         """Refuse labels that are neither a class nor ignored."""
@@ -143,10 +147,7 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
         settings = settings._replace(weight=weight.to(logits.device, dtype))
     check_choice("reduction", reduction, LossReduction)
     if sample_weight is not None:
-        sample_weight = as_tensor(sample_weight, "sample_weight")
-        check_weight_shape(sample_weight, shape)
-        sample_weight = sample_weight.reshape(-1).to(logits.device, dtype)
-        _check_values(WEIGHT_RULE, sample_weight, torch.finfo(dtype).max)
+        sample_weight = checked_sample_weight(sample_weight, shape).reshape(-1).to(logits.device, dtype)
     scores = by_class(logits, classes)
     warn_of_probabilities(scores)
     return LossBatch(scores.to(dtype), flat_target, sample_weight, settings, shape)
@@ -174,6 +175,15 @@ def _check_values(rule: str, values: Tensor, most: float) -> None:
         return
     if not (lowest >= 0 and highest <= most):
         raise ValueError(f"{rule}, but got {values[~((values >= 0) & (values <= most))][0].item()}.")
+
+
+def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
+    """Return weights of samples as a tensor; refuse other shapes and, where that costs no wait, values below 0."""
+    sample_weight = as_tensor(sample_weight, "sample_weight")
+    check_weight_shape(sample_weight, shape)
+    values = sample_weight if sample_weight.is_floating_point() else sample_weight.double()
+    _check_values(WEIGHT_RULE, values, torch.finfo(values.dtype).max)
+    return sample_weight
 
 
 def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:

@@ -298,5 +298,6 @@ def checked_mean_loss(batch: LossBatch, power: float) -> Tensor:
     else:
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
         logs = -unweighted.cross_entropy()  # 0 of ignored samples
+    logs = torch.where(mass == 0, 0.0, logs)  # a weight of 0 leaves out an impossible class, too
     mean = log_generalized_mean(logs.to(wide), mass, power)
     return -(mean * (mass.sum() / counts.sum())).to(batch.scores.dtype)

@@ -1,6 +1,7 @@
 """Run configs: typed, without unknown keys, and with all errors reported together."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
@@ -102,7 +103,7 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _columns_exist(self, info: ValidationInfo) -> Self:
-        if defers_imports(info) and self.own_parts:
+        if defers_imports(info) and any(metric.path is not None for metric in self.metrics):
             return self  # the direction of a metric can be that of its class
         measured = [metric.name for metric in self.metrics]
         sections = [section for section in (self.training, self.scheduler, self.selector) if section is not None]
@@ -211,7 +212,7 @@ def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
     if message == "Extra inputs are not permitted":
         question = did_you_mean(steps[-1], _known_keys(steps[:-1]))
         message = f"unknown key; {question}" if question else "unknown key"
-    where = shown(".".join(map(str, steps)))
+    where = shown(".".join(str(step) for step in steps if not re.search(r"\W", str(step))))  # not the cases of a union
     where = f"{place(steps)}{where}: " if where else place(steps)
     return "\n".join(f"{where}{line}" for line in message.removeprefix("Value error, ").splitlines())
 
