@@ -1,7 +1,6 @@
 """Keep the checkpoints of the best epochs on disk, even if the process crashes."""
 
 import json
-import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +14,6 @@ from typing import Any, Self, SupportsFloat, SupportsIndex
 from warnings import warn
 from weakref import finalize
 
-import torch
 from torch import distributed, nn
 
 from mpcs_torch.errors import quoted, require, shown
@@ -23,7 +21,7 @@ from mpcs_torch.io.atomic_files import rename
 from mpcs_torch.io.locks import FolderInUseError, release, take
 from mpcs_torch.learning import manifest
 from mpcs_torch.learning.manifest import FolderNotEmptyError, Manifest, ManifestError, SavedEpoch, Update
-from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number
+from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
 from mpcs_torch.learning.state_files import FileFormat, StateFiles
 from mpcs_torch.tables import Table
 
@@ -217,7 +215,7 @@ class CheckpointSelector:
         missing = [name for name in self.rule.metrics if name not in values]
         if missing:
             raise ValueError(f"update needs the metrics of the rule, but {', '.join(missing)} is missing.")
-        entry = SavedEpoch(_whole_number(epoch), {name: number(name, value) for name, value in values.items()})
+        entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
         if not _follows():
             self._prepare()
         seen, recorded = self._seen, self._recorded.get(entry.key, [])
@@ -307,15 +305,15 @@ class CheckpointSelector:
     def _contenders(self) -> Contenders:
         return self._keepers[0]
 
-    def _fold(self, epochs: Sequence[SavedEpoch], found: set[int]) -> list[Contenders]:
+    def _fold(self, epochs: Sequence[SavedEpoch], returned: set[int]) -> list[Contenders]:
         """Return the contenders of the rule, and of each metric in ``keep_best_by``, after these epochs in turn.
 
-        Epochs that were lost take no place, except those at the places that were found again.
+        Epochs that were lost take no place, except those at the places that have returned.
         """
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
         for place, epoch in enumerate(epochs):
-            competes = place not in self._lost or place in found
+            competes = place not in self._lost or place in returned
             keepers = [each.add(epoch, competes=competes) for each in keepers]
         return keepers
 
@@ -458,16 +456,3 @@ class CheckpointSelector:
 def _follows() -> bool:
     """Return whether another process of the same training writes."""
     return distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0
-
-
-def _whole_number(epoch: Any) -> int:
-    try:
-        if isinstance(epoch, bool) or getattr(epoch, "dtype", None) in (torch.bool, bool):
-            raise TypeError
-        if not isinstance(epoch, str | bytes) and not hasattr(epoch, "__index__"):
-            epoch = float(epoch)
-        value = int(epoch) if isinstance(epoch, float) and epoch.is_integer() else operator.index(epoch)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        value = 2**63
-    require(-(2**63) < value < 2**63, "epoch must be a whole number", quoted(epoch))
-    return value

@@ -265,8 +265,10 @@ class MPCSLR(ReduceLROnPlateau):
         shared = [score]
         distributed.broadcast_object_list(shared, src=0)
         if shared[0] != score and isfinite(score):
-            told = f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
-            self._warn(f"{told}, which all ranks use: synchronize the metric")
+            difference = (
+                f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
+            )
+            self._warn(f"{difference}, which all ranks use: synchronize the metric")
         return shared[0]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import isclose, isnan
-from operator import le
+from operator import index, le
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpcs_torch.errors import quoted, require
@@ -215,6 +215,25 @@ def number(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise ValueError(f"{name} must be a number, but got {quoted(value)}.") from None
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Return a whole number of any library, below 2^63, as an int.
+
+    Raises:
+        ValueError: If it is something else, such as a bool or text.
+    """
+    try:
+        if isinstance(value, bool | str | bytes) or str(getattr(value, "dtype", "")).endswith("bool"):
+            raise TypeError
+        try:
+            result = index(value)
+        except TypeError:
+            result = int(value) if float(value).is_integer() else 2**63
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        result = 2**63
+    require(-(2**63) < result < 2**63, f"{name} must be a whole number", quoted(value))
+    return result
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:

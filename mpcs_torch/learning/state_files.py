@@ -66,8 +66,8 @@ class StateFiles:
         mended = "convert it to tensors, numbers, text, lists and dictionaries"
         mended += ", or create the selector with weights_only=False" if self.weights_only else ""
         how = " with weights_only=True" if self.weights_only else ""
-        told = f"{_blame(leaves, self._check)} cannot be loaded again{how}, because of {shown(unsafe)}"
-        raise StateError(f"{told}: {mended}.")
+        problem = f"{_blame(leaves, self._check)} cannot be loaded again{how}, because of {shown(unsafe)}"
+        raise StateError(f"{problem}: {mended}.")
 
     def load(self, path: Path, map_location: Any) -> Any:
         """Load a state."""

@@ -253,10 +253,10 @@ class PreparedRun:
         try:
             yield
         except Exception as error:
-            told = raised_by_part(error, self.config.own_parts)
-            if told is None or (isinstance(error, RuntimeError) and told_by_backend(error)):
+            theirs = raised_by_part(error, self.config.own_parts)
+            if theirs is None or (isinstance(error, RuntimeError) and told_by_backend(error)):
                 raise
-            raise told from error
+            raise theirs from error
         finally:
             backend.enabled = before
 

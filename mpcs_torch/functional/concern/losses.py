@@ -160,19 +160,19 @@ def _quick_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
         if mass.requires_grad or not _is_at_hand(mass):
             return None
         each = (mass / mass.sum() if reduction == "mean" else mass).unsqueeze(1)
-    held = scores.detach().resolve_neg()
-    rows = _rows(penalties, target, held)
-    if held.numel() <= FEW_NUMBERS:
-        numbers, factor = held.numpy(), each if isinstance(each, float) else each.numpy()
+    plain_scores = scores.detach().resolve_neg()
+    rows = _rows(penalties, target, plain_scores)
+    if plain_scores.numel() <= FEW_NUMBERS:
+        numbers, factor = plain_scores.numpy(), each if isinstance(each, float) else each.numpy()
         with np.errstate(all="ignore"):
-            loss, found = _loss_and_gradient(
+            loss, array = _loss_and_gradient(
                 np, numbers, target.numpy(), numbers.argmax(1), rows.numpy(), concern_share, factor
             )
-        gradient = torch.from_numpy(found)
+        gradient = torch.from_numpy(array)
     else:
         with torch.no_grad():
-            top = held.max(1).indices
-            loss, gradient = _loss_and_gradient(torch, held, target, top, rows, concern_share, each)
+            top = plain_scores.max(1).indices
+            loss, gradient = _loss_and_gradient(torch, plain_scores, target, top, rows, concern_share, each)
     if not isfinite(loss):  # exponentials lack the range, a class cannot be, or no sample counts
         return None
 

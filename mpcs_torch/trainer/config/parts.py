@@ -52,8 +52,8 @@ def raised_by_part(error: Exception, own_parts: Mapping[str, str]) -> PartError 
         return None
     lines = {key: _line_in_package(path, error) for key, path in parts.items()}
     key = next((key for key, line in lines.items() if line), next(iter(parts)))
-    told = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
-    return PartError(f"{key}.path: your {parts[key]} raised {told}{lines[key]}")
+    problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
+    return PartError(f"{key}.path: your {parts[key]} raised {problem}{lines[key]}")
 
 
 def _line_in_package(path: str, error: Exception) -> str:
@@ -150,8 +150,8 @@ class PartConfig(Section):
             with works_for(self.key):
                 made = self._find({"path": self.path})(*positional, **arguments)
         except Exception as error:
-            if told := raised_by_part(error, {self.key: self.path}):
-                raise told from error
+            if theirs := raised_by_part(error, {self.key: self.path}):
+                raise theirs from error
             raise
         if not (callable(made) if self.gives is None else isinstance(made, self.gives)):
             needed = "a function" if self.gives is None else self.gives.__name__
