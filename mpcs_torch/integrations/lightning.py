@@ -35,7 +35,7 @@ __all__ = ["LightningError", "LogFigures", "SelectCheckpoint"]
 
 
 LOGGED = "mpcs_torch.callback_metrics"
-"""Where a checkpoint keeps what was logged."""
+"""The key of a checkpoint for the values that were logged."""
 
 
 class LightningError(MpcsError, ValueError):
@@ -76,7 +76,7 @@ class SelectCheckpoint(Checkpoint):
     def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
         self.selector = CheckpointSelector(folder, rule, **options)
         self._logged: dict[str, float] = {}
-        """What schedulers may monitor, of the checkpoint that is resumed."""
+        """Values that schedulers may monitor, from the checkpoint that is resumed."""
 
     def on_save_checkpoint(
         self,

@@ -35,7 +35,7 @@ SETTINGS = (
     "file_format",
     "name_values",
 )
-"""What the manifest keeps beside the rule, for `CheckpointSelector.open`."""
+"""The settings that the manifest keeps beside the rule, for `CheckpointSelector.open`."""
 
 
 class CheckpointSelector:

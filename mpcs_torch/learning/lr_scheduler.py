@@ -117,7 +117,7 @@ class MPCSLR(ReduceLROnPlateau):
         self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
-        self._has_set = self._has_warned = False
+        self._has_set, self._warned = False, set[str]()
         self._others: list[float] = []
         """During an optimizer step, the rates that others have set."""
         self._attach()
@@ -130,7 +130,10 @@ class MPCSLR(ReduceLROnPlateau):
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if score < 0:
-            self._warn(f"the score {score:g} is below 0: MPCSLR takes scores that are better when lower, 0 at best")
+            self._warn(
+                "direction",
+                f"the score {score:g} is below 0: MPCSLR takes scores that are better when lower, 0 at best",
+            )
         if not isfinite(score):
             self.reason = f"score {score:g} is not finite: kept"
             return
@@ -252,11 +255,11 @@ class MPCSLR(ReduceLROnPlateau):
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
             if self._has_set and not self.multiply and _rate(group) != lr:
                 changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
-                self._warn(f"{changed} is overwritten; multiply=True scales the rates of others")
+                self._warn("rates", f"{changed} is overwritten; multiply=True scales the rates of others")
 
-    def _warn(self, sentence: str) -> None:
-        if not self._has_warned:  # once, not at every step
-            self._has_warned = True
+    def _warn(self, cause: str, sentence: str) -> None:
+        if cause not in self._warned:  # once, not at every step
+            self._warned.add(cause)
             warnings.warn(sentence, stacklevel=4)
 
     def _score_of_first_rank(self, score: float) -> float:
@@ -268,12 +271,12 @@ class MPCSLR(ReduceLROnPlateau):
             difference = (
                 f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
             )
-            self._warn(f"{difference}, which all ranks use: synchronize the metric")
+            self._warn("ranks", f"{difference}, which all ranks use: synchronize the metric")
         return shared[0]
 
 
 SCHEDULER = "_mpcs_lr"
-"""Where an optimizer knows the scheduler that multiplies its rates; copies of the optimizer know none."""
+"""The attribute of an optimizer for the scheduler that multiplies its rates; copies of the optimizer know none."""
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:

@@ -31,7 +31,7 @@ NAME = "manifest.json"
 MAX_BYTES = 200_000_000
 """A million epochs; it is read as a whole."""
 NAMES = r"(-[\w.]*=[\w.+-]+)?(-[1-9][0-9]*)?\.(pt|safetensors)"
-"""What follows the number in the name of a checkpoint."""
+"""The part after the number in the name of a checkpoint."""
 TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(NAME)}\.tmp", re.ASCII)
 
 
@@ -44,7 +44,7 @@ class SavedEpoch(Epoch):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What equal epochs have in common: number and values; NaN equals NaN."""
+        """The number and the values, which equal epochs have in common; NaN equals NaN."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
     def is_whole_in(self, folder: Path) -> bool:
@@ -58,7 +58,7 @@ class Manifest:
 
     rule: Mapping[str, Any]
     settings: Mapping[str, Any]
-    """What else the selector keeps."""
+    """The other settings of the selector."""
     epochs: Sequence[SavedEpoch]
     """All epochs, in the order of the updates."""
     dropped: Sequence[SavedEpoch] = ()
@@ -110,7 +110,7 @@ class Manifest:
 
 
 class Update(NamedTuple):
-    """What a line of the manifest holds."""
+    """A line of the manifest."""
 
     epoch: SavedEpoch
     dropped: Sequence[str] = ()

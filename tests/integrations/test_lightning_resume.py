@@ -75,9 +75,7 @@ class Net(pl.LightningModule):
         return [own], [cosine, score, {"scheduler": plateau, "monitor": "mpcs", "frequency": 2}]
 
 
-def fit(
-    folder: Path, net: pl.LightningModule, *callbacks: pl.Callback, resume: Path | None = None, **options: Any
-) -> Any:
+def fit(net: pl.LightningModule, *callbacks: pl.Callback, resume: Path | None = None, **options: Any) -> Any:
     torch.manual_seed(0)
     settings = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     has_files = any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks)
@@ -118,12 +116,12 @@ def test_resumed_rates_are_those_of_the_unbroken_run(
     options = {"num_sanity_val_steps": 0, **trainer}
     unbroken, best = Net(schedulers, config), selecting(tmp_path / "unbroken")
     usual = ModelCheckpoint(tmp_path / "usual", save_top_k=-1, save_on_train_epoch_end=True)
-    fit(tmp_path, unbroken, best, usual, **options)
+    fit(unbroken, best, usual, **options)
     files = [*best.selector.folder.glob("*.pt"), *(tmp_path / "usual").iterdir()]
     assert len(files) == len(best.selector.epochs) + EPOCHS
     for number, file in enumerate(sorted(files)):
         resumed = Net(schedulers, config)
-        fit(tmp_path, resumed, selecting(tmp_path / str(number)), resume=file, **options)
+        fit(resumed, selecting(tmp_path / str(number)), resume=file, **options)
         assert resumed.rates == dict(list(unbroken.rates.items())[len(unbroken.rates) - len(resumed.rates) :])
         epochs = torch.load(file, weights_only=True)["global_step"] / (unbroken.trainer.global_step / EPOCHS)
         assert len(resumed.rates) == round(BATCHES * (EPOCHS - epochs))
@@ -132,9 +130,9 @@ def test_resumed_rates_are_those_of_the_unbroken_run(
 def test_lightning_alone_forgets_the_last_step_before_a_checkpoint(tmp_path: Path) -> None:
     """The page of Lightning says so; the callback would be needless once this changes."""
     unbroken, best = Net("one", {}), selecting(tmp_path / "unbroken")
-    fit(tmp_path, unbroken, best, num_sanity_val_steps=0)
+    fit(unbroken, best, num_sanity_val_steps=0)
     resumed = Net("one", {})
-    fit(tmp_path, resumed, resume=best.selector.folder / "epoch-00000.pt", num_sanity_val_steps=0)
+    fit(resumed, resume=best.selector.folder / "epoch-00000.pt", num_sanity_val_steps=0)
     assert resumed.rates[2, 0] != unbroken.rates[2, 0]
 
 
@@ -151,7 +149,7 @@ class Frozen(Net):
 def test_groups_that_a_callback_adds_are_taken(tmp_path: Path) -> None:
     """The callback sets the rate of its group by hand after each epoch; the score takes its share of both."""
     net = Frozen()
-    fit(tmp_path, net, BackboneFinetuning(1, lambda epoch: 2.0, backbone_initial_lr=0.01, verbose=False))
+    fit(net, BackboneFinetuning(1, lambda epoch: 2.0, backbone_initial_lr=0.01, verbose=False))
     assert [net.rates[epoch, 0] for epoch in range(EPOCHS)] == [
         [0.1],
         [0.1, 0.01],
@@ -173,13 +171,13 @@ class Measured(Net):
 def test_lightnings_own_callbacks_work_with_our_metrics(tmp_path: Path) -> None:
     usual = ModelCheckpoint(tmp_path, monitor="cost", mode="min", filename="{epoch}-{cost:.2f}")
     stop = EarlyStopping("cost", patience=1, min_delta=10.0)
-    trainer = fit(tmp_path, Measured(), usual, stop)
+    trainer = fit(Measured(), usual, stop)
     assert (trainer.current_epoch, stop.stopped_epoch) == (2, 1)
     assert [path.name for path in tmp_path.iterdir()] == [Path(usual.best_model_path).name]
 
 
 def test_a_folder_of_the_callback_opens_without_its_rule(tmp_path: Path) -> None:
     best = selecting(tmp_path)
-    fit(tmp_path, Net("one", {}), best)
+    fit(Net("one", {}), best)
     opened = CheckpointSelector.open(tmp_path)
     assert (opened.rule, opened.best) == (best.selector.rule, best.selector.best)

@@ -277,6 +277,10 @@ def test_a_score_that_is_better_when_higher_is_told() -> None:
     scheduler = MPCSLR(optimizer())
     with pytest.warns(UserWarning, match="the score -0.3 is below 0: MPCSLR takes scores that are better when lower"):
         scheduler.step(-0.3)
+    scheduler.step(0.5)
+    scheduler.optimizer.param_groups[0]["lr"] = 0.02
+    with pytest.warns(UserWarning, match="is overwritten"):  # one warning does not hide another
+        scheduler.step(0.5)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])

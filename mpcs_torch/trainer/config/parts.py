@@ -81,7 +81,7 @@ class PartConfig(Section):
 
     model_config = ConfigDict(extra="allow")
     key: ClassVar[str] = ""
-    """Where the part stands in a config."""
+    """The key of the part in a config."""
     registry: ClassVar[Mapping[str, Callable[..., Any]]] = {}
     takes: ClassVar[tuple[str, ...]] = ()
     """The positional arguments of the function or class."""

@@ -87,7 +87,7 @@ class EpochsConfig(Section):
     count: Annotated[int, Field(ge=1)] = 150
     """The number of epochs of the run."""
     unit: Literal["step", "pass"] = "step"
-    """What ``every`` counts: optimizer steps, as in the published runs, or passes over the data, as is usual."""
+    """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data, as is usual."""
     every: Annotated[int, Field(ge=1)] = 1
     """Measure at every n-th step of a pass, starting with its first, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
