@@ -27,9 +27,9 @@ class Stopwatch:
         self.seconds = 0.0
 
     def around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*args: Any) -> Any:
+        def timed(*args: Any, **named: Any) -> Any:
             start = perf_counter()
-            result = function(*args)
+            result = function(*args, **named)
             self.seconds += perf_counter() - start
             return result
 
